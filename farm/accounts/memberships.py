@@ -29,8 +29,11 @@ LAST_ADMIN: Final = "A team needs at least one admin; make somebody else admin f
 
 
 class Invited(NamedTuple):
-    """The result of an invitation. `link`: signs a new person in once; None for a person with an open account, because
-    whoever has a link could sign in as them. `invitation`: what they have to accept; None for a member of the team."""
+    """The result of an invitation.
+
+    `link` signs a new person in once; it is None for a person with an open account, as its holder could sign in as
+    them. `invitation` is to be accepted; it is None for a member of the team.
+    """
 
     user: User
     role: str
@@ -39,60 +42,66 @@ class Invited(NamedTuple):
 
 
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
-    """Create an account in the team for a new person, or an invitation for a person who has one. The same invitation
-    again changes nothing. An administrator of the installation also opens a closed account again.
+    """Create an account in the team for a new person, or an invitation for a person who has one.
 
+    The same invitation again changes nothing. An administrator of the installation also opens a closed account again.
     Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
     role, Conflict for a closed account, a full team, a member, or where accounts come from the identity provider alone.
     """
-    _must_manage(team, by)
-    _must_be_a_role(role)
+    _check_may_manage(team, by)
+    _check_role(role)
     user = User.objects.filter(username__iexact=name).first()
     with transaction.atomic():
-        # one invitation at a time per team
+        # locked, so that a team's invitations are made one at a time
         team = Team.objects.select_for_update().get(pk=team.pk)
         if user is None:
             return _create_member(team, name, role, by)
         if user.is_active:
-            _must_be_new_to(team, user)
-            return Invited(user, role, invitation=_offer(team, user, role, by))
+            _check_is_new(team, user)
+            return Invited(user, role, invitation=_ensure_invitation(team, user, role, by))
         link = _reopen_account(user, by)
-        known = team.memberships.filter(user=user).first()
-        if known is not None:
-            return Invited(user, known.role, link)
-        return Invited(user, role, link, _offer(team, user, role, by))
+        membership = team.memberships.filter(user=user).first()
+        if membership is not None:
+            return Invited(user, membership.role, link)
+        return Invited(user, role, link, _ensure_invitation(team, user, role, by))
 
 
 def accept_invitation(*, invitation: Invitation, by: User) -> Membership:
-    """Accept an invitation: open → accepted, and `by` is a member of the team. Raises Missing for an invitation of
-    another person, Conflict where it is not open any more, where they are a member already, or where the team is full.
+    """Accept an invitation (open → accepted) and make `by` a member of the team.
+
+    Raises Missing for an invitation of another person, Conflict where it is not open any more, where they are a member
+    already, or where the team is full.
     """
     with transaction.atomic():
         team = Team.objects.select_for_update().filter(pk=invitation.team_id).first()
         if team is None:
             raise Missing("The team of this invitation was removed.")
-        _answer(invitation, InvitationState.ACCEPTED, by)
-        known = team.memberships.filter(user=by).first()
-        if known is not None:
-            raise Conflict(f"You are in team “{team.name}” already, as {known.role}.", code="already_member")
-        _must_have_room(team.memberships.count(), team)
+        _end_invitation(invitation, InvitationState.ACCEPTED, by)
+        membership = team.memberships.filter(user=by).first()
+        if membership is not None:
+            raise Conflict(f"You are in team “{team.name}” already, as {membership.role}.", code="already_member")
+        _check_room(team.memberships.count(), team)
         role = invitation.role
         return Membership.objects.create(team=team, user=by, role=role, is_chosen=role in WRITING_ROLES)
 
 
 def decline_invitation(*, invitation: Invitation, by: User) -> None:
-    """Decline an invitation: open → declined. Raises Missing for an invitation of another person, Conflict where it is
-    not open any more."""
+    """Decline an invitation (open → declined).
+
+    Raises Missing for an invitation of another person, Conflict where it is not open any more.
+    """
     with transaction.atomic():
         # every change of an invitation locks its team first, against deadlocks
         Team.objects.select_for_update().filter(pk=invitation.team_id).first()
-        _answer(invitation, InvitationState.DECLINED, by)
+        _end_invitation(invitation, InvitationState.DECLINED, by)
 
 
 def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
-    """Withdraw a person's open invitation: open → withdrawn. Raises NotAllowed unless `by` manages the team, Missing
-    where there is none."""
-    _must_manage(team, by)
+    """Withdraw a person's open invitation (open → withdrawn).
+
+    Raises NotAllowed unless `by` manages the team, Missing where there is none.
+    """
+    _check_may_manage(team, by)
     with transaction.atomic():
         Team.objects.select_for_update().filter(pk=team.pk).first()
         user = User.objects.filter(username=name.replace("\x00", "")).first()
@@ -104,8 +113,10 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """Make a team count when `by` uploads or runs without naming a team. Raises NotAllowed unless they may write in it
-    as its member."""
+    """Let a team count when `by` uploads or runs without naming one.
+
+    Raises NotAllowed unless they may write in it as its member.
+    """
     if not (can_write(by, team=team) and team.memberships.filter(user=by).exists()):
         raise NotAllowed(
             f"You may not upload or start runs in team “{team.name}” as its member; ask one of its admins."
@@ -116,13 +127,16 @@ def choose_team(*, team: Team, by: User) -> None:
 
 
 def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
-    """Change a member's role. Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a
-    person who is not a member, Conflict for the last admin."""
-    _must_manage(team, by)
-    _must_be_a_role(role)
+    """Change a member's role.
+
+    Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a person who is not a member,
+    Conflict for the last admin.
+    """
+    _check_may_manage(team, by)
+    _check_role(role)
     with transaction.atomic(), keep_default_team(user) if user != by else nullcontext():
         if role != Role.ADMIN:
-            _must_leave_an_admin(team, without=user)
+            _check_other_admin(team, without=user)
         if not team.memberships.filter(user=user).update(role=role):
             raise Missing(f"{user.username} is not in team “{team.name}”.")
         record(verb="role set", subject=user.username, actor=by, team=team, facts={"role": role})
@@ -130,12 +144,15 @@ def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
 
 
 def remove_member(*, team: Team, user: User, by: User) -> None:
-    """Remove a person from a team; anybody may leave. Raises NotAllowed unless `by` manages the team or leaves it,
-    Missing for a person who is not a member, Conflict for the last admin."""
+    """Remove a person from a team; anybody may leave.
+
+    Raises NotAllowed unless `by` manages the team or leaves it, Missing for a person who is not a member, Conflict for
+    the last admin.
+    """
     if user != by:
-        _must_manage(team, by)
+        _check_may_manage(team, by)
     with transaction.atomic(), keep_default_team(user) if user != by else nullcontext():
-        _must_leave_an_admin(team, without=user)
+        _check_other_admin(team, without=user)
         removed, _ = Membership.objects.filter(team=team, user=user).delete()
         if not removed:
             raise Missing(f"{user.username} is not in team “{team.name}”.")
@@ -144,8 +161,11 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
 
 @contextmanager
 def keep_default_team(user: User) -> Iterator[None]:
-    """Run a change of a person's roles by others without moving their default team: where another team would become the
-    default of a person who had chosen several, they have none until they choose again."""
+    """Run a change of a person's roles by others without moving their default team.
+
+    Where another team would become the default of a person who had chosen several, they have none until they choose
+    again.
+    """
     before, chosen = default_team(user), user.memberships.filter(is_chosen=True).count()
     yield
     if chosen > 1 and default_team(user) not in (None, before):
@@ -154,8 +174,8 @@ def keep_default_team(user: User) -> Iterator[None]:
 
 def _create_member(team: Team, name: str, role: str, by: User) -> Invited:
     """Create an account that is a member of the team, and its sign-in link."""
-    _must_be_let_in_here(name)
-    _must_have_room(_places_taken(team), team)
+    _check_local_accounts(name)
+    _check_room(_count_places(team), team)
     user = create_user(name=_check_name(name))
     Membership.objects.create(team=team, user=user, role=role, is_chosen=role in WRITING_ROLES)
     record(verb="person invited", subject=name, actor=by, team=team, facts={"role": role})
@@ -171,20 +191,20 @@ def _reopen_account(user: User, by: User) -> str | None:
     return make_sign_in_link(user, life=INVITATION_LIFE) if settings.LOCAL_SIGN_IN else None
 
 
-def _offer(team: Team, user: User, role: str, by: User) -> Invitation:
+def _ensure_invitation(team: Team, user: User, role: str, by: User) -> Invitation:
     """Return the invitation that is open already, or a new one in place of others. Call with the team's row locked."""
     mine = team.invitations.filter(user=user)
-    known = mine.standing().filter(role=role).first()
-    if known is not None:
-        return known
+    standing = mine.standing().filter(role=role).first()
+    if standing is not None:
+        return standing
     mine.delete()
-    _must_have_room(_places_taken(team), team)
+    _check_room(_count_places(team), team)
     record(verb="invitation sent", subject=user.username, actor=by, team=team, facts={"role": role})
     expires_at = timezone.now() + INVITATION_LIFE
     return Invitation.objects.create(team=team, user=user, role=role, invited_by=by, expires_at=expires_at)
 
 
-def _answer(invitation: Invitation, state: InvitationState, by: User) -> None:
+def _end_invitation(invitation: Invitation, state: InvitationState, by: User) -> None:
     if invitation.user_id != by.pk:
         raise Missing("You have no such invitation.")
     if not invitation.end(state):
@@ -196,51 +216,52 @@ def _answer(invitation: Invitation, state: InvitationState, by: User) -> None:
 def _make_not_open_conflict(invitation: Invitation) -> Conflict:
     """Say why an invitation cannot be answered any more."""
     invitation.refresh_from_db()
-    which = f"The invitation to team “{invitation.team}”"
+    subject = f"The invitation to team “{invitation.team}”"
     if invitation.state != InvitationState.OPEN:
         why = f"was {invitation.state} already"
     elif invitation.is_late:
         why = f"expired on {invitation.expires_at:%Y-%m-%d at %H:%M} UTC"
     else:
         why = f"has lapsed: {invitation.invited_by} no longer manages the team"
-    return Conflict(f"{which} {why}.", code="not_open", hint="An admin of the team may send another.")
+    return Conflict(f"{subject} {why}.", code="not_open", hint="An admin of the team may send another.")
 
 
-def _places_taken(team: Team) -> int:
+def _count_places(team: Team) -> int:
     return team.memberships.count() + team.invitations.standing().count()
 
 
-def _must_have_room(taken: int, team: Team) -> None:
+def _check_room(taken: int, team: Team) -> None:
     if taken >= MAX_MEMBERS:
         text = f"Team “{team.name}” has {MAX_MEMBERS} members and invitations, as many as it may."
         raise Conflict(text, code="full")
 
 
-def _must_manage(team: Team, user: User) -> None:
+def _check_may_manage(team: Team, user: User) -> None:
     if not teams_visible_to(user).filter(pk=team.pk).exists():
         raise Missing(f"There is no team “{team.name}” that you belong to.")
     if not can_manage(user, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may change its members.")
 
 
-def _must_be_a_role(role: str) -> None:
+def _check_role(role: str) -> None:
     if role not in list(Role):
         raise Invalid(f"“{role}” is not a role; use one of {', '.join(list(Role))}.", code="unknown_role")
 
 
-def _must_be_new_to(team: Team, user: User) -> None:
+def _check_is_new(team: Team, user: User) -> None:
     """Raise Conflict for a member, with their role and how it is changed."""
-    known = team.memberships.filter(user=user).first()
-    if known is not None:
+    membership = team.memberships.filter(user=user).first()
+    if membership is not None:
         command = shlex.join(["onnxfarm", "farm", "users", "role", user.username, "ROLE", "--team", team.name])
+        text = f"{user.username} is already in team “{team.name}”, as {membership.role}."
         raise Conflict(
-            f"{user.username} is already in team “{team.name}”, as {known.role}. An invitation does not change a role.",
+            f"{text} An invitation does not change a role.",
             code="already_member",
             hint=f"Change it on the team's page, or with: {command}",
         )
 
 
-def _must_be_let_in_here(name: str) -> None:
+def _check_local_accounts(name: str) -> None:
     """Raise Conflict where accounts come from the identity provider alone."""
     if not settings.LOCAL_SIGN_IN:
         raise Conflict(
@@ -263,7 +284,7 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _must_leave_an_admin(team: Team, *, without: User) -> None:
+def _check_other_admin(team: Team, *, without: User) -> None:
     """Raise Conflict where nobody else is admin. Call inside a transaction: this locks the team's memberships."""
     admins = list(team.memberships.select_for_update().filter(role=Role.ADMIN).values_list("user_id", flat=True))
     if admins == [without.pk]:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from farm.accounts.models import AuditEvent, GroupRole, Invitation, Membership, Share, SignInLink, Team, Token, User
 from farm.accounts.states import BACKED_UP
-from farm.base.refusals import Invalid, Missing, NotAllowed
+from farm.base.refusals import Invalid, Missing, NotAllowed, require_row
 from farm.base.secrecy import hash_secret
 
 Anyone = User | AnonymousUser
@@ -67,10 +67,9 @@ def can_manage(user: Anyone, *, team: Team) -> bool:
 
 def team(user: Anyone, team_id: int) -> Team:
     """Return a team by its number. Raises Missing where the user is not in it."""
-    row = Team.objects.visible_to(user).filter(pk=team_id).first()
-    if row is None:
-        raise Missing(f"There is no team {team_id} that you belong to.")
-    return row
+    return require_row(
+        Team.objects.visible_to(user).filter(pk=team_id), f"There is no team {team_id} that you belong to."
+    )
 
 
 def person_named(name: str, *, user: User) -> User:
@@ -78,10 +77,9 @@ def person_named(name: str, *, user: User) -> User:
     people = User.objects.all()
     if not user.is_superuser:
         people = people.filter(memberships__team__in=Team.objects.visible_to(user))
-    found = people.filter(username=name.replace("\x00", "")).first()
-    if found is None:
-        raise Missing(f"There is no user “{name[:150]}” in your teams.")
-    return found
+    return require_row(
+        people.filter(username=name.replace("\x00", "")), f"There is no user “{name[:150]}” in your teams."
+    )
 
 
 def member_named(name: str, *, team: Team) -> User:
@@ -106,10 +104,11 @@ def invitations_into(team: Team) -> QuerySet[Invitation]:
 
 def invitation(user: User, invitation_id: int) -> Invitation:
     """Return an invitation of the user, answered or not. Raises Missing for others."""
-    found = user.invitations.select_related("team", "invited_by").filter(pk=invitation_id).first()
-    if found is None:
-        raise Missing(f"You have no invitation {invitation_id}.", hint="Those that wait for you are under Teams.")
-    return found
+    return require_row(
+        user.invitations.select_related("team", "invited_by").filter(pk=invitation_id),
+        f"You have no invitation {invitation_id}.",
+        hint="Those that wait for you are under Teams.",
+    )
 
 
 def membership(user: User, team: Team) -> Membership | None:
@@ -168,10 +167,11 @@ def shares_visible_to(user: Anyone) -> QuerySet[Share]:
 
 def share(user: Anyone, share_id: int) -> Share:
     """Return a share link by its number. Raises Missing where the user may see no such link."""
-    row = shares_visible_to(user).filter(pk=share_id).first()
-    if row is None:
-        raise Missing(f"There is no share link {share_id} of your teams.", hint="They are listed under Shares.")
-    return row
+    return require_row(
+        shares_visible_to(user).filter(pk=share_id),
+        f"There is no share link {share_id} of your teams.",
+        hint="They are listed under Shares.",
+    )
 
 
 def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:

@@ -1,4 +1,4 @@
-"""Creating, changing and closing accounts, teams, tokens, sign-in links and share links."""
+"""Creates, changes and closes accounts, teams, tokens, sign-in links and share links."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -59,9 +59,12 @@ def create_user(*, name: str) -> User:
 
 
 def make_link_for(*, user: User, by: User) -> str:
-    """Make a sign-in link for a person who is locked out. Raises NotAllowed unless `by` administers the installation or
-    where links are switched off, Conflict for a closed account."""
-    _must_administer(by, "make a sign-in link for somebody else")
+    """Make a sign-in link for a person who is locked out.
+
+    Raises NotAllowed unless `by` administers the installation or where links are switched off, Conflict for a closed
+    account.
+    """
+    _check_administers(by, "make a sign-in link for somebody else")
     if not settings.LOCAL_SIGN_IN:
         raise make_links_off_refusal()
     if not user.is_active:
@@ -71,13 +74,12 @@ def make_link_for(*, user: User, by: User) -> str:
 
 
 def close_account(*, user: User, by: User) -> None:
-    """Close an account: nobody can sign in as this person, and their share links open nothing. What they made stays.
+    """Close an account, so that nobody can sign in as this person, and their share links open nothing.
 
-    Tokens and sign-in links are closed for good: none works again when the account is opened again.
-
+    Their models and runs stay. Tokens and sign-in links are closed for good, even when the account is opened again.
     Raises NotAllowed unless `by` administers the installation, Conflict where `user` is `by`.
     """
-    _must_administer(by, "close an account")
+    _check_administers(by, "close an account")
     if user == by:
         raise Conflict("This is your own account; let another administrator close it.", code="own_account")
     with transaction.atomic():
@@ -89,7 +91,7 @@ def close_account(*, user: User, by: User) -> None:
 
 
 def open_team(*, name: str, by: User) -> Team:
-    _must_administer(by, "make a team")
+    _check_administers(by, "make a team")
     return create_team(name=name, created_by=by)
 
 
@@ -108,10 +110,11 @@ def create_team(*, name: str, created_by: User) -> Team:
 
 
 def set_queue_settings(*, team: Team, by: User, **changes: object) -> Team:
-    """Change settings of a team's queue: whether runs that people asked for come first on its nodes
-    (`puts_people_first`), and how many minutes a day may be measured for it (`daily_minutes`, None for no limit).
+    """Change settings of a team's queue.
 
-    Raises NotAllowed unless `by` manages the team, Invalid for a wrong number of minutes.
+    With `puts_people_first`, runs that people asked for come first on its nodes; `daily_minutes` limits how much may be
+    measured for it a day, None for no limit. Raises NotAllowed unless `by` manages the team, Invalid for a wrong number
+    of minutes.
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” says whose turn it is.")
@@ -134,25 +137,24 @@ def issue_token(
     life: timedelta = TOKEN_LIFE,
     team: str = "",
 ) -> tuple[Token, str]:
-    """Create a token and return it with its secret, which is not kept. `team`: whose models a token with the scope
-    `gate` may gate.
+    """Create a token and return it with its secret, which is not stored.
 
-    Raises Invalid for unknown scopes or none, for `gate` beside others, for a team without `gate`, or for a wrong life,
-    and what `team_to_write` raises.
+    `team` owns the models that a token with the scope `gate` may gate. Raises Invalid for unknown scopes or none, for
+    `gate` beside others, for a team without `gate`, or for a wrong life, and what `team_to_write` raises.
     """
-    wanted = sorted(set(scopes))
-    unknown = [scope for scope in wanted if scope not in Scope.values]
-    if unknown or not wanted:
+    chosen = sorted(set(scopes))
+    unknown = [scope for scope in chosen if scope not in Scope.values]
+    if unknown or not chosen:
         raise Invalid(
             f"Unknown scope {', '.join(unknown) or '(none given)'}; use {', '.join(Scope.values)}.",
             code="unknown_scope",
         )
     if not timedelta(days=1) <= life <= TOKEN_LIFE:
         raise Invalid(f"A token is valid for 1 to {TOKEN_DAYS} days.", code="unknown_life")
-    is_gate = Scope.GATE in wanted
-    if is_gate and len(wanted) > 1:
+    is_gate = Scope.GATE in chosen
+    if is_gate and len(chosen) > 1:
         raise Invalid(
-            f"A token that may gate may do nothing else, and this one was to {', '.join(wanted)}: give gate alone.",
+            f"A token that may gate may do nothing else, and this one was to {', '.join(chosen)}: give gate alone.",
             code="gate_alone",
         )
     if team and not is_gate:
@@ -164,16 +166,18 @@ def issue_token(
         name=name.replace("\x00", "")[:100],
         hint=secret[:HINT_LENGTH],
         digest=hash_secret(secret),
-        scopes=wanted,
+        scopes=chosen,
         expires_at=timezone.now() + life,
     )
-    record(verb="token issued", subject=token.hint, actor=user, facts={"scopes": wanted, "name": token.name})
+    record(verb="token issued", subject=token.hint, actor=user, facts={"scopes": chosen, "name": token.name})
     return token, secret
 
 
 def revoke_token(*, token: Token, by: User) -> Token:
-    """Revoke a token; a second call changes nothing. Raises Missing unless it belongs to `by` or they administer the
-    installation."""
+    """Revoke a token; a second call changes nothing.
+
+    Raises Missing unless it belongs to `by` or they administer the installation.
+    """
     if token.user_id != by.pk and not by.is_superuser:
         raise Missing("You have no such token.")
     if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
@@ -192,7 +196,7 @@ def note_token_use(token: Token) -> None:
 def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: bool = False) -> str:
     """Make a sign-in link and return its URL, a page whose button signs the user in once, before it expires.
 
-    `is_emergency`: for a person at the farm's own machine; it also works where links are switched off.
+    A link with `is_emergency`, for a person at the farm's own machine, also works where links are switched off.
     """
     secret = make_secret(LINK_PREFIX)
     until = timezone.now() + life
@@ -203,8 +207,10 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 
 
 def redeem_sign_in_link(secret: str) -> User:
-    """Use a link up, by one conditional UPDATE, and return its user. Raises NotAllowed for a used, expired or unknown
-    link, or where links are switched off."""
+    """Use a link up, by one conditional UPDATE, and return its user.
+
+    Raises NotAllowed for a used, expired or unknown link, or where links are switched off.
+    """
     now = timezone.now()
     link = SignInLink.objects.select_related("user").filter(digest=hash_secret(secret)).first()
     fresh = SignInLink.objects.filter(digest=hash_secret(secret), used_at=None, expires_at__gt=now)
@@ -223,10 +229,10 @@ def redeem_sign_in_link(secret: str) -> User:
 
 
 def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: str, days: int = 30) -> tuple[Share, str]:
-    """Create a public link for `days` days and return it with its URL, which is not kept. The caller has checked that
-    the subject exists.
+    """Create a public link for `days` days and return it with its URL, which is not stored.
 
-    Raises NotAllowed for a person who may only view the team, Invalid for less than a day or more than a year.
+    The caller has checked that the subject exists. Raises NotAllowed for a person who may only view the team, Invalid
+    for less than a day or more than a year.
     """
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view team “{team.name}” but not share its pages; ask one of its members.")
@@ -256,8 +262,10 @@ def revoke_share(*, share: Share, by: User) -> Share:
 
 
 def open_share(secret: str) -> Share:
-    """Return the public link of a secret, and note that it was opened: the first time in the audit log, later at most
-    once a minute in its row. Raises Missing for an unknown link, Gone for a link that was revoked or has expired.
+    """Find the public link of a secret, and record that it was opened.
+
+    The first time goes to the audit log, later ones at most once a minute to its row. Raises Missing for an unknown
+    link, Gone for a link that was revoked or has expired.
     """
     share = Share.objects.select_related("team", "created_by").filter(digest=hash_secret(secret)).first()
     ask = "Ask the person who sent it for a new one."
@@ -290,6 +298,6 @@ def record(
     return AuditEvent.objects.create(verb=verb, subject=subject[:200], actor=actor, team=team, facts=dict(facts))
 
 
-def _must_administer(user: User, what: str) -> None:
+def _check_administers(user: User, activity: str) -> None:
     if not user.is_superuser:
-        raise NotAllowed(f"Only an administrator of this farm may {what}; ask one.")
+        raise NotAllowed(f"Only an administrator of this farm may {activity}; ask one.")

@@ -1,4 +1,4 @@
-"""A request as ASGI describes it, as far as it is read here."""
+"""An HTTP request in the terms of ASGI."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ class Scope(TypedDict):
     server: tuple[str, int | None] | None
 
 
-def read_header(scope: Scope, wanted: bytes) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
+def read_header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
 def make_rate_limit_key(host: str) -> str:
     """Return the text under which requests of a client's address are counted.
 
-    It is the address itself; for IPv6 its /64 network, since one site has more addresses than could be counted. A text
+    It is the address itself, or for IPv6 its /64 network, as one site has too many addresses to count. A text
     that is no address is counted by its first 64 characters, and an empty one as "an unknown address".
     """
     try:

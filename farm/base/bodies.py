@@ -1,6 +1,6 @@
 """Reads the bodies of requests, of people and of nodes, within limits of size and of time.
 
-No thread waits for a client: what answers a request is called once its body is whole.
+No thread waits for a client: a request is answered once its body is whole.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from typing import IO, NamedTuple, NotRequired, TypedDict
 from farm.base.asgi import Scope, read_header
 from farm.base.refusals import Invalid, TooLarge, TooSlow
 
-# a longer body goes to a temporary file, written in pieces that are worth handing to a thread
+# a longer body goes to a temporary file, in pieces large enough for a call in a thread
 MAX_BYTES_IN_MEMORY = 64 * 1024
 WRITE_BYTES = 256 * 1024
-# how much of a refused body is read and thrown away, so that its sender gets to read the answer
+# so much of a refused body is read and thrown away, so that its sender reads the answer
 DRAINED_BYTES = 4 * 1024**2
 DRAINED_S = 2.0
 
@@ -41,20 +41,20 @@ class Pace:
     idle_s: float = 20.0
     bytes_per_s: int = 2048
 
-    def next_timeout_s(self, before_s: float, *, waited_s: float, size: int) -> float:
+    def next_timeout_s(self, allowed_s: float, *, waited_s: float, size: int) -> float:
         """Return how many seconds the next piece may take.
 
-        The piece before it had `size` bytes and took `waited_s` of the `before_s` seconds that it was allowed. The
-        result is never above `idle_s`: whoever has sent a gigabyte quickly may not then hold the connection for days.
+        The piece before it had `size` bytes and took `waited_s` of the `allowed_s` seconds that it might. The
+        result is at most `idle_s`, so that nobody sends a gigabyte quickly and then holds the connection for days.
         """
-        return min(self.idle_s, before_s - waited_s + size / self.bytes_per_s)
+        return min(self.idle_s, allowed_s - waited_s + size / self.bytes_per_s)
 
 
 PACE = Pace()
 
 
 class ClientGoneError(Exception):
-    """The client is gone: nobody waits for an answer."""
+    """The client is gone, so that nobody waits for an answer."""
 
 
 class Body(NamedTuple):
@@ -169,7 +169,7 @@ def make_too_large(length: str, max_bytes: int) -> TooLarge:
 
 
 async def _receive_pieces(receive: Receive, *, max_bytes: int, max_s: float, pace: Pace) -> AsyncIterator[bytes]:
-    # counts only the time that the client takes, not what the farm takes to write a piece
+    # counts the time that the client takes, without the time that the farm takes to write a piece
     waited_s, left_s, size = 0.0, pace.start_s, 0
     while True:
         began = time.monotonic()

@@ -1,7 +1,7 @@
 """Limits one client connection of a web process: the time and size of its headers, and the pace of its answers.
 
-uvicorn has no such limits, and neither does httptools: whoever sends half a header, or reads nothing of an answer,
-would keep a connection for ever. It overrides internals of uvicorn 0.54, so the minor version is pinned.
+uvicorn and httptools have no such limits: a client that sends half a header, or reads nothing of an answer, would
+keep a connection for ever. This overrides internals of uvicorn 0.54, so the minor version is pinned.
 """
 
 import asyncio
@@ -29,8 +29,10 @@ class RefusedError(Exception):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with limits: it closes a connection whose headers take too long or are too large,
-    whose answer is not read, or that pipelines requests.
+    """uvicorn's HTTP protocol with limits.
+
+    It closes a connection whose headers take too long or are too large, whose answer is not read, or that pipelines
+    requests.
 
     Pipelined requests would queue without limit, and no browser, no proxy and no client of ours sends any. Trailers,
     which nobody sends either, are dropped. A request that asks to upgrade to another protocol is refused.
@@ -79,7 +81,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._headers_end is not None:
             self._headers_end.cancel()
         if self.parser.should_upgrade():
-            # the parser takes the body of such a request for the next one, whatever its length says
+            # the parser would take the body of such a request for the next request
             raise RefusedError("The farm upgrades no connection.")
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
@@ -118,8 +120,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._headers_end = self.loop.call_later(MAX_HEADERS_S, self.transport.abort)
 
     def _watch_answer(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._stalled = self.loop.call_later(STALLED_S, self._end_stalled, left)
+        unsent = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(STALLED_S, self._end_stalled, unsent)
 
     def _end_stalled(self, before: int) -> None:
         if before - self.transport.get_write_buffer_size() < MIN_TAKEN_BYTES:

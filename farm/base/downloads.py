@@ -49,10 +49,10 @@ def download_file(
     """Download a file to `target` and check its sha256.
 
     `may_follow` is asked about the address of each redirect. Raises DownloadError for a redirect that it refuses, any
-    status but 200, more than `limit_bytes`, more than `within_s` seconds, and another sha256; `target` is then left as
-    far as it was written.
+    status but 200, more than `limit_bytes`, more than `within_s` seconds, and another sha256; what was
+    written to `target` stays.
     """
-    seen, size = hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     try:
         with (
             _make_client(within_s) as client,
@@ -63,20 +63,22 @@ def download_file(
                 size += len(piece)
                 if size > limit_bytes:
                     raise DownloadError(f"The file of {_host(address)} has more than {limit_bytes:,} bytes.")
-                seen.update(piece)
+                digest.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _make_no_answer_error(address, problem) from problem
-    if not hmac.compare_digest(seen.hexdigest(), sha256):
+    if not hmac.compare_digest(digest.hexdigest(), sha256):
         raise DownloadError(
-            f"{target.name} of {_host(address)} has the sha256 {seen.hexdigest()[:12]}… and not {sha256[:12]}…, which "
-            "it had when it was listed; it is not used."
+            f"{target.name} of {_host(address)} has the sha256 {digest.hexdigest()[:12]}… and not {sha256[:12]}…, "
+            "which it had when it was listed; it is not used."
         )
 
 
 def read_until_timeout(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
-    """Yield the pieces of `body` as they come. Raises ReadTimeout at a piece that comes after `within_s` seconds; to
-    a body that falls silent the client's own timeout applies."""
+    """Yield the pieces of `body` as they come. Raises ReadTimeout at a piece that comes after `within_s` seconds.
+
+    Between two pieces the client's own timeout applies.
+    """
     until = time.monotonic() + within_s
     for piece in body:
         if time.monotonic() > until:
@@ -105,7 +107,7 @@ def _refuse_unless_ok(response: httpx2.Response, address: str) -> None:
 
 
 def _make_client(within_s: float) -> httpx2.Client:
-    # not compressed: unpacked on the way, a body could have any length
+    # not compressed, as a small body could unpack to any length
     headers = {"Accept-Encoding": "identity"}
     return httpx2.Client(timeout=httpx2.Timeout(within_s, connect=CONNECT_S), headers=headers)
 

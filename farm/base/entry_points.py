@@ -1,7 +1,7 @@
 """Loads the entries that installed packages add to tables of ours, as entry points of packaging metadata.
 
 Farm, node and client load them alike, each where the package is installed beside them. Loading an entry imports its
-module. A malformed entry stops nobody: a sentence says why it is left out, in the log and to whoever asks for it.
+module. A malformed entry is left out, and a sentence says why, in the log and to people who name the entry.
 """
 
 import logging
@@ -41,33 +41,33 @@ class Group(Generic[Entry]):
 
     def installed(self) -> Outside[Entry]:
         """Load the entries of the packages installed here, and log a warning for each that is refused."""
-        found = self.read(entry_points(group=self.name))
-        for sentence in found.refused.values():
+        outside = self.read(entry_points(group=self.name))
+        for sentence in outside.refused.values():
             logger.warning("%s", sentence)
-        return found
+        return outside
 
     def read(self, points: Iterable[EntryPoint]) -> Outside[Entry]:
         """Load these entry points in the order of their names; those that cannot be used are in `refused`."""
-        taken: list[Entry] = []
+        entries: list[Entry] = []
         refused: dict[str, str] = {}
         for point in sorted(points):
             try:
-                taken.append(self.checked(self._load(point), taken))
+                entries.append(self.checked(self._load(point), entries))
             except EntryError as problem:
-                by = f"of {point.dist.name} " if point.dist is not None else ""
-                refused[point.name.lower()] = f"The {self.called} {point.name!r} {by}is left out: {problem}"
-        return Outside(tuple(taken), refused)
+                origin = f"of {point.dist.name} " if point.dist is not None else ""
+                refused[point.name.lower()] = f"The {self.called} {point.name!r} {origin}is left out: {problem}"
+        return Outside(tuple(entries), refused)
 
     def _load(self, point: EntryPoint) -> Entry:
         try:
-            given = point.load()
-        except Exception as error:  # whatever other people's modules raise
+            entry = point.load()
+        except Exception as error:  # other people's modules may raise anything
             raise EntryError(f"{point.value} cannot be imported ({type(error).__name__}: {error}).") from error
-        if not isinstance(given, self.shape):
+        if not isinstance(entry, self.shape):
             shape = self.shape.__name__
             article = "an" if shape[0] in "AEIOU" else "a"
-            raise EntryError(f"{point.value} is a {type(given).__name__} and has to be {article} {shape}.")
-        return given
+            raise EntryError(f"{point.value} is a {type(entry).__name__} and has to be {article} {shape}.")
+        return entry
 
 
 def raise_first_problem(problems: Iterable[str]) -> None:

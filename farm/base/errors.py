@@ -20,7 +20,7 @@ API_ROOT = "/api/"
 CODES = {401: "not_signed_in", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 SIGN_IN = "Send a token: Authorization: Bearer ofk_… (make one on the settings page), or sign in."
 DATABASE_AWAY = "The farm's database is not responding; retry in a few seconds."
-# by SQLSTATE; without one the database was not asked, which is so for NUL
+# by SQLSTATE; None where Django refused the value before the database, as it does NUL
 NOT_STORABLE = {
     None: "characters that cannot be stored, such as NUL",
     "22001": "a text that is too long to be stored",
@@ -72,7 +72,7 @@ def answer_missing_sign_in(request: HttpRequest, raised: AuthenticationError) ->
 
 
 def answer_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
-    # what a body is refused for, where ninja says only that it cannot parse it
+    # the refusal of a body, of which ninja says only that it cannot be parsed
     if isinstance(raised.__cause__, Refusal):
         return answer_refusal(request, raised.__cause__)
     return make_problem_response(raised.status_code, f"{str(raised).rstrip('.')}.")
@@ -93,8 +93,8 @@ def answer_unreadable_form(request: HttpRequest, raised: Exception) -> HttpRespo
 def answer_unstorable_value(request: HttpRequest, raised: Exception) -> HttpResponse:
     log.info("%s %s: %s", request.method, request.path, raised)
     state = getattr(raised.__cause__, "sqlstate", None)
-    what = NOT_STORABLE.get(state, "a value that cannot be stored")
-    return make_problem_response(422, f"The request contains {what}.", code="invalid")
+    problem = NOT_STORABLE.get(state, "a value that cannot be stored")
+    return make_problem_response(422, f"The request contains {problem}.", code="invalid")
 
 
 def answer_unreadable_request(request: HttpRequest, raised: Exception) -> HttpResponse:

@@ -17,7 +17,9 @@ Each carries one sentence for people, a code for programs and, where there is on
 """
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypeVar
+
+Row = TypeVar("Row", covariant=True)
 
 
 class Refusal(Exception):
@@ -115,3 +117,17 @@ class NoSpace(Refusal):
 
     status = 507
     default_code = "no_space"
+
+
+class Rows(Protocol[Row]):
+    """A query set, as far as `require_row` needs it."""
+
+    def first(self) -> Row | None: ...
+
+
+def require_row(rows: Rows[Row], detail: str, *, hint: str = "") -> Row:
+    """Return the first of these rows. Raises Missing with this sentence where there is none."""
+    row = rows.first()
+    if row is None:
+        raise Missing(detail, hint=hint)
+    return row

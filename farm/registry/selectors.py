@@ -9,7 +9,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from farm.accounts.models import User
-from farm.base.refusals import Conflict, Missing
+from farm.base.refusals import Conflict, Missing, require_row
 from farm.contract.blocks import WheelFile
 from farm.contract.cells import FileRef, Runtime
 from farm.registry import storage
@@ -71,7 +71,7 @@ def removed_models(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
 
 def _count_versions(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]":
     models = Model.objects.visible_to(user).select_related("team", "created_by")
-    # counted by a subquery for each model: a join would group whole rows
+    # counted by a subquery for each model, as a join would group whole rows
     versions = Version.objects.filter(model=OuterRef("pk"), removed_at=None).order_by().values("model")
     count = Coalesce(Subquery(versions.annotate(n=Count("pk")).values("n")), 0)
     return cast("QuerySet[WithAnnotations[Model, Counted]]", models.annotate(version_count=count))
@@ -79,10 +79,11 @@ def _count_versions(user: Anyone) -> "QuerySet[WithAnnotations[Model, Counted]]"
 
 def model(user: Anyone, model_id: int) -> Model:
     """Return a model by its id, deleted ones too. Raises Missing where there is none that the user may see."""
-    row = _count_versions(user).filter(pk=model_id).first()
-    if row is None:
-        raise Missing(f"There is no model {model_id} that you can access.", hint="List yours with `onnxfarm models`.")
-    return row
+    return require_row(
+        _count_versions(user).filter(pk=model_id),
+        f"There is no model {model_id} that you can access.",
+        hint="List yours with `onnxfarm models`.",
+    )
 
 
 def versions_visible_to(user: Anyone) -> QuerySet[Version]:
@@ -107,12 +108,11 @@ def _versions(user: Anyone) -> QuerySet[Version]:
 
 def version(user: Anyone, version_id: int) -> Version:
     """Return a version by its id, deleted ones too. Raises Missing where there is none that the user may see."""
-    row = _versions(user).filter(pk=version_id).first()
-    if row is None:
-        raise Missing(
-            f"There is no version {version_id} that you can access.", hint="List yours with `onnxfarm models`."
-        )
-    return row
+    return require_row(
+        _versions(user).filter(pk=version_id),
+        f"There is no version {version_id} that you can access.",
+        hint="List yours with `onnxfarm models`.",
+    )
 
 
 def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
@@ -137,7 +137,7 @@ def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
 class Removal(NamedTuple):
     """What deleting would do: unmeasured versions go for good, with at most so many bytes; measured ones are hidden.
 
-    `runs` counts the runs that measured them.
+    `runs` counts the runs of the measured ones.
     """
 
     unmeasured: int
@@ -163,10 +163,7 @@ def newest_version_states(models: Iterable[Model]) -> dict[int, str]:
 def partial_upload(user: Anyone, key: str) -> PartialUpload:
     """Return an unfinished upload of the user's own by its key. Raises Missing where there is none."""
     rows = PartialUpload.objects.visible_to(user).select_related("team", "version__model__team")
-    found = rows.filter(key=key.replace("\x00", "")).first()
-    if found is None:
-        raise Missing("You have no such upload; start it again.")
-    return found
+    return require_row(rows.filter(key=key.replace("\x00", "")), "You have no such upload; start it again.")
 
 
 def variants_of(artifact: Artifact) -> QuerySet[Variant]:
@@ -177,12 +174,11 @@ def variant(user: Anyone, variant_id: int) -> Variant:
     """Return a variant by its id. Raises Missing where there is none that the user may see."""
     related = ("artifact__team", "artifact__calibration", "derived", "report")
     rows = Variant.objects.filter(artifact__in=Artifact.objects.visible_to(user)).select_related(*related)
-    found = rows.filter(pk=variant_id).first()
-    if found is None:
-        raise Missing(
-            f"There is no variant {variant_id} that you can access.", hint="Models list theirs on their page."
-        )
-    return found
+    return require_row(
+        rows.filter(pk=variant_id),
+        f"There is no variant {variant_id} that you can access.",
+        hint="Models list theirs on their page.",
+    )
 
 
 def open_version_file(version: Version, name: str) -> BinaryIO:
@@ -253,45 +249,45 @@ def inspection_of(version: Version) -> Inspection | None:
 def describe_uploaded_numbers(versions: Iterable[Version]) -> dict[int, str]:
     """Name the number format of uploaded versions, as `fp16`, by version id; empty where it is not known."""
     facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
-    found = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
-    return {key: recipes.describe_uploaded(*known) for key, *known in found}
+    rows = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
+    return {key: recipes.describe_uploaded(*stored) for key, *stored in rows}
 
 
 def model_facts(version: Version) -> ModelFacts:
-    """Collect what planning must know of a version. Raises Conflict until inspection has accepted it."""
-    found = inspection_of(version)
-    if found is None:
+    """Collect the facts of a version that planning needs. Raises Conflict until inspection has accepted it."""
+    inspection = inspection_of(version)
+    if inspection is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")
-    bundle, given = version.artifact.bundle, version.artifact.inputs
+    bundle, inputs = version.artifact.bundle, version.artifact.inputs
     return ModelFacts(
         name=version.model.name,
         main=bundle.main,
         bundle_sha256=bundle.digest,
         main_sha256=bundle.main_sha256,
-        opsets=found.opsets,
-        ir_version=found.ir_version,
-        unused_opsets=found.unused_opsets,
-        opset_reach=found.opset_reach or OpsetReach(),
-        custom_domains=found.custom_domains,
-        batch=found.batch,
-        dims={name: None for name in found.dims if name != found.batch},
-        is_quantised=found.is_quantised,
-        uploaded=found.uploaded,
-        inputs_sha256=given.sha256 if given else None,
+        opsets=inspection.opsets,
+        ir_version=inspection.ir_version,
+        unused_opsets=inspection.unused_opsets,
+        opset_reach=inspection.opset_reach or OpsetReach(),
+        custom_domains=inspection.custom_domains,
+        batch=inspection.batch,
+        dims={name: None for name in inspection.dims if name != inspection.batch},
+        is_quantised=inspection.is_quantised,
+        uploaded=inspection.uploaded,
+        inputs_sha256=inputs.sha256 if inputs else None,
         inputs_batch=version.artifact.inputs_batch,
-        inputs=found.fed,
-        outputs=tuple(port.name for port in found.outputs),
-        inputs_problem=found.feed.problem if found.feed else "",
-        generation_problem=decoders.generation_problem(found.inputs, found.outputs),
-        source=found.source,
-        genai=found.genai,
-        compiled=found.compiled,
-        context=found.context,
-        is_grouped=decoders.has_grouped_attention(found.operators),
-        unbound=found.unbound,
-        draws=found.draws,
+        inputs=inspection.fed,
+        outputs=tuple(port.name for port in inspection.outputs),
+        inputs_problem=inspection.feed.problem if inspection.feed else "",
+        generation_problem=decoders.generation_problem(inspection.inputs, inspection.outputs),
+        source=inspection.source,
+        genai=inspection.genai,
+        compiled=inspection.compiled,
+        context=inspection.context,
+        is_grouped=decoders.has_grouped_attention(inspection.operators),
+        unbound=inspection.unbound,
+        draws=inspection.draws,
         prompts=PromptFacts.model_validate(stored) if (stored := version.artifact.prompts_json) else None,
-        sizes=found.feed.sizes if found.feed else {},
+        sizes=inspection.feed.sizes if inspection.feed else {},
         calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
         calibration_problem=version.artifact.calibration_problem,
     )

@@ -1,6 +1,6 @@
 """Teams own models, runs and nodes; a membership says what a person may do there."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from django.conf import settings
 from django.db import models
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from farm.accounts.models.user import User
 
 DEFAULT_QUOTA_BYTES = 200 * 1024**3
+Row = TypeVar("Row", bound=models.Model)
 
 
 class TeamQuerySet(models.QuerySet["Team"]):
@@ -64,6 +65,21 @@ class Team(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class OwnedQuerySet(models.QuerySet[Row]):
+    """Which rows a person may see, write and manage, as the roles in the team at the end of `team_path` allow."""
+
+    team_path = "team"
+
+    def visible_to(self, user: "User | AnonymousUser") -> Self:
+        return self.filter(**{f"{self.team_path}__in": Team.objects.visible_to(user)})
+
+    def writable_by(self, user: "User | AnonymousUser") -> Self:
+        return self.filter(**{f"{self.team_path}__in": Team.objects.writable_by(user)})
+
+    def managed_by(self, user: "User | AnonymousUser") -> Self:
+        return self.filter(**{f"{self.team_path}__in": Team.objects.managed_by(user)})
 
 
 class Membership(models.Model):

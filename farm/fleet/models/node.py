@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from farm.accounts.models import Membership, Team
+from farm.accounts.models import Membership, OwnedQuerySet, Team
 from farm.accounts.states import WRITING_ROLES
 from farm.contract.node import MAX_DOING, NODE_NAME, NodeSettings, SelfTest
 from farm.contract.reports import Facts
@@ -39,11 +39,8 @@ MAX_ROUTINE = 1_000
 TRIMMED_EVERY = 50
 
 
-class NodeQuerySet(models.QuerySet["Node"]):
+class NodeQuerySet(OwnedQuerySet["Node"]):
     """Queries for nodes: those a person may see or manage, and those that may measure."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:
         """Filter to nodes that the user owns, or whose team the user manages."""

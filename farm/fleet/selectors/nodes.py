@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import Anyone
-from farm.base.refusals import Missing
+from farm.base.refusals import require_row
 from farm.base.secrecy import hash_secret
 from farm.contract.cells import Loads
 from farm.fleet.models import Lending, Node, NodeEvent, Trial
@@ -62,10 +62,7 @@ def count_nodes_online(user: Anyone) -> tuple[int, int]:
 
 def node(user: Anyone, node_id: int) -> Node:
     """Return a node by its id. Raises Missing where there is none that the user may see."""
-    row = nodes_visible_to(user).filter(pk=node_id).first()
-    if row is None:
-        raise Missing(f"There is no node {node_id} that you can access.")
-    return row
+    return require_row(nodes_visible_to(user).filter(pk=node_id), f"There is no node {node_id} that you can access.")
 
 
 def can_manage_node(user: Anyone, node: Node) -> bool:
@@ -143,10 +140,11 @@ def trials_awaiting_answer(user: Anyone) -> QuerySet[Trial]:
 
 def trial(user: Anyone, trial_id: int) -> Trial:
     """Return a trial by its id. Raises Missing where there is none that the user may see."""
-    row = trials_visible_to(user).filter(pk=trial_id).first()
-    if row is None:
-        raise Missing(f"There is no trial {trial_id} that you can access.", hint="`onnxfarm node trials` lists them.")
-    return row
+    return require_row(
+        trials_visible_to(user).filter(pk=trial_id),
+        f"There is no trial {trial_id} that you can access.",
+        hint="`onnxfarm node trials` lists them.",
+    )
 
 
 def runtimes_on_nodes(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
@@ -193,9 +191,8 @@ def lendings_to_own_teams(user: Anyone) -> QuerySet[Lending]:
 
 def lending(user: Anyone, lending_id: int) -> Lending:
     """Return a lending by its id. Raises Missing where there is none that the user may see."""
-    row = lendings_visible_to(user).filter(pk=lending_id).first()
-    if row is None:
-        raise Missing(
-            f"There is no lending {lending_id} that you can access.", hint="`onnxfarm node lendings` lists them."
-        )
-    return row
+    return require_row(
+        lendings_visible_to(user).filter(pk=lending_id),
+        f"There is no lending {lending_id} that you can access.",
+        hint="`onnxfarm node lendings` lists them.",
+    )

@@ -1,4 +1,4 @@
-"""How a machine joins the farm: invite → enrol → approve → secret; and the audit log of those that were refused."""
+"""Lets a machine join the farm (invite → enrol → approve → secret), and logs refused machines."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ from farm.rules.runtimes.providers import find
 
 X86_ARCHITECTURES = ("x86_64", "amd64", "i386", "i686", "x86")
 ARM_ARCHITECTURES = ("aarch64", "arm64", "armv7l", "armv8l")
-# facts are stored and shown; a page of text is enough
+# facts are stored and shown, so that their size is limited to a page of text
 MAX_FACTS_BYTES = 65_536
 log = logging.getLogger(__name__)
 VERB: Final = "node refused"
@@ -32,9 +32,9 @@ ENROLMENT_VERB: Final = "enrolment refused"
 # refusals in the audit log that are older than this are deleted as new ones are written
 KEPT_REFUSALS: Final = timedelta(days=90)
 STRANGER: Final = "an unknown secret"
-# the same refusal again within this time is one entry, so that nobody can fill the log
-ONCE_IN: Final = timedelta(minutes=10)
-# refusals that happen every day and are not logged: another node got the block first, nobody has approved the node yet
+# the same refusal within this time is logged once, so that nobody can fill the log
+LOGGED_ONCE_IN: Final = timedelta(minutes=10)
+# everyday refusals, which are not logged: another node was first, or the node is not approved yet
 ROUTINE: Final = ("not_offered", "busy", "pending")
 CLAIM: Final = "claim"
 # refusals that `enrol` itself logs, with the machine's name
@@ -44,14 +44,14 @@ SECRET_PREFIX = "ofn_"
 CODE_LIFE = timedelta(minutes=60)
 SECRET_LIFE = timedelta(days=90)
 ROTATE_AFTER = 0.75
-# how long the secret before the newest is still accepted
+# so long the previous secret is still accepted
 OVERLAP = timedelta(minutes=10)
-# at most so many secrets of a node in an hour, unused codes of a person (or of an admin), nodes that wait for approval
+# limits: secrets of a node in an hour, unused codes of a person and of an admin, nodes of an owner that are pending
 MAX_SECRETS = 12
 MAX_CODES, MAX_CODES_OF_ADMIN = 20, 2_000
 MAX_PENDING = 50
 # unused codes and expired secrets are deleted after so long
-KEPT = timedelta(days=7)
+KEPT_FOR = timedelta(days=7)
 
 
 def check_facts(facts: Facts) -> None:
@@ -84,23 +84,23 @@ def check_tags(tags: Mapping[str, str], facts: Facts, *, proven: Collection[str]
 
 
 def log_refusal(*, node: Node | None, secret: str, address: str, status: int, code: str, detail: str) -> None:
-    """Write to the audit log that a node, or whoever showed a node's secret, was refused at an address.
+    """Write to the audit log that a node, or the sender of a node's secret, was refused at an address.
 
-    Routine refusals, and the same one again within ten minutes, are left out. A database that fails is only logged.
+    Routine refusals, and the same one again within ten minutes, are left out. A failing database does not raise.
     """
     if code in ROUTINE or code in ENROLMENT or (code == "stale" and address == CLAIM):
         return
     try:
-        known = node or _find_owner_of_secret(secret)
-        subject = known.name if known is not None else STRANGER
+        owner = node or _find_owner_of_secret(secret)
+        subject = owner.name if owner is not None else STRANGER
         facts = {"address": address, "code": code, "status": status}
-        since = timezone.now() - ONCE_IN
+        since = timezone.now() - LOGGED_ONCE_IN
         same = {f"facts__{key}": value for key, value in facts.items()}
         if AuditEvent.objects.filter(verb=VERB, subject=subject, at__gt=since, **same).exists():
             return
-        _record_refusal(VERB, subject, team=known.team if known else None, facts={**facts, "detail": detail[:300]})
+        _record_refusal(VERB, subject, team=owner.team if owner else None, facts={**facts, "detail": detail[:300]})
     except DatabaseError as problem:
-        # the node still gets its refusal as the answer
+        # the node gets its refusal all the same
         log.warning("could not note that %s was refused at %s: %s", node, address, problem)
 
 
@@ -110,7 +110,7 @@ def log_refused_enrolment(*, name: str, invitation: EnrolmentCode | None, code: 
     `code` is the refusal's; `invitation` is None where the enrolment code never existed: all those count as one.
     """
     facts = {"code": code, "invitation": invitation.pk if invitation else None}
-    since = timezone.now() - ONCE_IN
+    since = timezone.now() - LOGGED_ONCE_IN
     same = {f"facts__{key}": value for key, value in facts.items()}
     if not AuditEvent.objects.filter(verb=ENROLMENT_VERB, at__gt=since, **same).exists():
         _record_refusal(ENROLMENT_VERB, name, team=invitation.team if invitation else None, facts=facts)
@@ -147,7 +147,7 @@ def invite(
         )
     code = make_secret(CODE_PREFIX)
     with transaction.atomic():
-        # locks the person's row, so that two requests at once count each other's codes
+        # locked, so that two requests at once count each other's codes
         User.objects.select_for_update(no_key=True).get(pk=by.pk)
         _check_open_codes(by, limit=MAX_CODES_OF_ADMIN if can_manage(by, team=team) else MAX_CODES)
         row = EnrolmentCode.objects.create(
@@ -196,7 +196,7 @@ def approve(*, node: Node, by: User) -> Node:
 
 
 def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> SecretGrant:
-    """Issue a new bearer secret to whoever holds the node's private key; the secret before works OVERLAP longer.
+    """Issue a new bearer secret to the holder of the node's private key; the previous one works OVERLAP longer.
 
     Raises NotAllowed with the code `pending` until the node is approved, `retired`, `bad_clock` or `bad_signature`, and
     TooMany where the node was given too many secrets within an hour.
@@ -211,7 +211,7 @@ def grant_secret(request: SecretRequest, *, now: datetime | None = None) -> Secr
     with transaction.atomic():
         Node.objects.select_for_update(no_key=True).get(pk=node.pk)
         _check_secrets(node, now=now)
-        node.secrets.filter(expires_at__lt=now - KEPT).delete()
+        node.secrets.filter(expires_at__lt=now - KEPT_FOR).delete()
         node.secrets.filter(expires_at__gt=now + OVERLAP).update(expires_at=now + OVERLAP)
         NodeSecret.objects.create(
             node=node, hint=secret[:HINT_LENGTH], digest=hash_secret(secret), expires_at=now + SECRET_LIFE
@@ -224,7 +224,7 @@ def _check_open_codes(by: User, *, limit: int) -> None:
     """Delete this person's expired codes. Raises TooMany where as many unused ones are still valid."""
     now = timezone.now()
     open_codes = EnrolmentCode.objects.filter(created_by=by, used_at=None)
-    open_codes.filter(expires_at__lt=now - KEPT).delete()
+    open_codes.filter(expires_at__lt=now - KEPT_FOR).delete()
     waiting = open_codes.filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True)
     if waiting.count() >= limit:
         raise TooMany(
@@ -271,7 +271,7 @@ def _check_enrolment(enrolment: Enrolment) -> None:
 
 
 def _create_node_once(enrolment: Enrolment) -> Node:
-    """Create the node; raises Conflict too where another gateway creates one of this name at the same moment."""
+    """Create the node. Raises Conflict also where another gateway creates one of this name at the same moment."""
     try:
         with transaction.atomic():
             return _create_node(enrolment)
@@ -340,11 +340,11 @@ def _make_known_name_error(name: str) -> Conflict:
 
 
 def _find_proven_node(request: SecretRequest, *, now: datetime) -> Node:
-    # compared as numbers: the clock of a node may show a year that no datetime can hold
-    apart_s = abs(now.timestamp() - request.signed_at)
-    if apart_s > SIGNATURE_WINDOW_S:
+    # compared as numbers, as a node's clock may show a year that no datetime can hold
+    difference_s = abs(now.timestamp() - request.signed_at)
+    if difference_s > SIGNATURE_WINDOW_S:
         raise NotAllowed(
-            f"The request was signed {apart_s:.0f} s away from the farm's clock.",
+            f"The request was signed {difference_s:.0f} s away from the farm's clock.",
             code="bad_clock",
             hint="Set the node's clock.",
         )

@@ -1,4 +1,4 @@
-"""Changes of a node's health and settings, by its owner and by the farm itself."""
+"""Changes a node's health and settings, for its owner and for the farm itself."""
 
 from django.db import transaction
 from django.db.models import F
@@ -15,11 +15,11 @@ from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState, Trials
 from farm.rules.planning.hours import is_time_zone
 
-# a self-test that takes so many times the first one fails: a busy minute does not slow it down as much
+# a self-test that takes so many times as long as the first one fails; a busy minute slows it down less
 LATENCY_BAND = 3.0
-# so many failed blocks in a row, by the node's own fault, quarantine it
+# a node is quarantined after so many blocks in a row that failed by its own fault
 QUARANTINE_AFTER = 3
-# reasons that say more about the node than about the cell
+# reasons that blame the node and not the cell
 NODE_FAULTS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
 WORKING = (NodeHealth.ACTIVE, NodeHealth.DRAINING)
 _TAG: TypeAdapter[str] = TypeAdapter(Tag)
@@ -72,7 +72,7 @@ def check_owner_may_write(node: Node) -> None:
 
 
 def drain(*, node: Node, by: User) -> Node:
-    """Let an active node finish its block and get no other. Raises NotAllowed, and Conflict for another health."""
+    """Let an active node finish its block and take no other. Raises NotAllowed, and Conflict for another health."""
     return _change_health(node, by, NodeHealth.DRAINING, NodeEventKind.DRAINING, verb="node drained")
 
 
@@ -87,7 +87,7 @@ def resume(*, node: Node, by: User) -> Node:
         raise Conflict(f"{node.name} is pending; approve it instead.")
     check_owner_may_write(node)
     with transaction.atomic():
-        # the next self-test sets its new pace: whoever resumes the node has read what was wrong
+        # the next self-test sets its new pace, as the person who resumes it has read what was wrong
         Node.objects.filter(pk=node.pk).update(failures=0, self_test_ms=None)
         node.self_test_ms = None
         return _change_health(node, by, NodeHealth.ACTIVE, NodeEventKind.RESUMED, verb="node resumed")
@@ -114,10 +114,10 @@ def quarantine(*, node: Node, reason: str) -> bool:
 def quarantine_nodes_without_owner() -> int:
     """Quarantine nodes whose owner may not start runs in their team any more; return how many.
 
-    They stay so even where the owner comes back, until somebody resumes them.
+    They stay quarantined until somebody resumes them, even where the owner comes back.
     """
-    unvouched = Node.objects.filter(health__in=WORKING).exclude(pk__in=Node.objects.with_writing_owner().values("pk"))
-    rows = unvouched.select_related("owner", "team").defer("facts_json", "log_tail")
+    orphans = Node.objects.filter(health__in=WORKING).exclude(pk__in=Node.objects.with_writing_owner().values("pk"))
+    rows = orphans.select_related("owner", "team").defer("facts_json", "log_tail")
     return sum(quarantine(node=node, reason=explain_missing_owner(node)) for node in rows)
 
 
@@ -151,34 +151,34 @@ def change_settings(
     if node.health == NodeHealth.RETIRED:
         raise Conflict(f"{node.name} is retired: it accepts no blocks, whatever its limits.")
     try:
-        wanted = NodeSettings.model_validate({**node.settings_json, **settings})
+        checked = NodeSettings.model_validate({**node.settings_json, **settings})
     except ValidationError as problem:
         first = problem.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        if where == "hours":
+        field = ".".join(map(str, first["loc"]))
+        if field == "hours":
             raise Invalid(
                 f"“{str(first['input'])[:20]}” are not hours of a day.",
                 code="hours",
                 hint="Write them like 20:00-06:00.",
             ) from problem
         raise Invalid(
-            f"The setting {where} of {node.name} is out of range: {strip_pydantic_prefix(first['msg'])}.",
-            code=where or "invalid",
+            f"The setting {field} of {node.name} is out of range: {strip_pydantic_prefix(first['msg'])}.",
+            code=field or "invalid",
         ) from problem
-    if not is_time_zone(wanted.timezone):
+    if not is_time_zone(checked.timezone):
         raise Invalid(
-            f"“{wanted.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
+            f"“{checked.timezone}” is not a known time zone.", code="timezone", hint="Write it like Europe/Vienna."
         )
     if trials not in (None, *Trials.values):
         raise Invalid(f"{str(trials)[:20]!r} says nothing of trials: ask, allow or never.", code="trials")
     before, tags_before, trials_before = node.settings.model_dump(), list(node.owner_tags), node.trials_allowed
     node.trials_allowed = Trials(trials or trials_before)
-    node.settings_json = wanted.model_dump(mode="json", exclude_defaults=True)
+    node.settings_json = checked.model_dump(mode="json", exclude_defaults=True)
     if tags is not None:
         node.owner_tags = _normalise_tags(tags)
     with transaction.atomic():
         node.save(update_fields=["settings_json", "owner_tags", "trials_allowed"])
-        changed = [name.removeprefix("is_").replace("_", " ") for name, is_now in wanted if before[name] != is_now]
+        changed = [name.removeprefix("is_").replace("_", " ") for name, is_now in checked if before[name] != is_now]
         changed += ["tags"] if node.owner_tags != tags_before else []
         changed += ["trials"] if node.trials_allowed != trials_before else []
         text = f"Settings of {node.name} were changed{': ' if changed else ''}{', '.join(changed)}."

@@ -1,26 +1,16 @@
 """Immutable model bundles and their files."""
 
-from typing import TYPE_CHECKING, Self
-
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet, Team
 from farm.contract.cells import Bundle, FileRef
 from farm.registry.models.blob import Blob
 from farm.registry.states import BUNDLE_ROLES, FileRole
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
 
-    from farm.accounts.models import User
-
-
-class ArtifactQuerySet(models.QuerySet["Artifact"]):
+class ArtifactQuerySet(OwnedQuerySet["Artifact"]):
     """Queries for artifacts."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
 
 
 class Artifact(models.Model):

@@ -1,26 +1,18 @@
 """Models: named lines of versions."""
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet, Team
 from farm.registry.models.artifact import Artifact
 from farm.registry.states import VersionState
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
 
-    from farm.accounts.models import User
-
-
-class ModelQuerySet(models.QuerySet["Model"]):
+class ModelQuerySet(OwnedQuerySet["Model"]):
     """Queries for models."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
 
     def not_removed(self) -> Self:
         return self.filter(removed_at=None)
@@ -51,11 +43,10 @@ class Model(models.Model):
         return self.name
 
 
-class VersionQuerySet(models.QuerySet["Version"]):
+class VersionQuerySet(OwnedQuerySet["Version"]):
     """Queries for versions."""
 
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(model__team__in=Team.objects.visible_to(user))
+    team_path = "model__team"
 
     def not_removed(self) -> Self:
         return self.filter(removed_at=None)

@@ -24,7 +24,7 @@ from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_free_space
 from farm.registry.upload_handler import check_upload_size
 
-# an upload to which nothing was added for so long is removed
+# an upload that got no piece for so long is removed
 PARTIAL_LIFE: Final = timedelta(hours=24)
 MAX_OPEN: Final = 128
 NAME_LENGTH: Final = 200
@@ -33,7 +33,7 @@ CHECKSUMS: Final = ("sha1", "sha256")
 
 
 class ChecksumMismatch(Refusal):
-    """The bytes that arrived have another checksum than the sender says; tus has a status of its own for it."""
+    """The bytes that arrived have another checksum than the sender named; tus has a status of its own for it."""
 
     status = 460
     default_code = "checksum"
@@ -80,7 +80,7 @@ def begin_upload(*, user: User, name: str, length: int, team: str = "", sha256: 
     check_upload_size(length)
     with transaction.atomic():
         locked = Team.objects.select_for_update().get(pk=owner.pk)
-        _check_room_of(locked, user, length)
+        _check_room(locked, user, length)
         upload = PartialUpload.objects.create(
             key=secrets.token_urlsafe(32),
             user=user,
@@ -99,7 +99,7 @@ def append_piece(
 ) -> PartialUpload:
     """Add a piece at `offset` to an upload; `declared` is its length in bytes as the request says.
 
-    A piece that ends early is kept as far as it came; with a checksum, nothing of it is kept. Raises Gone for an
+    The bytes of a piece that ends early are kept, unless it has a checksum. Raises Gone for an
     expired upload, Conflict for another offset or where another request took over, TooLarge beyond the end of the
     file, ChecksumMismatch, and NoSpace.
     """
@@ -116,7 +116,7 @@ def append_piece(
     try:
         piece.write(_limit_and_hash(chunks, declared=declared, digest=digest))
     except OSError:
-        # the connection broke: what came is kept, unless it has a checksum as a whole
+        # the connection broke: the bytes that came are kept, unless a checksum covers the whole piece
         if checksum is not None:
             piece.undo()
             raise
@@ -129,7 +129,7 @@ def append_piece(
             f"The {piece.bytes:,} bytes from {offset:,} on do not have the {checksum.algorithm} that came with them; "
             "send them again."
         )
-    return _advance(upload, to=piece.sync())
+    return _move_offset(upload, to=piece.sync())
 
 
 def complete_upload(
@@ -148,9 +148,9 @@ def complete_upload(
     Conflict where one is not whole or they belong to different teams or versions, Missing where bytes are gone,
     Unprocessable for another sha256 than announced, and what `receive_upload` raises.
     """
-    known = {upload.version for upload in uploads}
-    if len(known) == 1 and (made := known.pop()) is not None and model in ("", made.model.name):
-        return made
+    versions = {upload.version for upload in uploads}
+    if len(versions) == 1 and (version := versions.pop()) is not None and model in ("", version.model.name):
+        return version
     team = _check_uploads(uploads)
     keys = [upload.key for upload in uploads]
     drafts: list[Draft] = []
@@ -193,13 +193,13 @@ def clear_expired() -> int:
     return len(late)
 
 
-def _check_room_of(team: Team, user: User, length: int) -> None:
-    """Raises TooLarge over the quota, where other unfinished uploads count too. Call with the team's row locked."""
+def _check_room(team: Team, user: User, length: int) -> None:
+    """Raises TooLarge over the quota, in which unfinished uploads count. Call with the team's row locked."""
     waiting = PartialUpload.objects.not_expired().filter(version=None)
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
-    taken = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0
-    left = max(0, free_quota_bytes(team) - taken)
+    reserved = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0
+    left = max(0, free_quota_bytes(team) - reserved)
     if length > left:
         raise TooLarge(
             f"The upload has {length:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
@@ -222,7 +222,7 @@ def _limit_and_hash(chunks: Iterable[bytes], *, declared: int, digest: "hashlib.
             return
 
 
-def _advance(upload: PartialUpload, *, to: int) -> PartialUpload:
+def _move_offset(upload: PartialUpload, *, to: int) -> PartialUpload:
     now = timezone.now()
     rows = PartialUpload.objects.filter(pk=upload.pk, offset=upload.offset)
     if not rows.update(offset=to, expires_at=now + PARTIAL_LIFE):

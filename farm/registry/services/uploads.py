@@ -9,7 +9,7 @@ from django.utils import timezone
 from farm.accounts.models import Team, User
 from farm.accounts.selectors import can_write, team_to_write
 from farm.accounts.services import record
-from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooLarge
+from farm.base.refusals import Conflict, Invalid, NotAllowed, TooLarge, require_row
 from farm.contract.base import digest_json
 from farm.contract.evaluation import EvaluationRecipe
 from farm.registry.bundles import Part, sort_into_parts
@@ -42,18 +42,18 @@ def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) 
 
     Earlier data are deleted. Call inside a transaction.
     """
-    known = EvaluationData.objects.filter(version=version).first()
+    earlier = EvaluationData.objects.filter(version=version).first()
     plain = recipe.model_dump(mode="json")
-    is_same = known is not None and (known.given_id, known.recipe_json) == (blob.pk, plain)
-    if known is not None and is_same and known.state != MakingState.FAILED:
-        return known
-    if known is not None:
-        known.delete()
-    made = EvaluationData.objects.create(version=version, given=blob, recipe_json=plain)
-    if known is not None:
-        remove_unused_blobs([known.given_id, known.data_id])
-    send_hint_on_commit(CHECK_EVALUATION, made.pk)
-    return made
+    if earlier is not None:
+        is_same = (earlier.given_id, earlier.recipe_json) == (blob.pk, plain)
+        if is_same and earlier.state != MakingState.FAILED:
+            return earlier
+        earlier.delete()
+    data = EvaluationData.objects.create(version=version, given=blob, recipe_json=plain)
+    if earlier is not None:
+        remove_unused_blobs([earlier.given_id, earlier.data_id])
+    send_hint_on_commit(CHECK_EVALUATION, data.pk)
+    return data
 
 
 def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = "") -> EvaluationData:
@@ -68,7 +68,7 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
             raise NotAllowed(f"You can view the models of team “{team.name}” but not add data to them.")
         if version.state == VersionState.REJECTED:
             raise Conflict(f"{version} was rejected; upload the model again with its data.", code="rejected")
-        how = parse_recipe(recipe)
+        parsed_recipe = parse_recipe(recipe)
         if not draft.name.lower().endswith(".npz"):
             raise Invalid(
                 "Labelled data come as an .npz of the inputs by name and `labels`.",
@@ -78,13 +78,13 @@ def add_evaluation(*, version: Version, by: User, draft: Draft, recipe: str = ""
         with transaction.atomic():
             team = Team.objects.select_for_update().get(pk=team.pk)
             check_quota(team, {draft.sha256: draft.bytes})
-            made = store_evaluation(version=version, blob=store_blob_of_locked_team(team, draft), recipe=how)
-            record(
-                verb="evaluation data given", subject=str(version), actor=by, team=team, facts={"sha256": draft.sha256}
-            )
+            blob = store_blob_of_locked_team(team, draft)
+            data = store_evaluation(version=version, blob=blob, recipe=parsed_recipe)
+            facts = {"sha256": draft.sha256}
+            record(verb="evaluation data given", subject=str(version), actor=by, team=team, facts=facts)
     finally:
         draft.discard()
-    return made
+    return data
 
 
 def free_quota_bytes(team: Team) -> int:
@@ -93,14 +93,16 @@ def free_quota_bytes(team: Team) -> int:
 
 
 def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
-    """Raises TooLarge where files would exceed the team's quota. `sizes` holds their bytes by sha256; those that the
-    team has already cost nothing."""
-    known = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
-    wanted = sum(size for sha256, size in sizes.items() if sha256 not in known)
+    """Raises TooLarge where files would exceed the team's quota.
+
+    `sizes` holds their bytes by sha256; files that the team has already cost nothing.
+    """
+    stored = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
+    added = sum(size for sha256, size in sizes.items() if sha256 not in stored)
     left = free_quota_bytes(team)
-    if wanted > left:
+    if added > left:
         raise TooLarge(
-            f"The upload adds {wanted:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
+            f"The upload adds {added:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
             code="quota",
             hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
         )
@@ -110,7 +112,7 @@ def store_made_blob(*, team: Team, draft: Draft) -> Blob:
     """Store a file that the farm made itself, such as inputs; it needs no quota. Locks the team, discards the draft."""
     try:
         with transaction.atomic():
-            # whoever removes a file of the same content holds this lock while looking for its row
+            # the lock keeps out a removal of the same content, which looks for its row
             return store_blob_of_locked_team(Team.objects.select_for_update().get(pk=team.pk), draft)
     finally:
         draft.discard()
@@ -121,7 +123,7 @@ def store_blob_within_quota(*, team: Team, draft: Draft) -> Blob:
 
     Raises TooLarge over the quota, NoSpace where the disk is full, and Away where the bucket does not answer.
     """
-    # locked, so that one upload at a time decides about the team's quota
+    # locked, so that uploads are checked against the quota one at a time
     locked = Team.objects.select_for_update().get(pk=team.pk)
     check_quota(locked, {draft.sha256: draft.bytes})
     return store_blob_of_locked_team(locked, draft)
@@ -159,10 +161,10 @@ def receive_upload(
 
     `files` are an `.onnx` with its external data and reference data, or one `.zip` of those. `roles` holds the roles of
     files whose names do not tell, `recipe` how outputs are judged on evaluation data among them. `model` names the
-    model (empty: the file's own name), and `team` the team (empty: the user's only one). The same bundle again is the
-    version that is there, as far as `origin` allows. Raises Invalid for files, names or a recipe that cannot be,
-    Missing where a gate would add a model, TooLarge over the quota, NoSpace, and what `team_to_write` raises. Every
-    draft that is not kept is removed.
+    model (empty: the file's own name), and `team` the team (empty: the user's only one). The same bundle again gives
+    the existing version, as far as `origin` allows. Raises Invalid for files, names or a recipe that cannot be,
+    Missing where a gate would add a model, TooLarge over the quota, NoSpace, and what `team_to_write` raises. Drafts
+    that are not stored are removed.
     """
     drafts = list(files)
     try:
@@ -170,16 +172,16 @@ def receive_upload(
         drafts = _unpack_zip(files, team=owner)
         parts = sort_into_parts(drafts, roles=roles or {})
         name = clean_name(model or parts[0].name.removesuffix(".onnx"))
-        how = parse_recipe(recipe)
+        parsed_recipe = parse_recipe(recipe)
         if recipe and all(part.role != FileRole.EVALUATION for part in parts):
             text = f"The recipe {recipe[:60]!r} came without labelled data to judge: add evaluation.npz."
             raise Invalid(text, code="bad_recipe")
         note = clean_note(note)
         with transaction.atomic():
-            version = _register(user=user, team=owner, parts=parts, name=name, note=note, origin=origin)
+            version = _create_version(user=user, team=owner, parts=parts, name=name, note=note, origin=origin)
             data = version.artifact.blob_of(FileRole.EVALUATION)
             if data is not None:
-                store_evaluation(version=version, blob=data, recipe=how)
+                store_evaluation(version=version, blob=data, recipe=parsed_recipe)
         return version
     finally:
         for draft in (*files, *drafts):
@@ -192,8 +194,8 @@ def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
     main = next(part.name for part in parts if part.role == FileRole.MODEL)
     artifact, is_new = Artifact.objects.get_or_create(
         team=team,
-        sha256=_digest(parts, inside=True),
-        data_sha256=_digest(parts, inside=False),
+        sha256=_digest_parts(parts, inside=True),
+        data_sha256=_digest_parts(parts, inside=False),
         defaults={"main": main, "bytes": sum(part.draft.bytes for part in parts)},
     )
     if is_new:
@@ -213,36 +215,32 @@ def _unpack_zip(files: Sequence[Draft], *, team: Team) -> list[Draft]:
     return unpack(archives[0], limit_bytes=free_quota_bytes(team))
 
 
-def _register(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str, origin: Origin) -> Version:
+def _create_version(*, user: User, team: Team, parts: Sequence[Part], name: str, note: str, origin: Origin) -> Version:
     with transaction.atomic():
-        # one upload at a time per team decides about its quota and its version numbers
+        # locked, so that uploads of a team get quota and version numbers one at a time
         team = Team.objects.select_for_update().get(pk=team.pk)
         check_quota(team, {part.draft.sha256: part.draft.bytes for part in parts})
         line = _find_or_create_model(team, name, user, may_create=not origin.is_gate)
         sent_at = timezone.now() if origin.branch else None
-        # without reference data it is the version that may have some, so that its accuracy is found
+        # an upload without reference data matches a version with them, so that its accuracy is found
         digests = {
-            "artifact__sha256": _digest(parts, inside=True),
-            "artifact__data_sha256": _digest(parts, inside=False),
+            "artifact__sha256": _digest_parts(parts, inside=True),
+            "artifact__data_sha256": _digest_parts(parts, inside=False),
         }
-        known = (
-            line.versions.exclude(state=VersionState.REJECTED)
-            .filter(origin.make_version_filter(digests))
-            .order_by("-number")
-        )
-        same = known.filter(**{name: digest for name, digest in digests.items() if digest}).first()
+        versions = line.versions.exclude(state=VersionState.REJECTED).filter(origin.make_version_filter(digests))
+        same = versions.order_by("-number").filter(**{name: sha for name, sha in digests.items() if sha}).first()
         if same is not None:
-            # what was deleted and is sent again is wanted again
+            # a deleted version that is sent again is restored
             for part in parts:
                 store_blob_of_locked_team(team, part.draft)
-            # a branch that sends what the model's own line has leaves that as it is
-            is_of_both = bool(origin.branch) == bool(same.branch)
+            # a branch does not change a version of the model's own line
+            is_same_line = bool(origin.branch) == bool(same.branch)
             row = {"branch": origin.branch, "sent_at": sent_at} | ({"commit": origin.commit} if origin.commit else {})
-            Version.objects.filter(pk=same.pk).update(removed_at=None, **(row if is_of_both else {}))
+            Version.objects.filter(pk=same.pk).update(removed_at=None, **(row if is_same_line else {}))
             return same
         artifact = store_artifact(team=team, parts=parts)
         last = line.versions.aggregate(last=Max("number"))["last"] or 0
-        # a gate brings what a branch of anybody's has: no node takes it for its owner's own
+        # a gate may bring anybody's branch, so that nodes must not take its version for their owner's
         uploader = None if origin.is_gate else user
         version = Version.objects.create(
             model=line, number=last + 1, artifact=artifact, note=note, uploaded_by=uploader, branch=origin.branch,
@@ -257,18 +255,15 @@ def _find_or_create_model(team: Team, name: str, user: User, *, may_create: bool
     """Find or create the model of a new version. Raises Missing where it would be new and `may_create` is False."""
     if may_create:
         return Model.objects.get_or_create(team=team, name=name, removed_at=None, defaults={"created_by": user})[0]
-    line = Model.objects.not_removed().filter(team=team, name=name).first()
-    if line is None:
-        raise Missing(
-            f"Team “{team.name}” has no model “{name}”, and a token that may only gate adds none.",
-            hint="Upload a first version of it with another token.",
-        )
-    return line
+    return require_row(
+        Model.objects.not_removed().filter(team=team, name=name),
+        f"Team “{team.name}” has no model “{name}”, and a token that may only gate adds none.",
+        hint="Upload a first version of it with another token.",
+    )
 
 
-def _digest(parts: Iterable[Part], *, inside: bool) -> str:
-    """Return the digest of the bundle's files (`inside`) or of the reference data beside it; empty where there are
-    none."""
+def _digest_parts(parts: Iterable[Part], *, inside: bool) -> str:
+    """Digest the bundle's files (`inside`) or the reference data beside it; empty where there are none."""
     chosen = [part for part in parts if (part.role in BUNDLE_ROLES) == inside]
     if inside:
         return digest_json(sorted([part.name, part.draft.sha256, part.draft.bytes] for part in chosen))

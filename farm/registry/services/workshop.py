@@ -58,22 +58,22 @@ def inspect_version(version_id: int) -> None:
     except Refusal as refusal:
         inspection, problem = None, str(refusal)
     except Exception:
-        # the fault is the farm's own: the row must not wait for ever, and the log has the trace
+        # a fault of the farm: the log has the trace, and the row must not wait for ever
         log.exception("inspection of version %s broke", version_id)
         inspection, problem = None, NOT_INSPECTED
     _record_inspection(version, inspection=inspection, problem=problem)
 
 
 def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
-    """Return what was found and an empty text, or None and the problem in one sentence."""
+    """Return the inspection and an empty text, or None and the problem in one sentence."""
     artifact = version.artifact
     with make_work_folder() as folder:
         out = folder / "out"
         out.mkdir()
         bundle = copy_artifact_into(artifact, folder / "bundle")
-        found = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, is_one_of_many=True)
-        if found.problem is not None:
-            return None, found.problem.text
+        inspection = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, is_one_of_many=True)
+        if inspection.problem is not None:
+            return None, inspection.problem.text
         try:
             sizes = accept_inputs(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
             accept_prompts(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
@@ -84,9 +84,9 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
         if sizes is None:
             feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
         else:
-            feed = Feed(sizes=dict(sizes), inputs={port.name: fills.GIVEN for port in found.inputs})
-        found = found.model_copy(update={"opset_reach": reach, "feed": feed})
-    return found.model_dump(mode="json"), ""
+            feed = Feed(sizes=dict(sizes), inputs={port.name: fills.GIVEN for port in inspection.inputs})
+        inspection = inspection.model_copy(update={"opset_reach": reach, "feed": feed})
+    return inspection.model_dump(mode="json"), ""
 
 
 def _record_inspection(version: Version, *, inspection: dict[str, object] | None, problem: str) -> None:
@@ -118,8 +118,8 @@ def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
     artifact = folders.artifact
     if not artifact.files_of(FileRole.INPUTS):
         return None
-    given = _make_npz(folders, FileRole.INPUTS, side="input")
-    accepted = orders.accept_inputs(folders.bundle, artifact.main, inputs=given, out_dir=folders.out)
+    inputs = _make_npz(folders, FileRole.INPUTS, side="input")
+    accepted = orders.accept_inputs(folders.bundle, artifact.main, inputs=inputs, out_dir=folders.out)
     if artifact.inputs_id is not None:
         return accepted.sizes
     artifact.inputs = store_made_blob(team=artifact.team, draft=copy_to_draft(accepted.path))
@@ -140,13 +140,13 @@ def accept_prompts(folders: ArtifactFolders) -> None:
     files = artifact.files_of(FileRole.PROMPTS)
     if not files or artifact.prompts_id is not None:
         return
-    laid = _copy_beside_bundle(folders, files[0], name="given-prompts.npz")
-    accepted = orders.accept_prompts(folders.bundle, artifact.main, prompts=laid, out_dir=folders.out)
+    prompts = _copy_beside_bundle(folders, files[0], name="given-prompts.npz")
+    accepted = orders.accept_prompts(folders.bundle, artifact.main, prompts=prompts, out_dir=folders.out)
     blob = store_made_blob(team=artifact.team, draft=copy_to_draft(accepted.path))
-    known = PromptFacts(
+    facts = PromptFacts(
         sha256=blob.sha256, rows=accepted.rows, tokens=accepted.tokens, text_tokens=accepted.text_tokens
     )
-    artifact.prompts, artifact.prompts_json = blob, known.model_dump(mode="json")
+    artifact.prompts, artifact.prompts_json = blob, facts.model_dump(mode="json")
     artifact.save(update_fields=["prompts", "prompts_json"])
 
 
@@ -178,11 +178,11 @@ def accept_calibration(folders: ArtifactFolders) -> None:
 
 def _copy_test_sets(folders: ArtifactFolders, files: list[ArtifactFile]) -> list[list[Path]]:
     """Copy test data beside the bundle; return their paths by set, in the order of the inputs."""
-    found: dict[int, list[Path]] = {}
+    sets: dict[int, list[Path]] = {}
     for file in sorted(files, key=_parse_place):
         number, index = _parse_place(file)
-        found.setdefault(number, []).append(_copy_beside_bundle(folders, file, name=f"calibration-{number}-{index}.pb"))
-    return list(found.values())
+        sets.setdefault(number, []).append(_copy_beside_bundle(folders, file, name=f"calibration-{number}-{index}.pb"))
+    return list(sets.values())
 
 
 def _make_npz(folders: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
@@ -193,8 +193,8 @@ def _make_npz(folders: ArtifactFolders, role: FileRole, *, side: Side) -> Path:
         return _copy_beside_bundle(folders, archives[0], name=f"given-{side}s.npz")
     first = min(files, key=_parse_place).name.partition("-")[0]
     chosen = sorted((file for file in files if file.name.partition("-")[0] == first), key=_parse_place)
-    laid = [_copy_beside_bundle(folders, file, name=f"{side}_{number}.pb") for number, file in enumerate(chosen)]
-    return orders.unpack_test_data(folders.bundle, folders.artifact.main, files=laid, side=side, out_dir=folders.out)
+    copies = [_copy_beside_bundle(folders, file, name=f"{side}_{number}.pb") for number, file in enumerate(chosen)]
+    return orders.unpack_test_data(folders.bundle, folders.artifact.main, files=copies, side=side, out_dir=folders.out)
 
 
 def _parse_place(file: ArtifactFile) -> tuple[int, int]:
@@ -214,7 +214,7 @@ def make_variant(variant_id: int) -> None:
 
 def prepare_inputs(preparation_id: int) -> None:
     rows = Preparation.objects.select_related("artifact__team", "artifact__inputs", "artifact__expected")
-    _make_in_folder(rows.filter(pk=preparation_id).first(), _prepare)
+    _make_in_folder(rows.filter(pk=preparation_id).first(), _make_preparation)
 
 
 def check_evaluation(evaluation_id: int) -> None:
@@ -238,38 +238,38 @@ def _make_in_folder(row: Row | None, make: Callable[[Row, ArtifactFolders], None
     With `only_main` the folder lacks external weights.
     """
 
-    def made(row: Row) -> None:
+    def make_in_folder(row: Row) -> None:
         with make_work_folder() as folder:
             out = folder / "out"
             out.mkdir()
             bundle = copy_artifact_into(row.artifact, folder / "bundle", only_main=only_main)
             make(row, ArtifactFolders(artifact=row.artifact, bundle=bundle, out=out))
 
-    make_claimed_row(row, made)
+    make_claimed_row(row, make_in_folder)
 
 
 def _make_variant(variant: Variant, folders: ArtifactFolders) -> None:
-    made = orders.make_variant(
+    variant_files = orders.make_variant(
         folders.bundle,
         folders.artifact.main,
         recipe=variant.recipe,
         out_dir=folders.out,
-        calibration=_calibration(variant, folders),
+        calibration=_copy_samples(variant, folders),
         timeout_s=settings.MAKING_TIMEOUT_S,
     )
-    roles = {name: FileRole.MODEL if name == made.main else FileRole.DATA for name in made.files}
-    parts = [Part(name, role, copy_to_draft(made.folder / name)) for name, role in roles.items()]
+    roles = {name: FileRole.MODEL if name == variant_files.main else FileRole.DATA for name in variant_files.files}
+    parts = [Part(name, role, copy_to_draft(variant_files.folder / name)) for name, role in roles.items()]
     try:
         with transaction.atomic():
             variant.derived = store_artifact(team=folders.artifact.team, parts=parts)
     finally:
         for part in parts:
             part.draft.discard()
-    variant.history = list(made.history)
-    variant.coverage = [coverage.model_dump(mode="json") for coverage in made.coverage]
+    variant.history = list(variant_files.history)
+    variant.coverage = [coverage.model_dump(mode="json") for coverage in variant_files.coverage]
 
 
-def _calibration(variant: Variant, folders: ArtifactFolders) -> Path | None:
+def _copy_samples(variant: Variant, folders: ArtifactFolders) -> Path | None:
     """Copy the calibration samples that the recipe names beside the bundle; None where it names none."""
     named = variant.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
     if named == recipes.RANDOM:
@@ -283,17 +283,17 @@ def _report_variant(report: VariantReport, folders: ArtifactFolders) -> None:
     variant = report.variant
     if variant.derived is None:
         raise Conflict(f"{variant} is {variant.state}: it can be analysed once it is ready.", code="not_ready")
-    found = orders.report_quantised(
+    quantised = orders.report_quantised(
         folders.bundle,
         folders.artifact.main,
         variant_dir=copy_artifact_into(variant.derived, folders.bundle.parent / "variant"),
         out_dir=folders.out,
-        data=_calibration(variant, folders),
+        data=_copy_samples(variant, folders),
     )
-    report.report_json = found.model_dump(mode="json")
+    report.report_json = quantised.model_dump(mode="json")
 
 
-def _prepare(preparation: Preparation, folders: ArtifactFolders) -> None:
+def _make_preparation(preparation: Preparation, folders: ArtifactFolders) -> None:
     workload, artifact = preparation.workload, folders.artifact
     if workload.inputs_sha256 is not None:
         preparation.inputs = artifact.team.blobs.get(sha256=workload.inputs_sha256)
@@ -320,14 +320,14 @@ def _prepare(preparation: Preparation, folders: ArtifactFolders) -> None:
 def _make_reference(preparation: Preparation, folders: ArtifactFolders, *, inputs: Path) -> None:
     """Make the reference outputs with the original model; where that fails, store why, and parity is not measured."""
     try:
-        made = orders.make_reference(folders.bundle, folders.artifact.main, inputs=inputs, out_dir=folders.out)
+        reference = orders.make_reference(folders.bundle, folders.artifact.main, inputs=inputs, out_dir=folders.out)
     except orders.WorkshopError as problem:
         preparation.reference_problem = problem.reason.text
         return
-    preparation.reference = _store_file(folders.artifact, made.path)
-    preparation.reference_of = made.made_by
-    if made.skipped:
-        preparation.reference_problem = f"No reference for {', '.join(made.skipped)}: they are not tensors."
+    preparation.reference = _store_file(folders.artifact, reference.path)
+    preparation.reference_of = reference.made_by
+    if reference.skipped:
+        preparation.reference_problem = f"No reference for {', '.join(reference.skipped)}: they are not tensors."
 
 
 def _check_evaluation(evaluation: EvaluationData, folders: ArtifactFolders) -> None:
