@@ -76,10 +76,10 @@ class After(Schema):
 def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
     """Start a run of a matrix. A token that may only gate starts runs of versions of its own team alone."""
     user = person(request)
-    found = version(user, payload.version)
-    check_gate_token(request, found.model.team)
+    row = version(user, payload.version)
+    check_gate_token(request, row.model.team)
     run = services.start_run(
-        version=found,
+        version=row,
         matrix=payload.matrix,
         requested_by=user,
         seed=payload.seed,
@@ -102,8 +102,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
 
     A token that may only gate reads the runs that it started, and no others.
     """
-    found = _get_readable_run(request, run_id)
-    return _unless_same(request, found, lambda: _run(found).model_dump_json())
+    row = _get_readable_run(request, run_id)
+    return _unless_same(request, row, lambda: _run(row).model_dump_json())
 
 
 @router.get(
@@ -121,8 +121,8 @@ def results(request: HttpRequest, run_id: int) -> HttpResponse:
 
     A token that may only gate reads the results of runs that it started, and no others.
     """
-    found = _get_readable_run(request, run_id)
-    return _unless_same(request, found, lambda: selectors.document_json(found))
+    row = _get_readable_run(request, run_id)
+    return _unless_same(request, row, lambda: selectors.document_json(row))
 
 
 @router.get(
@@ -131,8 +131,8 @@ def results(request: HttpRequest, run_id: int) -> HttpResponse:
 )
 def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
-    found = selectors.run(person(request), run_id)
-    return _unless_same(request, found, lambda: make_csv(selectors.document(found, with_operators=False)), CSV)
+    row = selectors.run(person(request), run_id)
+    return _unless_same(request, row, lambda: make_csv(selectors.document(row, with_operators=False)), CSV)
 
 
 @router.get(
@@ -141,9 +141,9 @@ def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
 )
 def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as Parquet; 422 where the farm's server has no pyarrow."""
-    found = selectors.run(person(request), run_id)
+    row = selectors.run(person(request), run_id)
     response = _unless_same(
-        request, found, lambda: make_parquet(list_rows(selectors.document(found, with_operators=False))), MEDIA_TYPE
+        request, row, lambda: make_parquet(list_rows(selectors.document(row, with_operators=False))), MEDIA_TYPE
     )
     response["Content-Disposition"] = f'attachment; filename="run-{run_id}.parquet"'
     return response
@@ -178,18 +178,17 @@ def more(request: HttpRequest, run_id: int, payload: MoreOrder) -> RunOut:
 
 
 @router.get("/runs/{int:run_id}/events", response=list[EventOut])
-def events(request: HttpRequest, run_id: int, asked: Query[After]) -> "QuerySet[Event]":
+def events(request: HttpRequest, run_id: int, query: Query[After]) -> "QuerySet[Event]":
     """The run's log, oldest first, a thousand lines at a time."""
-    return selectors.events(selectors.run(person(request), run_id), after=asked.after)[:EVENTS]
+    return selectors.events(selectors.run(person(request), run_id), after=query.after)[:EVENTS]
 
 
 @router.get("/runs/{int:run_id}/cells/{str:cell}/traces", response=list[TraceOut])
 def traces(request: HttpRequest, run_id: int, cell: str) -> list[TraceOut]:
     """The raw traces of a cell, by round."""
-    found = selectors.traces_of(selectors.run(person(request), run_id), cell)
+    rows = selectors.traces_of(selectors.run(person(request), run_id), cell)
     return [
-        TraceOut(id=row.pk, round=row.trace_round, bytes=row.bytes, url=f"/api/v1/traces/{row.pk}.json")
-        for row in found
+        TraceOut(id=row.pk, round=row.trace_round, bytes=row.bytes, url=f"/api/v1/traces/{row.pk}.json") for row in rows
     ]
 
 
@@ -201,9 +200,9 @@ def traces(request: HttpRequest, run_id: int, cell: str) -> list[TraceOut]:
 )
 def trace(request: HttpRequest, trace_id: int) -> FileResponse:
     """A raw Chrome trace, as Perfetto opens it; compressed where `Accept-Encoding` names gzip."""
-    found = selectors.trace(person(request), trace_id)
-    name = f"run-{found.attempt.block.run_id}-{found.attempt.block.number}-{found.arm}-{found.trace_round}.json"
-    path, takes_gzip = find_stored_file(found.sha256), "gzip" in request.headers.get("Accept-Encoding", "")
+    row = selectors.trace(person(request), trace_id)
+    name = f"run-{row.attempt.block.run_id}-{row.attempt.block.number}-{row.arm}-{row.trace_round}.json"
+    path, takes_gzip = find_stored_file(row.sha256), "gzip" in request.headers.get("Accept-Encoding", "")
     # unpacked piece by piece: what a node may store is bounded (farm.contract.node)
     body = path.open("rb") if takes_gzip else gzip.open(path)  # noqa: SIM115 (the response closes it)
     response = FileResponse(body, content_type="application/json", filename=name)
@@ -219,10 +218,10 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
 def _get_readable_run(request: HttpRequest, run_id: int) -> Run:
     """Return a run. Raises Missing where the person may not see it, or where a token that may only gate did not start
     it."""
-    found = selectors.run(person(request), run_id)
+    row = selectors.run(person(request), run_id)
     gate = find_gate_token(request)
-    check_gate_token(request, found.team, is_its_own=gate is not None and found.gate_id == gate.pk)
-    return found
+    check_gate_token(request, row.team, is_its_own=gate is not None and row.gate_id == gate.pk)
+    return row
 
 
 def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
@@ -248,7 +247,7 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
             waiting=progress.moment.still,
             is_slowed=progress.moment.is_slowed,
             begins_in_minutes=_minutes(progress.moment.begins_s),
-            begins_in_minutes_at_least=_minutes(progress.moment.least_s),
+            begins_in_minutes_at_least=_minutes(progress.moment.earliest_s),
             ends_in_minutes=_minutes(progress.moment.ends_s),
         ),
     )

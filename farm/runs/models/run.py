@@ -1,6 +1,6 @@
 """One submission of a matrix."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
@@ -8,26 +8,17 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet, Team
 from farm.contract.cells import Budget
 from farm.runs.models.event import Event
 from farm.runs.states import RUN_ARROWS, EventKind, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
-
-    from farm.accounts.models import User
     from farm.registry.models import Version
 
 
-class RunQuerySet(models.QuerySet["Run"]):
-    """Queries for runs: those a person may see, and those a person may change."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
-
-    def writable_by(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.writable_by(user))
+class RunQuerySet(OwnedQuerySet["Run"]):
+    """Queries for runs."""
 
 
 class Run(models.Model):

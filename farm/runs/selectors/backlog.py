@@ -1,4 +1,4 @@
-"""Which node may claim which queued block now, and counts over the whole farm for its metrics."""
+"""Tells which node may claim a queued block now, and counts rows of the whole farm for its metrics."""
 
 from typing import Final, NamedTuple, Protocol, cast
 
@@ -30,7 +30,7 @@ def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
         )
     if block.only_node_id not in (None, node.pk) or (block.first_round and block.only_node_id is None):
         return f"Block {block.pk} continues on the node that started it."
-    serving = _serving(node, block)
+    serving = _find_serving_node(node, block)
     if serving is None:
         exception = ", having no sandbox, what its owner did not upload" if node.sandbox == "none" else ""
         return f"{node.name} does not measure for team “{block.run.team.name}”{exception}."
@@ -42,37 +42,39 @@ def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
 
 
 def _list_wanted_specs(block: Block) -> list[CellSpec]:
-    """Return the cells that a block still asks for, without those that cannot be made or whose trial failed."""
+    """List the cells that a block still has to measure, without those that cannot be made or whose trial failed."""
     arms = block.plan.arms
     is_tried = any(arm.trial is not None for arm in arms)
-    gone = set(block.arms.filter(UNMAKEABLE).values_list("number", flat=True)) if is_tried else set()
-    return [arm.spec for arm in arms if arm.arm not in gone]
+    unmakeable = set(block.arms.filter(UNMAKEABLE).values_list("number", flat=True)) if is_tried else set()
+    return [arm.spec for arm in arms if arm.arm not in unmakeable]
 
 
 def may_have_model(node: Node, block: Block) -> bool:
-    """Say whether the node may get the block's model: its own team's or one that it is lent to, and in a sandbox or
-    uploaded by its owner."""
-    return _serving(node, block) is not None
+    """Say whether the node may get the block's model.
+
+    It has to be of a team that the node measures for, and the node needs a sandbox unless its owner uploaded the model.
+    """
+    return _find_serving_node(node, block) is not None
 
 
-class _Serving(Protocol):
+class _ServingNode(Protocol):
     """A node that may have a block's model, and whether it measures another block now."""
 
     is_busy: bool
 
 
-def _serving(node: Node, block: Block) -> "_Serving | None":
+def _find_serving_node(node: Node, block: Block) -> "_ServingNode | None":
     measured = Block.objects.filter(Q(device=node.device) | Q(node=node.pk), state=BlockState.LEASED)
     if node.team_id == block.run.team_id and node.sandbox != "none":
-        # the common case, a block of its own team, needs no look at uploaders
+        # in the common case, a block of its own team, it does not matter who uploaded the model
         serving = Node.objects.with_writing_owner()
     else:
-        # a node without a sandbox takes only its owner's models, and each of several has to be one
-        of_others = Beside.objects.filter(run=block.run_id).exclude(version__uploaded_by=OuterRef("owner"))
+        # a node without a sandbox takes only blocks whose models are all its owner's
+        models_of_others = Beside.objects.filter(run=block.run_id).exclude(version__uploaded_by=OuterRef("owner"))
         serving = Node.objects.serving(block.run.team_id, uploader=block.run.version.uploaded_by_id)
-        serving = serving.exclude(Q(sandbox="none") & Exists(of_others))
+        serving = serving.exclude(Q(sandbox="none") & Exists(models_of_others))
     serving = serving.filter(pk=node.pk)
-    return cast("_Serving | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
+    return cast("_ServingNode | None", serving.annotate(is_busy=Exists(measured)).only("pk").first())
 
 
 class RowCounts(NamedTuple):
@@ -97,12 +99,12 @@ COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]]
 
 def count_rows() -> list[RowCounts]:
     """Count every kind of row in COUNTED, and unfinished uploads."""
-    found = []
+    counts = []
     for name, words, model, labels in COUNTED:
         rows = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
-        found.append(RowCounts(name, words, labels, {tuple(map(str, key)): count for *key, count in rows}))
+        counts.append(RowCounts(name, words, labels, {tuple(map(str, key)): count for *key, count in rows}))
     waiting = PartialUpload.objects.filter(version=None).count()
-    return [*found, RowCounts("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
+    return [*counts, RowCounts("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
 
 
 def oldest_queued_s() -> float:

@@ -40,16 +40,16 @@ NUMBERS: Final = {
 }
 TEXTS: Final = ("runtime", "provider", "precision", "hardware", "run__version__model__name")
 MAX_TRACED = 200
-# of the newest runs
+# cells of the newest runs
 MAX_MEASURED = 500
-# versions before the newest, whose accuracy it is held against
+# earlier versions with which the newest one's accuracy is compared
 MAX_EARLIER = 10
 # wide columns that no setting needs
-UNUSED = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
-# what of a comparison's says by which clock its cells are told, and which of them is better
-COMPARED = ("baseline", "candidate", "axis", "ratio", "ci_low", "ci_high", "verdict_from", "margin")
-# what of a cell's document tells settings apart and says how good one is: the rest of it is not read
-READ = {field for axis in AXES for field in axis.fields} | {
+UNREAD = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
+# the fields of a comparison that tell which clock its cells go by, and which of them is better
+READ_OF_COMPARISONS = ("baseline", "candidate", "axis", "ratio", "ci_low", "ci_high", "verdict_from", "margin")
+# the fields of a cell's document that tell settings apart and say how good one is; the others are not read
+READ_FIELDS = {field for axis in AXES for field in axis.fields} | {
     *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
     *("active_providers", "providers", "cpu_p50_ms", "cpu_samples_ms", "disturbed_samples", "samples_ms", "accuracy"),
 }
@@ -57,7 +57,7 @@ READ = {field for axis in AXES for field in axis.fields} | {
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A measured cell: its run, its id there, and what tells it from others."""
+    """A measured cell: its run, its id there, and its settings."""
 
     run_id: int
     name: str
@@ -73,56 +73,57 @@ class MeasuredCell:
 
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
-    """Find cells that match all of the words: in model, runtime, provider, precision, hardware or node, or as a number
-    of run, version, batch or threads (`batch 8` only as the batch). The newest run comes first.
+    """Find cells that match all of the words, the newest run first.
 
-    At most MAX_HITS + 1 are returned, so that the caller knows whether there are more.
+    A word matches the model, runtime, provider, precision, hardware or node, or as a number the run, version, batch or
+    threads (`batch 8` the batch only). At most MAX_HITS + 1 are returned, so that callers see that there are
+    more.
     """
-    rows = _measured().filter(block__run__in=Run.objects.visible_to(user))
+    rows = _measured_arms().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
-    for before, word in zip(["", *typed], typed, strict=False):
+    for previous, word in zip(["", *typed], typed, strict=False):
         if word not in NUMBERS:
-            rows = rows.filter(_says(word, NUMBERS.get(before)))
-    return _list_measured(rows, most=MAX_HITS + 1)
+            rows = rows.filter(_match_word(word, NUMBERS.get(previous)))
+    return _list_measured(rows, limit=MAX_HITS + 1)
 
 
 def list_measured_cells(runs: Sequence[Run]) -> list[MeasuredCell]:
     """List the measured cells of these runs, those of the newest run first, MAX_MEASURED at most."""
-    return _list_measured(_measured().filter(block__run__in=[run.pk for run in runs]), most=MAX_MEASURED)
+    return _list_measured(_measured_arms().filter(block__run__in=[run.pk for run in runs]), limit=MAX_MEASURED)
 
 
-def _measured() -> QuerySet[Arm]:
+def _measured_arms() -> QuerySet[Arm]:
     return Arm.objects.filter(status=CellStatus.DONE, twin_of=None, cell__beside=None)
 
 
-def _list_measured(rows: QuerySet[Arm], *, most: int) -> list[MeasuredCell]:
+def _list_measured(rows: QuerySet[Arm], *, limit: int) -> list[MeasuredCell]:
     columns = ("runtime", "provider", "batch", "threads", "opset", "precision")
-    found = rows.order_by("-block__run_id", "number").values_list(
+    arms = rows.order_by("-block__run_id", "number").values_list(
         "block__run_id", "name", "block__run__version__model__name", "block__run__version__number",
         "block__node__name", *(f"cell__{field}" for field in columns),
         *(f"block__run__version__inspection__{fact}" for fact in recipes.UPLOADED),
     )  # fmt: skip
     return [
         MeasuredCell(
-            run_id, name, model, version, node or "", engine, provider, batch, threads, _precision(*facts), opset
+            run_id, name, model, version, node or "", engine, provider, batch, threads, _precision_of(*facts), opset
         )
-        for run_id, name, model, version, node, engine, provider, batch, threads, opset, *facts in found[:most]
+        for run_id, name, model, version, node, engine, provider, batch, threads, opset, *facts in arms[:limit]
     ]
 
 
-def _precision(
+def _precision_of(
     precision: str, dtypes: Mapping[str, int] | None, operators: Mapping[str, int] | None, is_quantised: bool | None
 ) -> str:
     return recipes.describe_precision(precision, uploaded=recipes.describe_uploaded(dtypes, operators, is_quantised))
 
 
-def _says(word: str, field: str | None) -> Q:
+def _match_word(word: str, field: str | None) -> Q:
     """Make the filter for a typed word; `field` is the column that a number is for, None where no word names one."""
     if is_row_number(word):
         fields = [field] if field else NUMBERS.values()
         return reduce(or_, (Q(**{field: int(word)}) for field in fields))
-    found = Q(name=word) | Q(block__node__name__icontains=word)
-    return found | reduce(or_, (Q(**{f"cell__{field}__icontains": word}) for field in TEXTS))
+    matches = Q(name=word) | Q(block__node__name__icontains=word)
+    return matches | reduce(or_, (Q(**{f"cell__{field}__icontains": word}) for field in TEXTS))
 
 
 def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
@@ -145,7 +146,7 @@ def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
 
 @dataclass(frozen=True)
 class TracedCell:
-    """A cell with a trace: its run, its id there, and what tells it from others."""
+    """A cell with a trace: its run, its id there, and its settings."""
 
     run_id: int
     name: str
@@ -162,12 +163,12 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
     visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))
     types = [(version.inspection or {}).get(fact) for fact in recipes.UPLOADED]
     columns = ("run_id", "runtime", "provider", "batch", "threads", "precision")
-    found = visible.order_by("-arm__cell__run_id", "arm__cell__number").values_list(
+    traced = visible.order_by("-arm__cell__run_id", "arm__cell__number").values_list(
         "arm__name", *(f"arm__cell__{name}" for name in columns)
     )
     return [
-        TracedCell(run_id, name, runtime, provider, batch, threads, _precision(precision, *types))
-        for name, run_id, runtime, provider, batch, threads, precision in found[:MAX_TRACED]
+        TracedCell(run_id, name, runtime, provider, batch, threads, _precision_of(precision, *types))
+        for name, run_id, runtime, provider, batch, threads, precision in traced[:MAX_TRACED]
     ]
 
 
@@ -176,40 +177,40 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
     A/A twins, and runs that the farm made for its own searches, are left out.
     """
-    number, runs = _newest_runs(user, model)
+    number, runs = _find_newest_runs(user, model)
     if number is None:
         return None, []
     rows = CellDocument.objects.filter(arm__twin_of=None, arm__status="done", arm__cell__run__in=runs)
     rows = rows.filter(arm__cell__beside=None)
     ordered = rows.order_by("-arm__cell__run_id", "arm__number")
-    found: dict[tuple[str, str], Measured] = {}
-    for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNUSED)[:MAX_MEASURED]:
+    newest: dict[tuple[str, str], Measured] = {}
+    for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNREAD)[:MAX_MEASURED]:
         cell, name = row.arm.cell, name_or_removed(row.arm.block.node)
-        if (cell.digest, name) not in found:
-            known = {key: value for key, value in json.loads(row.body).items() if key in READ}
-            body = doc_cells.Cell.model_validate({**known, "id": row.arm.name})
+        if (cell.digest, name) not in newest:
+            fields = {key: value for key, value in json.loads(row.body).items() if key in READ_FIELDS}
+            body = doc_cells.Cell.model_validate({**fields, "id": row.arm.name})
             at = row.arm.block.ended_at
-            found[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
-    compared = accuracies.compare_across_runs([measured.cell for measured in found.values()])
-    held = with_lost_accuracy(user, model, number, compared)
-    settings = [replace(measured, cell=cell) for measured, cell in zip(found.values(), held, strict=True)]
+            newest[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
+    compared = accuracies.compare_across_runs([measured.cell for measured in newest.values()])
+    cells = with_lost_accuracy(user, model, number, compared)
+    settings = [replace(measured, cell=cell) for measured, cell in zip(newest.values(), cells, strict=True)]
     return number, with_compared_figures(settings)
 
 
 def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
-    """Give cells the figures that their verdicts rest on, of one quantity on each node, and those verdicts."""
+    """Give cells their verdicts and the figures behind them, of one quantity on each node."""
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
-    disturbed = {own.run for own in measured if own.cell.disturbed_samples}
+    disturbed = {cell.run for cell in measured if cell.cell.disturbed_samples}
     rows = Comparison.objects.filter(Q(run__in=disturbed) | Q(run__in=by_run, verdict__in=CHANGES))
     compared: dict[int, list[doc_comparisons.Comparison]] = {}
     for run, verdict, body in rows.order_by("pk").values_list("run", "verdict", "body"):
-        known = {key: value for key, value in json.loads(body).items() if key in COMPARED} | {"verdict": verdict}
-        compared.setdefault(run, []).append(doc_comparisons.Comparison.model_validate(known))
+        fields = {key: value for key, value in json.loads(body).items() if key in READ_OF_COMPARISONS}
+        compared.setdefault(run, []).append(doc_comparisons.Comparison.model_validate({**fields, "verdict": verdict}))
     places: list[int] = []
-    for run, own in by_run.items():
-        times = Times.of([measured[place].cell for place in own], compared.get(run, ()))
-        places += [place for place in own if measured[place].cell.id in times.by_processor]
+    for run, run_places in by_run.items():
+        times = Times.of([measured[place].cell for place in run_places], compared.get(run, ()))
+        places += [place for place in run_places if measured[place].cell.id in times.by_processor]
     return with_comparable_times(with_verdicts(measured, compared), places)
 
 
@@ -240,9 +241,8 @@ def _list_shown_runs(user: Anyone, model: Model) -> QuerySet[Run]:
     return runs.exclude(reason__in=FARM_MADE)
 
 
-def _newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
-    """Return the newest version with a measured cell, and its newest runs with about MAX_MEASURED cells; None without
-    one."""
+def _find_newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:
+    """Find the newest version with a measured cell (None without one), and its newest runs up to MAX_MEASURED cells."""
     visible = _list_shown_runs(user, model)
     measured = Cell.objects.filter(run__in=visible, beside=None, status="done").order_by("-run__version__number")
     number = measured.values_list("run__version__number", flat=True).first()

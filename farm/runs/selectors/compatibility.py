@@ -36,12 +36,12 @@ def compatibility_of(version: Version) -> list[Row]:
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
     known, learnt = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
-    more = [release for name in known if (release := _release(name))]
-    measured, executed = _measured(version), _executed(version)
+    more = [release for name in known if (release := _read_release(name))]
+    measured, executed = _find_measured_releases(version), _count_executed_nodes(version)
     return compatibility.compatibility_rows(stamps, more=more, measured=measured, executed=executed, learnt=learnt)
 
 
-def _measured(version: Version) -> dict[str, Reason | None]:
+def _find_measured_releases(version: Version) -> dict[str, Reason | None]:
     """Return why each release did not load the model, None where a cell of it ran; releases without a cell are left
     out."""
     rows = Cell.objects.filter(
@@ -49,7 +49,7 @@ def _measured(version: Version) -> dict[str, Reason | None]:
     ).filter(arms__isnull=False)
     found: dict[str, Reason | None] = {}
     for cell in rows.distinct().order_by("pk").only("runtime", "status", "reason_code", "reason_text"):
-        release = _release(cell.runtime)
+        release = _read_release(cell.runtime)
         if release and cell.status == CellStatus.DONE:
             found[release] = None
         elif release and cell.reason_code in NOT_LOADED:
@@ -57,7 +57,7 @@ def _measured(version: Version) -> dict[str, Reason | None]:
     return found
 
 
-def _executed(version: Version) -> dict[str, int]:
+def _count_executed_nodes(version: Version) -> dict[str, int]:
     """Return the number of graph nodes in the trace of the newest cell of each release, with all optimisations.
 
     Copies between layouts are left out, unless a cell is so old that its trace does not tell them apart.
@@ -73,7 +73,7 @@ def _executed(version: Version) -> dict[str, int]:
     )
     newest = rows.order_by().values("arm__cell__runtime").annotate(last=Max("pk")).values("last")
     bodies = CellDocument.objects.filter(pk__in=newest).values_list("arm__cell__runtime", "body")
-    cells = {release: json.loads(body) for runtime, body in bodies if (release := _release(runtime))}
+    cells = {release: json.loads(body) for runtime, body in bodies if (release := _read_release(runtime))}
     traced = {release: cell for release, cell in cells.items() if cell.get("providers")}
     if all(cell.get("executed") for cell in traced.values()):
         by = {release: [sum(own.values()) for own in cell["executed"].values()] for release, cell in traced.items()}
@@ -82,7 +82,7 @@ def _executed(version: Version) -> dict[str, int]:
     return {release: sum(nodes) for release, nodes in by.items() if sum(nodes)}
 
 
-def _release(runtime: str) -> str | None:
+def _read_release(runtime: str) -> str | None:
     known = Runtime.of(runtime)
     return known.version if known.distribution == DEFAULT_DISTRIBUTION else None
 

@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from farm.accounts.selectors import Anyone
-from farm.base.refusals import Missing
+from farm.base.refusals import require_row
 from farm.contract.divergence import DivergenceOrder
 from farm.runs.models import Arm, Block, Divergence, Run, match_arms
 from farm.runs.states import DivergenceState
@@ -29,15 +29,13 @@ def divergences_of(run: Run, name: str) -> QuerySet[Divergence]:
 def divergence(user: Anyone, divergence_id: int) -> Divergence:
     """Return a question by its id. Raises Missing where there is none that the user may see."""
     visible = Divergence.objects.filter(arm__block__run__in=Run.objects.visible_to(user), pk=divergence_id)
-    found = visible.select_related(*RELATED).first()
-    if found is None:
-        raise Missing(f"There is no divergence {divergence_id} that you can access.")
-    return found
+    return require_row(visible.select_related(*RELATED), f"There is no divergence {divergence_id} that you can access.")
 
 
 def measured_arm(run: Run, name: str) -> Arm:
     """Find the arm of a cell by its id in the run. Raises Missing where there is none in a block."""
-    arm = Arm.objects.filter(match_arms(run, name)).select_related("block__node", "cell").first()
-    if arm is None:
-        raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")
-    return arm
+    return require_row(
+        Arm.objects.filter(match_arms(run, name)).select_related("block__node", "cell"),
+        f"Run {run.pk} has no measured cell {name!r}.",
+        hint="Its cells are listed by its results.",
+    )

@@ -1,4 +1,4 @@
-"""Makes the bench documents of runs, from what was settled when blocks ended and from live blocks judged now."""
+"""Makes the bench documents of runs, from the settled parts of ended blocks and from live blocks judged now."""
 
 import gzip
 from collections.abc import Iterable, Sequence
@@ -64,21 +64,21 @@ def recent_node_states(node: Node, *, limit: int) -> list[Before]:
     """List the state of a node before its newest blocks, the newest first."""
     attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:limit])
     rows = Report.objects.filter(attempt__in=attempts, kind="facts").order_by("-pk").select_related("attempt__block")
-    return [Before(row.attempt.block.run_id, row.received_at, _read(row, node.name)) for row in rows]
+    return [Before(row.attempt.block.run_id, row.received_at, _read_facts(row, node.name)) for row in rows]
 
 
 def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
     """List the state of the nodes before each block of a run, in the order of the blocks."""
     rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
-    # plans are long, and nothing of them is shown here
+    # plans are long and not needed here
     light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")
-    # a block that went on has facts of each attempt: the newest are used
+    # of a continued block the newest attempt's facts count
     newest = {row.attempt.block_id: row for row in light.order_by("pk")}
-    found = [_read(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
-    return sorted(found, key=lambda before: (len(before.block), before.block))
+    facts = [_read_facts(row, row.attempt.node.name if row.attempt.node else None) for row in newest.values()]
+    return sorted(facts, key=lambda before: (len(before.block), before.block))
 
 
-def _read(row: Report, node: str | None) -> doc.BlockFacts:
+def _read_facts(row: Report, node: str | None) -> doc.BlockFacts:
     facts = FactsReport.model_validate_json(row.body).facts
     return make_facts(facts, block=f"b{row.attempt.block.number}", node=node)
 
@@ -97,7 +97,7 @@ def document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 @lru_cache(maxsize=4)
 def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
-    """The document of a concluded run without operators; revision and time only tell cache entries apart."""
+    """Make the document of a concluded run without operators; revision and time only tell cache entries apart."""
     run = Run.objects.select_related("version__model").get(pk=run_id)
     return whole_document(run, with_operators=False)
 
@@ -111,21 +111,21 @@ def document_json(run: Run) -> str:
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
     """Return a cell of the document, with its operators, by its id. Raises Missing where none has ended."""
-    cell = _cell_alone(run, name)
+    cell = _make_cell_document(run, name)
     if cell.accuracy is None:
         return cell
-    # the accuracy that it lost is known only beside the cells of all blocks
-    whole = {other.id: other.accuracy for other in document(run, with_operators=False).cells}
-    return cell.model_copy(update={"accuracy": whole.get(name, cell.accuracy)})
+    # the accuracy that it lost follows from the cells of all blocks
+    accuracies_by_id = {other.id: other.accuracy for other in document(run, with_operators=False).cells}
+    return cell.model_copy(update={"accuracy": accuracies_by_id.get(name, cell.accuracy)})
 
 
-def _cell_alone(run: Run, name: str) -> doc_cells.Cell:
-    # in no order that an index of the documents has: PostgreSQL would walk along it until it meets the cell
-    found = CellDocument.objects.filter(match_arms(run, name, of="arm__")).order_by("arm__number").first()
-    if found is not None:
-        return doc_cells.Cell.model_validate_json(_join_parts(found.body, found.operators))
-    measured = (cell for block in _live_blocks(run) for cell in _live_document(block).cells)
-    live = {cell.id: cell for cell in (*measured, *_unsettled_cells(run), *_list_refused(run))}
+def _make_cell_document(run: Run, name: str) -> doc_cells.Cell:
+    # not in the order of an index of the documents, along which PostgreSQL would walk until it meets the cell
+    row = CellDocument.objects.filter(match_arms(run, name, of="arm__")).order_by("arm__number").first()
+    if row is not None:
+        return doc_cells.Cell.model_validate_json(_join_parts(row.body, row.operators))
+    measured = (cell for block in _list_live_blocks(run) for cell in _judge_live(block).cells)
+    live = {cell.id: cell for cell in (*measured, *_list_unsettled(run), *_list_refused(run))}
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
     return live[name]
@@ -136,8 +136,8 @@ def comparisons_of(
 ) -> list[doc_comparisons.Comparison]:
     """List the settled comparisons of a run, or with `name` of a cell, with the verdicts that hold across the run."""
     if name is not None and run.is_concluded:
-        return _concluded_comparisons(run, name, with_operators=with_operators)
-    held = correct_verdicts(_raw_comparisons(run, with_operators))
+        return _list_concluded_comparisons(run, name, with_operators=with_operators)
+    held = correct_verdicts(_list_block_comparisons(run, with_operators))
     return [comparison for comparison in held if name is None or name in (comparison.baseline, comparison.candidate)]
 
 
@@ -151,15 +151,15 @@ def parse_cell(row: CellDocument) -> doc_cells.Cell:
 
 
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """Make the document anew: settled cells, live blocks judged as they are now, refused points."""
+    """Make the document from the rows: settled cells, live blocks as judged now, refused points."""
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
-    settled = _CELLS.validate_json(_list_of(rows, with_operators))
+    settled = _CELLS.validate_json(_make_json_list(rows, with_operators))
     is_over = run.state == RunState.FINISHED
-    live = [] if is_over else [_live_document(block) for block in _live_blocks(run)]
-    comparisons = [*_raw_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
-    cells = [*settled, *(cell for part in live for cell in part.cells), *_unsettled_cells(run), *_list_refused(run)]
+    live = [] if is_over else [_judge_live(block) for block in _list_live_blocks(run)]
+    comparisons = [*_list_block_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
+    cells = [*settled, *(cell for part in live for cell in part.cells), *_list_unsettled(run), *_list_refused(run)]
     document = doc.Document(
-        machine=_machine_of(run),
+        machine=_collect_machine_facts(run),
         seed=run.seed,
         budget=run.budget,
         created_at=run.created_at.isoformat(),
@@ -169,11 +169,11 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
         comparisons=correct_verdicts(comparisons),
         blocks=facts_of_blocks(run),
     )
-    return add_sentence(document) if is_over else document.model_copy(update={"sentence": _so_far(document)})
+    return add_sentence(document) if is_over else document.model_copy(update={"sentence": _describe_open(document)})
 
 
-def _so_far(document: doc.Document) -> str:
-    """Return the first sentence on an open run: that it is not over, and what its cells say so far."""
+def _describe_open(document: doc.Document) -> str:
+    """Write the first sentence on an open run: that it is not over, and the result so far."""
     measured = sum(cell.status == CellStatus.DONE for cell in list_own(document.cells))
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."
@@ -181,14 +181,14 @@ def _so_far(document: doc.Document) -> str:
     return f"This run is not over: {numbers.counted(measured, 'cell')} measured so far. {sentence}"
 
 
-def _machine_of(run: Run) -> dict[str, object]:
-    """The facts of the node that measured; of several nodes, their facts by name."""
+def _collect_machine_facts(run: Run) -> dict[str, object]:
+    """Collect the facts of the node that measured; of several nodes, their facts by name."""
     measured = Node.objects.filter(pk__in=run.blocks.order_by().values("node"))
     nodes = {node.name: node.facts_json for node in measured.order_by("pk")}
     return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
 
 
-def _list_of(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
+def _make_json_list(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
     columns = ("body", "operators") if with_operators else ("body",)
     return f"[{','.join(_join_parts(*values) for values in rows.values_list(*columns))}]"
 
@@ -197,50 +197,50 @@ def _join_parts(body: str, operators: str = "[]") -> str:
     return f'{body[:-1]},"operators":{operators}}}'
 
 
-def _raw_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Comparison]:
+def _list_block_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
-    found = _COMPARISONS.validate_json(_list_of(rows, with_operators))
+    comparisons = _COMPARISONS.validate_json(_make_json_list(rows, with_operators))
     if run.state == RunState.FINISHED:
-        return found
-    again = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
-    going_on = dict(again.values_list("pk", "max_rounds"))
-    if not going_on:
-        return found
+        return comparisons
+    continued = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
+    max_rounds = dict(continued.values_list("pk", "max_rounds"))
+    if not max_rounds:
+        return comparisons
     blocks = rows.values_list("block", flat=True)
     return [
-        measured_on(pair, rounds=going_on[block]) if block in going_on else pair
-        for pair, block in zip(found, blocks, strict=True)
+        measured_on(comparison, rounds=max_rounds[block]) if block in max_rounds else comparison
+        for comparison, block in zip(comparisons, blocks, strict=True)
     ]
 
 
-def _concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc_comparisons.Comparison]:
-    """The comparisons of a cell, with the verdicts that were written when the run was concluded."""
+def _list_concluded_comparisons(run: Run, name: str, *, with_operators: bool) -> list[doc_comparisons.Comparison]:
+    """List the comparisons of a cell, with the verdicts that were written when the run was concluded."""
     arms = list(Arm.objects.filter(match_arms(run, name)).order_by().values_list("pk", flat=True))
     rows = Comparison.objects.filter(Q(baseline__in=arms) | Q(candidate__in=arms)).order_by("block__number", "pk")
-    found = list(rows if with_operators else rows.defer("operators"))
-    bodies = (_join_parts(row.body, row.operators) if with_operators else _join_parts(row.body) for row in found)
+    stored = list(rows if with_operators else rows.defer("operators"))
+    bodies = (_join_parts(row.body, row.operators) if with_operators else _join_parts(row.body) for row in stored)
     comparisons = [doc_comparisons.Comparison.model_validate_json(body) for body in bodies]
     if any(change.p is not None for comparison in comparisons for change in metric_changes.list_changed(comparison)):
-        # whether those hold depends on all comparisons of the run
-        held = correct_verdicts(_raw_comparisons(run, with_operators))
+        # whether changes of metrics hold depends on all comparisons of the run
+        held = correct_verdicts(_list_block_comparisons(run, with_operators))
         return [comparison for comparison in held if name in (comparison.baseline, comparison.candidate)]
-    if all(comparison.verdict == row.verdict for comparison, row in zip(comparisons, found, strict=True)):
+    if all(comparison.verdict == row.verdict for comparison, row in zip(comparisons, stored, strict=True)):
         return comparisons
     count = Comparison.objects.filter(run=run, is_tested=True).count()
     return [
         comparison if comparison.verdict == row.verdict else make_undecided(comparison, among=count)
-        for comparison, row in zip(comparisons, found, strict=True)
+        for comparison, row in zip(comparisons, stored, strict=True)
     ]
 
 
-def _live_blocks(run: Run) -> Iterable[Block]:
-    """Blocks that are measured for the first time and not settled; one that goes on shows its settled cells."""
+def _list_live_blocks(run: Run) -> Iterable[Block]:
+    """List blocks that are measured for the first time and not settled; a continued block shows its settled cells."""
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED), first_round=0)
     live = measured.select_related("node", "run__version__model")
     return live.prefetch_related(Prefetch("arms", Arm.objects.select_related("cell__preparation")))
 
 
-def _live_document(block: Block) -> doc.Document:
+def _judge_live(block: Block) -> doc.Document:
     return block_document(block, is_over=False)
 
 
@@ -268,30 +268,32 @@ def block_document(
     )
     facts, *others = collect_model_facts(block.versions)
     budget = Budget(block.run.budget)
-    whole = RunRecord(model=facts, beside=others, blocks=[record], references=references, sizes=sizes, budget=budget)
-    return assemble(whole, is_part=True)
+    run_record = RunRecord(
+        model=facts, beside=others, blocks=[record], references=references, sizes=sizes, budget=budget
+    )
+    return assemble(run_record, is_part=True)
 
 
 def load_arms(block: Block) -> list[Arm]:
     """Read the block's arms with all rows that a document needs of their cells, in few queries."""
     rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
-    found = list(rows.order_by("number"))
-    derived = [arm.cell.variant.derived for arm in found if arm.cell.variant is not None]
+    arms = list(rows.order_by("number"))
+    derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
     uploads = [version.artifact for version in block.versions]
     artifacts = [artifact for artifact in (*uploads, *derived) if artifact is not None]
     prefetch_related_objects(artifacts, Prefetch("files", ArtifactFile.objects.select_related("blob")))
-    return found
+    return arms
 
 
-def _unsettled_cells(run: Run) -> list[doc_cells.Cell]:
-    """The cells of blocks that failed or were cancelled without ever being settled."""
+def _list_unsettled(run: Run) -> list[doc_cells.Cell]:
+    """List the cells of blocks that failed or were cancelled without ever being settled."""
     blocks = run.blocks.filter(state__in=ENDED_BLOCKS).exclude(arms__document__isnull=False)
     ended = [block_document(block) for block in blocks.select_related("node", "run__version__model").distinct()]
     return [_mark_ended(cell, run) for document in ended for cell in document.cells]
 
 
 def _mark_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
-    """Give the cell the status that its arm got when the block ended, which is what pages and counts show."""
+    """Give the cell the status that its arm got when the block ended, as pages and counts show it."""
     arm = Arm.objects.filter(block__run=run, name=cell.id).first()
     if arm is None or not arm.status:
         return cell
@@ -299,7 +301,7 @@ def _mark_ended(cell: doc_cells.Cell, run: Run) -> doc_cells.Cell:
 
 
 def _list_refused(run: Run) -> list[doc_cells.Cell]:
-    """The cells that the plan refused."""
+    """List the cells that the plan refused."""
     rows = list(run.cells.filter(arms=None).order_by("number"))
     if not rows:
         return []

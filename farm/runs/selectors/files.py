@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from farm.accounts.models import Team
 from farm.accounts.selectors import Anyone
-from farm.base.refusals import Gone, Missing, Unprocessable
+from farm.base.refusals import Gone, Missing, Unprocessable, require_row
 from farm.contract import document_cells as doc_cells
 from farm.fleet.models import Node
 from farm.registry import storage
@@ -81,10 +81,9 @@ def traces_of(run: Run, name: str) -> QuerySet[Trace]:
 def trace(user: Anyone, trace_id: int) -> Trace:
     """Return a trace by its id. Raises Missing where there is none that the user may see."""
     visible = Trace.objects.filter(attempt__block__run__in=Run.objects.visible_to(user), pk=trace_id)
-    found = visible.select_related("attempt__block__run").first()
-    if found is None:
-        raise Missing(f"There is no trace {trace_id} that you can access.")
-    return found
+    return require_row(
+        visible.select_related("attempt__block__run"), f"There is no trace {trace_id} that you can access."
+    )
 
 
 def compiled_model(run: Run, name: str) -> CompiledModel | None:

@@ -1,6 +1,6 @@
-"""Forecasts when open blocks will be measured, from what is ahead of each on the machines that take it.
+"""Forecasts when open blocks will be measured, from the blocks ahead of each on the machines that take it.
 
-Everything that says when something begins or ends, or what is left, reads one `Forecast`, so that no two contradict.
+Everything that tells when something begins or ends, or the time left, reads one `Forecast`, so that no two contradict.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,13 +29,13 @@ from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.selectors.queue_order import order_by_turn
 from farm.runs.states import OF_THE_FARM, OPEN_BLOCKS, AttemptState, BlockState, RunState
 
-# blocks behind so many others, and nodes beyond so many, are left out of a forecast
+# a forecast covers the first blocks of the queue, and so many nodes
 MAX_BLOCKS = 1000
 MAX_NODES = 500
-# so many newest blocks are compared with their plans; so many of a machine are needed to know its pace
+# a machine's pace is how its newest blocks compare with their plans; it needs so many of them
 MAX_RECENT = 300
 MIN_OF_MACHINE = 3
-# a block that should have ended by now is expected to take so long still, or so large a share of its time so far
+# an overdue block is expected to take so long still, or this share of its time so far
 MIN_LEFT_S = 5.0
 OVERDUE_SHARE = 0.1
 
@@ -61,7 +61,7 @@ class _Row(NamedTuple):
     block_timeout_s: float | None
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def queues_or_node(self) -> tuple[str, ...]:
         return tuple(self.queues) if self.only_node is None else (name_node_queue(str(self.only_node)),)
 
     @property
@@ -82,22 +82,22 @@ _PLANNED = {
 
 
 class Expected(NamedTuple):
-    """What is expected of an open run, in seconds from now.
+    """The forecast of an open run, in seconds from now.
 
     `begins_s` is when its first block begins, 0 where one has, and `ends_s` when its last one ends; both are None where
-    that cannot be known. `measured_s` is how long its blocks are measured; `is_slowed` says that other programs slow
-    them now. Where another program holds the machine, the run does not begin before `least_s`.
+    nobody can know. `measured_s` is how long its blocks are measured; `is_slowed` says that other programs slow them
+    now. Where another program holds the machine, the run does not begin before `earliest_s`.
     """
 
     begins_s: float | None
     ends_s: float | None
     measured_s: float
     is_slowed: bool = False
-    least_s: float | None = None
+    earliest_s: float | None = None
 
 
 class Forecast:
-    """The queue as it is at one moment, simulated to its end. It makes a few queries, each when it is first needed."""
+    """Simulates the queue as it is at one moment to its end. It makes a few queries, each when it is first needed."""
 
     @cached_property
     def now(self) -> datetime:
@@ -107,65 +107,60 @@ class Forecast:
     def nodes(self) -> dict[int, Node]:
         """The nodes that are online and take blocks, by id, those that wait for something included."""
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
-        there = (
-            Node.objects.with_writing_owner()
-            .filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
-            .select_related("team")
-        )
-        rows = there.only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")[:MAX_NODES]
-        return {node.pk: node for node in rows if node.queues}
+        online = Node.objects.with_writing_owner().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
+        rows = online.select_related("team").only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")
+        return {node.pk: node for node in rows[:MAX_NODES] if node.queues}
 
     @cached_property
     def spans(self) -> Mapping[int, Span]:
         """When each open block is measured, by block id; blocks without a forecast are left out."""
-        return {**forecast_spans(self._waiting, self._free), **self._held}
+        return {**forecast_spans(self._queued, self._free_machines), **self._leased_spans}
 
     @cached_property
     def _earliest(self) -> Mapping[int, Span]:
         # the same as `spans`, if other programs released their machines now
-        return {**forecast_spans(self._waiting, self._machines), **self._held} if self._taken else {}
+        return {**forecast_spans(self._queued, self._machines), **self._leased_spans} if self._blocked_devices else {}
 
     def forecast_run(self, run_id: int) -> Expected | None:
-        """Say what is expected of a run; None where no block of it is open.
+        """Forecast a run; None where no block of it is open.
 
-        Begin and end are None where a block has no forecast, or while all its blocks wait for what is being made.
+        Begin and end are None where a block has no forecast, or while all its blocks wait for variants or inputs.
         """
         rows = [row for row in self._rows if row.run == run_id]
-        known = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
-        begins_s = min((span.begins_s for span in known), default=0.0)
-        measured_s = sum(span.ends_s - span.begins_s for span in known)
+        spans = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
+        begins_s = min((span.begins_s for span in spans), default=0.0)
+        measured_s = sum(span.ends_s - span.begins_s for span in spans)
         measured_s += sum(self._pace_of(row) * row.planned_s for row in rows if row.pk not in self.spans)
         is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
-        if is_made and len(known) == len(rows):
-            return Expected(begins_s, max(span.ends_s for span in known), measured_s, any(map(self._is_slowed, rows)))
-        least_s = min((self._earliest[row.pk].begins_s for row in rows if row.pk in self._earliest), default=None)
-        return Expected(None, None, measured_s, least_s=least_s) if rows else None
+        if is_made and len(spans) == len(rows):
+            return Expected(begins_s, max(span.ends_s for span in spans), measured_s, any(map(self._is_slowed, rows)))
+        earliest_s = min((self._earliest[row.pk].begins_s for row in rows if row.pk in self._earliest), default=None)
+        return Expected(None, None, measured_s, earliest_s=earliest_s) if rows else None
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
-        """List the names of the nodes that may take a waiting block of the run, and count the most that may take the
-        same."""
+        """List the nodes that may take a waiting block of the run, and count the most that may take the same one."""
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
-        takers = [{node.name for node in self.nodes.values() if self._is_for(node, row)} for row in rows]
+        takers = [{node.name for node in self.nodes.values() if self._may_take(node, row)} for row in rows]
         return sorted(set().union(*takers)), max(map(len, takers), default=0)
 
     def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
         """List the ids of blocks that the node may take next, with their forecasts, the earliest first."""
-        waiting = {row.pk for row in self._rows if row.state != BlockState.LEASED and self._is_for(node, row)}
+        waiting = {row.pk for row in self._rows if row.state != BlockState.LEASED and self._may_take(node, row)}
         mine = [(pk, span) for pk, span in self.spans.items() if span.device == node.device and pk in waiting]
-        return sorted(mine, key=lambda found: found[1].begins_s)
+        return sorted(mine, key=lambda pair: pair[1].begins_s)
 
     def forecast_starts_s(self, like: Mapping[str, Collection[int]]) -> dict[str, float]:
-        """Forecast in how many seconds a block would begin that a person queues now, behind all that waits.
+        """Forecast in how many seconds a block would begin that a person queues now, behind all waiting blocks.
 
-        `like` maps names to ids of open blocks that the same machines take; the result has the same names, without
-        those that no node here takes.
+        `like` maps names to ids of open blocks that the same machines take. The result has the same names, except those
+        that no node here takes.
         """
         devices = {row.pk: self._devices(row) for row in self._rows}
-        asked = {
+        imagined = {
             -place: Queued(-place, False, 0.0, frozenset().union(*(devices.get(block, ()) for block in blocks)))
             for place, blocks in enumerate(like.values(), start=1)
         }
-        spans = forecast_spans([*self._waiting, *asked.values()], self._free)
+        spans = forecast_spans([*self._queued, *imagined.values()], self._free_machines)
         return {name: spans[-place].begins_s for place, name in enumerate(like, start=1) if -place in spans}
 
     def blocks_without_forecast(self, node: Node) -> list[int]:
@@ -174,7 +169,7 @@ class Forecast:
         Another program has its machine, it is offline, or their team has no minutes left.
         """
         open_rows = (row for row in self._rows if row.state != BlockState.LEASED and row.pk not in self.spans)
-        return [row.pk for row in open_rows if self._is_for(node, row)]
+        return [row.pk for row in open_rows if self._may_take(node, row)]
 
     @cached_property
     def _rows(self) -> list[_Row]:
@@ -187,27 +182,29 @@ class Forecast:
         return [row for row in self._rows if row.state == BlockState.LEASED]
 
     @cached_property
-    def _waiting(self) -> list[Queued]:
+    def _queued(self) -> list[Queued]:
         """The blocks that wait for a node, in the order of arrival, without those of teams without minutes left."""
-        queued = [row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._stopped]
+        queued = [
+            row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._teams_without_minutes
+        ]
         return [
             Queued(row.pk, row.reason in OF_THE_FARM, row.planned_s, self._devices(row), self._run_paces.get(row.run))
             for row in queued
         ]
 
     @cached_property
-    def _taken(self) -> set[str]:
-        # a node that waits says that another program holds its machine, and nobody knows until when
+    def _blocked_devices(self) -> set[str]:
+        # a waiting node says that another program holds its machine, and nobody knows until when
         waiting = {node.device for node in self.nodes.values() if node.doing}
-        return waiting - {span.device for span in self._held.values()}
+        return waiting - {span.device for span in self._leased_spans.values()}
 
     @cached_property
-    def _free(self) -> list[Machine]:
-        return [machine for machine in self._machines if machine.device not in self._taken]
+    def _free_machines(self) -> list[Machine]:
+        return [machine for machine in self._machines if machine.device not in self._blocked_devices]
 
     @cached_property
     def _machines(self) -> list[Machine]:
-        free_in_s = {span.device: span.ends_s for span in self._held.values()}
+        free_in_s = {span.device: span.ends_s for span in self._leased_spans.values()}
         return [
             Machine(
                 device, free_in_s.get(device, 0.0), self._paces.get(device, self._pace), node.team.puts_people_first
@@ -216,53 +213,55 @@ class Forecast:
         ]
 
     @cached_property
-    def _stopped(self) -> set[int]:
+    def _teams_without_minutes(self) -> set[int]:
         return set(teams_without_minutes())
 
     @cached_property
-    def _lent(self) -> set[tuple[int, int]]:
+    def _lendings(self) -> set[tuple[int, int]]:
         return set(Lending.objects.in_force().values_list("node", "team"))
 
     @cached_property
-    def _known(self) -> dict[object, frozenset[str]]:
+    def _devices_by_audience(self) -> dict[object, frozenset[str]]:
         return {}
 
     def _devices(self, row: _Row) -> frozenset[str]:
-        key = (row.asked, row.team, row.uploader)
-        if key not in self._known:
-            self._known[key] = frozenset(node.device for node in self.nodes.values() if self._is_for(node, row))
-        return self._known[key]
+        key = (row.queues_or_node, row.team, row.uploader)
+        if key not in self._devices_by_audience:
+            self._devices_by_audience[key] = frozenset(
+                node.device for node in self.nodes.values() if self._may_take(node, row)
+            )
+        return self._devices_by_audience[key]
 
-    def _is_for(self, node: Node, row: _Row) -> bool:
-        if set(row.asked).isdisjoint(node.queues):
+    def _may_take(self, node: Node, row: _Row) -> bool:
+        if set(row.queues_or_node).isdisjoint(node.queues):
             return False
-        is_walled = node.sandbox != "none" or node.owner_id == row.uploader
-        return is_walled and (node.team_id == row.team or (node.pk, row.team) in self._lent)
+        is_safe = node.sandbox != "none" or node.owner_id == row.uploader
+        return is_safe and (node.team_id == row.team or (node.pk, row.team) in self._lendings)
 
     @cached_property
-    def _held(self) -> dict[int, Span]:
+    def _leased_spans(self) -> dict[int, Span]:
         """The forecasts of the blocks that online nodes measure now."""
-        held = ((row, self.nodes.get(row.node or 0)) for row in self._leased)
+        pairs = ((row, self.nodes.get(row.node or 0)) for row in self._leased)
         return {
-            row.pk: Span(0.0, self._left_s(row, node.device), node.device) for row, node in held if node is not None
+            row.pk: Span(0.0, self._left_s(row, node.device), node.device) for row, node in pairs if node is not None
         }
 
     def _is_slowed(self, row: _Row) -> bool:
-        begun, span = self._begun.get(row.pk), self._held.get(row.pk)
-        return begun is not None and span is not None and begun.is_slowed(usual=self._paces.get(span.device, 1.0))
+        progress, span = self._progress.get(row.pk), self._leased_spans.get(row.pk)
+        return progress is not None and span is not None and progress.is_slowed(usual=self._paces.get(span.device, 1.0))
 
     def _left_s(self, row: _Row, device: str) -> float:
         """Return seconds until a leased block ends, from the pace of its rounds, or before its first from its plan."""
         held_s = (self.now - row.leased_at).total_seconds() if row.leased_at else 0.0
-        pace, begun = self._pace_of(row, device), self._begun.get(row.pk)
-        if begun is None:
+        pace, progress = self._pace_of(row, device), self._progress.get(row.pk)
+        if progress is None:
             left_s = pace * row.planned_s - held_s
         else:
-            left_s = block_seconds_left(begun, stretch=pace) or begun.after_s - begun.since_s
+            left_s = block_seconds_left(progress, stretch=pace) or progress.after_s - progress.since_s
         return max(MIN_LEFT_S, left_s if left_s > 0 else OVERDUE_SHARE * held_s)
 
     @cached_property
-    def _begun(self) -> dict[int, BlockProgress]:
+    def _progress(self) -> dict[int, BlockProgress]:
         """The progress of leased blocks whose first check was reported."""
         reports = Report.objects.filter(
             attempt__block__in=[row.pk for row in self._leased],
@@ -271,15 +270,15 @@ class Forecast:
         ).order_by("pk")
         moments = group_by(reports.values_list("attempt__block", "kind", "received_at"), lambda report: report[0])
         return {
-            row.pk: self._ahead(row, [(kind, received_at) for _, kind, received_at in seen])
+            row.pk: self._make_progress(row, [(kind, received_at) for _, kind, received_at in row_reports])
             for row in self._leased
-            if (seen := moments.get(row.pk))
+            if (row_reports := moments.get(row.pk))
         }
 
-    def _ahead(self, row: _Row, seen: Sequence[tuple[str, datetime]]) -> BlockProgress:
+    def _make_progress(self, row: _Row, row_reports: Sequence[tuple[str, datetime]]) -> BlockProgress:
         """Return the progress of a leased block, without rounds of an earlier order or of a lost attempt."""
-        rounds_at = [received_at for kind, received_at in seen if kind == "round"]
-        begun_at, last_at = seen[0][1], rounds_at[-1] if rounds_at else seen[-1][1]
+        rounds_at = [received_at for kind, received_at in row_reports if kind == "round"]
+        begun_at, last_at = row_reports[0][1], rounds_at[-1] if rounds_at else row_reports[-1][1]
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
         most, after_s = row.max_rounds - row.first_round, 0.0
         ends = [most]
@@ -307,8 +306,9 @@ class Forecast:
 
     @cached_property
     def _run_paces(self) -> dict[int, float]:
-        known = [(row.run, ahead.slowdown) for row in self._leased if (ahead := self._begun.get(row.pk))]
-        return {run: max(pace for other, pace in known if other == run and pace) for run, pace in known if pace}
+        progress = [(row.run, self._progress[row.pk].slowdown) for row in self._leased if row.pk in self._progress]
+        paces = group_by(((run, pace) for run, pace in progress if pace), lambda pair: pair[0])
+        return {run: max(pace for _, pace in pairs) for run, pairs in paces.items()}
 
     @cached_property
     def _pace(self) -> float:
@@ -321,14 +321,13 @@ class Forecast:
         ended = whole.filter(node__in=self.nodes).order_by("-pk")
         planned = ended.annotate(minutes=Cast(KeyTextTransform("minutes", "block__plan_json"), FloatField()))
         recent: dict[str, list[tuple[float, float]]] = {}
-        for node, claimed, over, minutes in planned.values_list("node", "claimed_at", "ended_at", "minutes")[
-            :MAX_RECENT
-        ]:
-            if over and minutes and node is not None:
+        rows = planned.values_list("node", "claimed_at", "ended_at", "minutes")
+        for node, claimed_at, ended_at, minutes in rows[:MAX_RECENT]:
+            if ended_at and minutes and node is not None:
                 for device in ("", self.nodes[node].device):
-                    recent.setdefault(device, []).append(((over - claimed).total_seconds(), 60.0 * minutes))
+                    recent.setdefault(device, []).append(((ended_at - claimed_at).total_seconds(), 60.0 * minutes))
         return {
-            device: sum(spent for spent, _ in pairs) / sum(planned for _, planned in pairs)
+            device: sum(taken_s for taken_s, _ in pairs) / sum(planned_s for _, planned_s in pairs)
             for device, pairs in recent.items()
             if len(pairs) >= MIN_OF_MACHINE
         }

@@ -25,9 +25,9 @@ from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import make_missing_run_error, runs_listed
 from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 
-# what has to be asked for as a list of states, so that an index answers it
+# a list of states, which an index can answer, in place of all states but one
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
-# so many are shown
+# so many runs are shown
 MAX_OPEN = 50
 MAX_ENDED = 200
 # a run that was cancelled before it measured anything says nothing of its model
@@ -51,14 +51,14 @@ class Revision:
 def revision_of(user: Anyone, run_id: int) -> Revision:
     """Read a run's revision and state in one small query. Raises Missing where the user may not see the run."""
     rows = Run.objects.filter(pk=run_id).order_by()
-    # one join in place of two subqueries: this is asked every few seconds by everybody who looks
+    # one join in place of two subqueries, as every open page asks this every few seconds
     visible = rows if user.is_superuser else rows.filter(team__memberships__user=user.pk)
     role = Value(Role.ADMIN.value) if user.is_superuser else F("team__memberships__role")
     row = visible.annotate(role=role).values_list("team_id", "revision", "state", "created_at", "role").first()
     if row is None:
         raise make_missing_run_error(run_id)
-    team_id, revision, state, created_at, held = row
-    return Revision(run_id, team_id, revision, state, created_at, held in WRITING_ROLES)
+    team_id, revision, state, created_at, held_role = row
+    return Revision(run_id, team_id, revision, state, created_at, held_role in WRITING_ROLES)
 
 
 def is_unchanged(run: Run) -> bool:
@@ -80,13 +80,13 @@ def launches_so_far(run: Run) -> dict[str, list[Sample]]:
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED))
     names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=measured)}
     reports = Report.objects.filter(attempt__block__in=measured, attempt__state__in=COUNTED, kind="round")
-    found: dict[str, list[Sample]] = {}
+    launches: dict[str, list[Sample]] = {}
     for report in reports.select_related("attempt").order_by("round"):
         for place in RoundReport.model_validate_json(report.body).samples:
             if place.sample is not None:
                 name = names[report.attempt.block_id, place.arm]
-                found.setdefault(name, []).append(place.sample)
-    return found
+                launches.setdefault(name, []).append(place.sample)
+    return launches
 
 
 def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
@@ -94,11 +94,11 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
 
     Each comes with the number of its cells that have ended, and of those that were not refused.
     """
-    found = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
-    rows = Cell.objects.filter(run__in=found).exclude(status=CellStatus.REFUSED).order_by()
+    runs = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
+    rows = Cell.objects.filter(run__in=runs).exclude(status=CellStatus.REFUSED).order_by()
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
     counts = {run: (ended, planned) for run, ended, planned in counted.values_list("run", "ended", "planned")}
-    return [(run, *counts.get(run.pk, (0, 0))) for run in found]
+    return [(run, *counts.get(run.pk, (0, 0))) for run in runs]
 
 
 class Ended(NamedTuple):
@@ -115,8 +115,8 @@ def newest_ended(user: Anyone) -> list[Ended]:
     """List the newest finished runs that people and watches asked for."""
     rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
     columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
-    asked = rows.exclude(reason__in=FARM_MADE).exclude(CANCELLED_EMPTY).order_by("-pk")
-    return [Ended(*row) for row in asked.values_list(*columns)[:MAX_ENDED]]
+    newest = rows.exclude(reason__in=FARM_MADE).exclude(CANCELLED_EMPTY).order_by("-pk")
+    return [Ended(*row) for row in newest.values_list(*columns)[:MAX_ENDED]]
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:
@@ -135,11 +135,13 @@ class Last(NamedTuple):
 
 def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     """Find the newest runs of each of these models that a person or a watch asked for, by the model's id."""
-    # the end of an index for each version: a model may have tens of thousands of runs
-    asked = Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
+    # for each version read from the end of an index, as a model may have tens of thousands of runs
+    runs_of_version = (
+        Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
+    )
     main_line = Version.objects.on_main_line().filter(model__in=list(models))
-    ended = asked.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
-    versions = main_line.annotate(last=Subquery(asked[:1]), ended=Subquery(ended[:1]))
+    ended = runs_of_version.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
+    versions = main_line.annotate(last=Subquery(runs_of_version[:1]), ended=Subquery(ended[:1]))
     newest: dict[int, int] = {}
     finished: dict[int, int] = {}
     for model, last, ended in versions.exclude(last=None).order_by("last").values_list("model", "last", "ended"):
@@ -150,34 +152,36 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
 
 
 def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
-    """Annotate models with the ids of their newest run, `last_run`, and newest finished run, `ended_run`, and with the
-    figures of the latter's headline, `last_lead`."""
+    """Annotate models with their newest run and newest finished run.
+
+    `last_run` and `ended_run` are their ids, `last_lead` holds the figures of the finished run's headline.
+    """
     runs_of_model = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
     newest = runs_of_model.exclude(reason__in=FARM_MADE).order_by("-pk")
     ended = newest.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
-    known = {
+    columns = {
         "last_run": Subquery(newest.values("pk")[:1]),
         "ended_run": Subquery(ended.values("pk")[:1]),
         "last_lead": Subquery(ended.values("lead")[:1]),
     }
-    return cast(QuerySet[Listed], models.annotate(**known))
+    return cast(QuerySet[Listed], models.annotate(**columns))
 
 
 def judged_run(user: Anyone, model: Model) -> Run | None:
     """Find the newest finished run of a model with cells judged on labelled data, if possible of several precisions."""
     judged = Arm.objects.filter(is_evaluated=True, block__run__version__model=model)
     runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model, version__branch="")
-    found = runs.filter(pk__in=judged.values("block__run")).select_related("version__model", "version__artifact")
+    evaluated = runs.filter(pk__in=judged.values("block__run")).select_related("version__model", "version__artifact")
     several = judged.values("block__run").annotate(kinds=Count("cell__precision", distinct=True))
-    many = found.filter(pk__in=several.filter(kinds__gt=1).values("block__run"))
-    return many.order_by("-pk").first() or found.order_by("-pk").first()
+    with_several = evaluated.filter(pk__in=several.filter(kinds__gt=1).values("block__run"))
+    return with_several.order_by("-pk").first() or evaluated.order_by("-pk").first()
 
 
 def with_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
     """Add to a comparison of the run the operators that its row stores; it has none while its block is measured."""
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
-    found = rows.values_list("operators", flat=True).first()
-    operators = _CHANGES.validate_json(found or "[]")
+    stored = rows.values_list("operators", flat=True).first()
+    operators = _CHANGES.validate_json(stored or "[]")
     return comparison.model_copy(update={"operators": operators}) if operators else comparison
 
 
@@ -187,17 +191,18 @@ def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
     Raises Missing where there is no such cell.
     """
     cells = Q(pk=None)
-    asked = reduce(or_, (match_arms(run_id, name) for run_id, name in chosen), Q(pk__in=[]))
-    arms = Arm.objects.filter(asked).select_related("cell").order_by()
-    known = {(arm.cell.run_id, arm.name): arm.cell for arm in arms}
-    # what the plan refused has no arm
-    refused = [key for key in chosen if key not in known]
+    chosen_arms = reduce(or_, (match_arms(run_id, name) for run_id, name in chosen), Q(pk__in=[]))
+    arms = Arm.objects.filter(chosen_arms).select_related("cell").order_by()
+    cells_by_key = {(arm.cell.run_id, arm.name): arm.cell for arm in arms}
+    # cells that the plan refused have no arm
+    refused = [key for key in chosen if key not in cells_by_key]
     for run_id, name in refused:
         cells |= Q(run=run_id, name=name)
-    known |= {(row.run_id, row.name): row for row in Cell.objects.filter(cells)} if refused else {}
-    if gone := next((f"cell {name!r} of run {run_id}" for run_id, name in refused if (run_id, name) not in known), ""):
-        raise Missing(f"There is no {gone}.")
-    rows = [known[key] for key in chosen]
+    cells_by_key |= {(row.run_id, row.name): row for row in Cell.objects.filter(cells)} if refused else {}
+    for run_id, name in refused:
+        if (run_id, name) not in cells_by_key:
+            raise Missing(f"There is no cell {name!r} of run {run_id}.")
+    rows = [cells_by_key[key] for key in chosen]
     return [(row.spec, str(row.labels.get("session", ""))) for row in rows]
 
 

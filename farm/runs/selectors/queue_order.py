@@ -22,12 +22,12 @@ from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.states import OF_THE_FARM, BlockState
 
-# a machine that has just become free is kept so long for its other nodes, where one of their blocks comes first
+# a machine that has just become free is reserved so long for its other nodes, where one of their blocks comes first
 HOST_TURN = timedelta(seconds=20)
 # so many of the blocks before the one that a message names are considered
-MAX_LOOKED_THROUGH = 16
+MAX_CONSIDERED = 16
 RELATED = ("run__team", "run__version")
-NONE: Mapping[int, str] = MappingProxyType({})
+NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
 _RANK = {True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)), False: Value(0)}
 
 
@@ -37,34 +37,34 @@ def order_by_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Bl
 
 
 def place_in_turn(run: Run) -> tuple[bool, datetime, int]:
-    """Return what sorts loaded runs as `in_turn` does where people's come first."""
+    """Return the key that sorts loaded runs as `order_by_turn` sorts blocks with `people_first`."""
     return run.reason in OF_THE_FARM, run.resumed_at or run.created_at, run.pk
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
     """Return queued blocks for any of these nodes, of teams that it measures for and that have minutes left."""
-    asked = reduce(or_, map(_asked_of, nodes), Q(pk=None))
+    for_nodes = reduce(or_, map(_filter_for_node, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
-    return named.filter(asked, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())
+    return named.filter(for_nodes, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())
 
 
-def _asked_of(node: Node) -> Q:
-    rung = reduce(or_, (Q(queue_names__contains=f'"{queue}"') for queue in node.queues), Q(pk=None))
+def _filter_for_node(node: Node) -> Q:
+    in_queues = reduce(or_, (Q(queue_names__contains=f'"{queue}"') for queue in node.queues), Q(pk=None))
     lent = Lending.objects.in_force().filter(node=node.pk).values("team")
-    mine = Q(run__team=node.team_id) | Q(run__team__in=lent)
-    return mine & (Q(only_node=node.pk) | rung & Q(only_node=None))
+    of_teams = Q(run__team=node.team_id) | Q(run__team__in=lent)
+    return of_teams & (Q(only_node=node.pk) | in_queues & Q(only_node=None))
 
 
-def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = NONE) -> Block | None:
-    """Return the block that the node takes in place of this one, which it may claim: mostly the same.
+def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
+    """Find the block that the node takes in place of this one, which it may claim; mostly it is the same.
 
     None while a block of another node on its machine comes first. `passed_over` maps blocks that other nodes were just
     told of to their machines; on other machines they do not count.
     """
     passed_elsewhere = [pk for pk, device in passed_over.items() if device != node.device]
-    neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_left_to_others(node) else []
+    neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _yields_to_neighbours(node) else []
     rows = queued_for([node, *neighbours]).exclude(pk__in=passed_elsewhere).select_related(*RELATED)
-    for ahead in order_by_turn(rows, people_first=node.team.puts_people_first)[:MAX_LOOKED_THROUGH]:
+    for ahead in order_by_turn(rows, people_first=node.team.puts_people_first)[:MAX_CONSIDERED]:
         if ahead.pk == block.pk:
             break
         if not explain_refused_claim(node, ahead, ahead.attempt):
@@ -83,7 +83,7 @@ class Taker(NamedTuple):
 
 
 def first_taker(
-    block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NONE
+    block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NO_BLOCKS
 ) -> tuple[Taker | None, bool]:
     """Find the first of these nodes that may claim the block, or another that comes before it, now.
 
@@ -119,7 +119,7 @@ def explain_out_of_turn(node: Node, block: Block) -> str:
     return ""
 
 
-def _is_left_to_others(node: Node) -> bool:
+def _yields_to_neighbours(node: Node) -> bool:
     """Say whether the node's machine became free within HOST_TURN, so that its other nodes may come first."""
     if not node.host:
         return False

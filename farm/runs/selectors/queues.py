@@ -1,4 +1,4 @@
-"""Lists what waits for which hardware and for which node, and what nodes do now."""
+"""Lists the blocks that wait for a kind of hardware or for a node, and what nodes do now."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -41,8 +41,11 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A block that waits for a node. `run` is None where the reader may not see it; the minutes until it begins and
-    that it takes are None where they cannot be known."""
+    """A block that waits for a node.
+
+    `run` is None where the reader may not see it. `begins_in_minutes`, and the `minutes` that it takes, are None where
+    there is no forecast.
+    """
 
     run: int | None
     team: str
@@ -69,7 +72,7 @@ class Now:
         return f"run {self.run}" if self.run is not None else f"a run of {self.team}"
 
 
-class _Open(NamedTuple):
+class _OpenBlock(NamedTuple):
     pk: int
     hardware: str
     state: str
@@ -80,7 +83,7 @@ class _Open(NamedTuple):
     planned: float | None
 
     @property
-    def asked(self) -> list[str]:
+    def queues_or_node(self) -> list[str]:
         return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
 
     @property
@@ -98,47 +101,45 @@ def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Q
     planned = Cast(KT("plan_json__minutes"), FloatField())
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
     columns = ("pk", "hardware", "state", "queues", "only_node_id", "rounds", "max_rounds", "planned")
-    every = (_Open(*row) for row in rows.order_by().annotate(planned=planned).values_list(*columns))
-    alike = group_by(every, lambda block: block.hardware)
-    forecast_starts_s = forecast.forecast_starts_s(
-        {hardware: [block.pk for block in blocks] for hardware, blocks in alike.items()}
-    )
-    made = [_queue(hardware, blocks, nodes, forecast_starts_s.get(hardware)) for hardware, blocks in alike.items()]
-    return sorted(made, key=lambda queue: (-queue.waiting, queue.hardware))
+    blocks = (_OpenBlock(*row) for row in rows.order_by().annotate(planned=planned).values_list(*columns))
+    by_hardware = group_by(blocks, lambda block: block.hardware)
+    starts_s = forecast.forecast_starts_s({name: [block.pk for block in alike] for name, alike in by_hardware.items()})
+    listed = [_make_queue(name, alike, nodes, starts_s.get(name)) for name, alike in by_hardware.items()]
+    return sorted(listed, key=lambda queue: (-queue.waiting, queue.hardware))
 
 
-def _queue(hardware: str, blocks: Sequence[_Open], nodes: Sequence[Node], start_s: float | None) -> Queue:
-    asked = {name for block in blocks for name in block.asked}
+def _make_queue(hardware: str, blocks: Sequence[_OpenBlock], nodes: Sequence[Node], start_s: float | None) -> Queue:
+    queue_names = {name for block in blocks for name in block.queues_or_node}
     measuring = sum(block.state == BlockState.LEASED for block in blocks)
     return Queue(
         hardware=hardware,
         waiting=len(blocks) - measuring,
         measuring=measuring,
         minutes=sum(block.minutes for block in blocks),
-        nodes=sum(not asked.isdisjoint(node.queues) for node in nodes),
+        nodes=sum(not queue_names.isdisjoint(node.queues) for node in nodes),
         start_s=start_s,
     )
 
 
 def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
-    """Say what each node does now, by node id: what another node of its machine measures keeps it waiting."""
+    """Map each node id to what the node does now; it waits while another node of its machine measures."""
     nodes = list(nodes)
-    there = {node.device for node in nodes}
-    leased = Block.objects.filter(Q(node__in=nodes) | Q(device__in=there), state=BlockState.LEASED)
+    devices = {node.device for node in nodes}
+    leased = Block.objects.filter(Q(node__in=nodes) | Q(device__in=devices), state=BlockState.LEASED)
     leased = leased.annotate(is_seen=Exists(Run.objects.visible_to(user).filter(pk=OuterRef("run"))))
     columns = ("node", "node__name", "device", "run", "is_seen", "run__team__name", "leased_at")
-    found, held, waits = {}, {}, newest_waits(nodes)
+    work, machine_holders, waits = {}, {}, newest_waits(nodes)
     for key, name, device, run, is_seen, team, since in leased.values_list(*columns):
-        found[key] = Now(run if is_seen else None, team, since)
-        held[device] = f"waits while {name} measures {found[key].words} on its machine"
+        work[key] = Now(run if is_seen else None, team, since)
+        machine_holders[device] = f"waits while {name} measures {work[key].words} on its machine"
     for node in nodes:
-        waits_for = held.get(node.device) or (waits.get(node.device, "") if node.doing else "")
-        found.setdefault(node.pk, Now(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
-    return found
+        waits_for = machine_holders.get(node.device) or (waits.get(node.device, "") if node.doing else "")
+        work.setdefault(node.pk, Now(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
+    return work
 
 
 def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """List what waits for each node, by node id, in the order of its machine; blocks without a forecast come last."""
+    """Map each node id to the blocks that wait for it, in the order of its machine; without a forecast last."""
     forecast = forecast or Forecast()
     spans: dict[int, list[tuple[int, Span | None]]] = {
         node.pk: [
@@ -147,12 +148,11 @@ def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast |
         ][:MAX_NEXT]
         for node in nodes
     }
-    numbers = {block for found in spans.values() for block, _ in found}
+    numbers = {block for next_blocks in spans.values() for block, _ in next_blocks}
     rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
     blocks = rows.in_bulk() if numbers else {}
-    seen = (
-        set(Run.objects.visible_to(user).filter(blocks__in=numbers).values_list("pk", flat=True)) if numbers else set()
-    )
+    visible = Run.objects.visible_to(user).filter(blocks__in=numbers)
+    seen = set(visible.values_list("pk", flat=True)) if numbers else set()
     return {
         key: [
             Next(
@@ -161,8 +161,8 @@ def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast |
                 begins_in_minutes=None if span is None else span.begins_s / 60.0,
                 minutes=None if span is None else (span.ends_s - span.begins_s) / 60.0,
             )
-            for block, span in found
+            for block, span in next_blocks
             if block in blocks
         ]
-        for key, found in spans.items()
+        for key, next_blocks in spans.items()
     }

@@ -41,13 +41,13 @@ class DueForRemoval:
 def find_retention_rule(user: User, team_id: int) -> RetentionRule:
     """Return the team's rule; without one, an unsaved default. Raises Missing for a team that the user may not see."""
     team = team_of(user, team_id)
-    found = RetentionRule.objects.select_related("team", "changed_by").filter(team=team).first()
-    return found or RetentionRule(team=team, acts_from=timezone.now())
+    rule = RetentionRule.objects.select_related("team", "changed_by").filter(team=team).first()
+    return rule or RetentionRule(team=team, acts_from=timezone.now())
 
 
 def find_next_act(rule: RetentionRule) -> datetime | None:
     """Return when the rule acts next; None where it removes nothing."""
-    has_branches = rule.branches_days is not None and _of_branches(rule.team).exists()
+    has_branches = rule.branches_days is not None and _list_branch_versions(rule.team).exists()
     if not has_branches and all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
         return None
     daily = rule.acted_at + timedelta(days=1) if rule.acted_at else rule.acts_from
@@ -57,41 +57,41 @@ def find_next_act(rule: RetentionRule) -> datetime | None:
 def list_due_removals(rule: RetentionRule) -> list[DueForRemoval]:
     """List what the rule would remove when it acts next, for each kind that it has days for."""
     at = find_next_act(rule) or timezone.now()
-    found = []
+    removals = []
     if rule.timings_days is not None:
         runs = runs_due(rule.team, days=rule.timings_days, at=at)
         attempts = Attempt.objects.filter(block__run__in=runs, block__state=BlockState.DONE)
         size = attempts.aggregate(total=Sum("reported_bytes"))["total"] or 0
-        found.append(DueForRemoval(TIMINGS, rule.timings_days, runs.count(), size))
+        removals.append(DueForRemoval(TIMINGS, rule.timings_days, runs.count(), size))
     if rule.traces_days is not None:
         facts = traces_due(rule.team, days=rule.traces_days, at=at).aggregate(count=Count("pk"), total=Sum("bytes"))
-        found.append(DueForRemoval(TRACES, rule.traces_days, facts["count"], facts["total"] or 0))
+        removals.append(DueForRemoval(TRACES, rule.traces_days, facts["count"], facts["total"] or 0))
         compiled = compiled_due(rule.team, days=rule.traces_days, at=at)
         # two cells that compiled the same share one file
         files = Blob.objects.filter(pk__in=compiled.values("blob")).aggregate(total=Sum("bytes"))
-        found.append(DueForRemoval(COMPILED, rule.traces_days, compiled.count(), files["total"] or 0))
+        removals.append(DueForRemoval(COMPILED, rule.traces_days, compiled.count(), files["total"] or 0))
     if rule.models_days is not None:
         models = models_due(rule.team, days=rule.models_days, at=at)
         used = Blob.objects.filter(uses__artifact__versions__model__in=models).distinct()
         size = used.aggregate(total=Sum("bytes"))["total"] or 0
-        found.append(DueForRemoval(MODELS, rule.models_days, models.count(), size))
-    if rule.branches_days is not None and _of_branches(rule.team).exists():
+        removals.append(DueForRemoval(MODELS, rule.models_days, models.count(), size))
+    if rule.branches_days is not None and _list_branch_versions(rule.team).exists():
         versions = branches_due(rule.team, days=rule.branches_days, at=at)
         stored = Blob.objects.filter(uses__artifact__versions__in=versions, swept_at=None).distinct()
         size = stored.aggregate(total=Sum("bytes"))["total"] or 0
-        found.append(DueForRemoval(BRANCHES, rule.branches_days, versions.count(), size))
-    return found
+        removals.append(DueForRemoval(BRANCHES, rule.branches_days, versions.count(), size))
+    return removals
 
 
-def _of_branches(team: Team) -> QuerySet[Version]:
+def _list_branch_versions(team: Team) -> QuerySet[Version]:
     return Version.objects.not_removed().filter(model__team=team, is_kept=False).exclude(branch="")
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
     """Return versions that gates last uploaded more than `days` days before `at`, and that no open run measures."""
-    going_on = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
-    due = _of_branches(team).filter(sent_at__lt=at - timedelta(days=days))
-    return due.exclude(runs__in=going_on).exclude(beside__run__in=going_on)
+    open_runs = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
+    due = _list_branch_versions(team).filter(sent_at__lt=at - timedelta(days=days))
+    return due.exclude(runs__in=open_runs).exclude(beside__run__in=open_runs)
 
 
 def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
@@ -132,21 +132,21 @@ def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:
 
 
 def explain_removed_timings(run: Run) -> str:
-    return _removed(run, "raw timings", run.timings_removed_at)
+    return _explain_removed(run, "raw timings", run.timings_removed_at)
 
 
 def explain_removed_traces(run: Run) -> str:
-    return _removed(run, "raw traces", run.traces_removed_at)
+    return _explain_removed(run, "raw traces", run.traces_removed_at)
 
 
 def explain_removed_compiled_models(run: Run) -> str:
-    return _removed(run, "compiled models", run.traces_removed_at)
+    return _explain_removed(run, "compiled models", run.traces_removed_at)
 
 
-def _removed(run: Run, what: str, at: datetime | None) -> str:
+def _explain_removed(run: Run, kind: str, at: datetime | None) -> str:
     if at is None:
         return ""
     return (
-        f"The {what} of run {run.pk} were removed on {at:%Y-%m-%d}, as its team's retention rule says; "
+        f"The {kind} of run {run.pk} were removed on {at:%Y-%m-%d}, as its team's retention rule says; "
         "its documents and verdicts are kept."
     )

@@ -1,4 +1,4 @@
-"""Reads runs for people: lists, progress, and what goes on in an open run: which nodes measure it, or why none does."""
+"""Reads runs for people: lists, progress, and which nodes measure an open run, or why none does."""
 
 import re
 from collections import Counter
@@ -26,12 +26,11 @@ from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.minutes import explain_no_minutes
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
-# the beginning of what a node says while it measures; its end is SAID_ARM
+# how the words of a measuring node begin; they end with SAID_ARM
 _ROUND = re.compile(r"round (\d{1,4}): ")
 NODE_PREFIX = name_node_queue("")
-# at most so many reasons for waiting are named
+# so many reasons for waiting are named, and so many nodes quoted
 MAX_NAMED = 2
-# at most so many nodes are quoted
 MAX_DOING = 3
 
 
@@ -52,20 +51,20 @@ class BusyBlock:
 def busy_blocks(run: Run) -> list[BusyBlock]:
     """List the blocks of a run that are being measured now, in the order of their numbers."""
     rows = list(run.blocks.filter(state=BlockState.LEASED).select_related("node").defer("plan_json").order_by("number"))
-    cells = _cells_said(rows)
-    return [_busy(row, cells[row.pk]) for row in rows]
+    cells = _name_current_cells(rows)
+    return [_describe_busy_block(row, cells[row.pk]) for row in rows]
 
 
-def _cells_said(blocks: Sequence[Block]) -> dict[int, str]:
-    """Name by block the cell of the arm that its node says it is at; empty where it says none. One query."""
+def _name_current_cells(blocks: Sequence[Block]) -> dict[int, str]:
+    """Map each block to the cell that its node says it measures, empty where it names none. One query."""
     arms = Arm.objects.filter(block__in=blocks).only("block", "number", "name")
     names = {(arm.block_id, arm.number): arm.name for arm in arms}
-    said = {block.pk: SAID_ARM.search(block.doing) for block in blocks}
-    return {number: names.get((number, int(arm[1])), "") if arm else "" for number, arm in said.items()}
+    arm_words = {block.pk: SAID_ARM.search(block.doing) for block in blocks}
+    return {pk: names.get((pk, int(match[1])), "") if match else "" for pk, match in arm_words.items()}
 
 
-def _busy(row: Block, cell: str) -> BusyBlock:
-    doing = "" if _is_over(row.doing, row.rounds) else row.doing
+def _describe_busy_block(row: Block, cell: str) -> BusyBlock:
+    doing = "" if _is_past_round(row.doing, row.rounds) else row.doing
     rounds = row.rounds, max(row.rounds, row.max_rounds)
     return BusyBlock(
         row.number,
@@ -78,9 +77,9 @@ def _busy(row: Block, cell: str) -> BusyBlock:
     )
 
 
-def _is_over(doing: str, rounds: int) -> bool:
-    begun = _ROUND.match(doing)
-    return begun is not None and int(begun[1]) <= rounds
+def _is_past_round(doing: str, rounds: int) -> bool:
+    match = _ROUND.match(doing)
+    return match is not None and int(match[1]) <= rounds
 
 
 def shown_states(runs: Iterable[Run]) -> dict[int, str]:
@@ -95,10 +94,10 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is known of an open run at one moment; it depends on nodes and other runs too.
+    """The situation of an open run at one moment, which depends on nodes and other runs too.
 
-    `still` says why no cell of it is being measured, empty while one is; `since` is since when it waits. `expected` is
-    its forecast; None where nothing of it is open.
+    `still` says why no cell of it is being measured, empty while one is; `since` is when its waiting began. `expected`
+    is its forecast; None where nothing of it is open.
     """
 
     still: str = ""
@@ -110,8 +109,8 @@ class Moment:
         return self.expected.begins_s if self.expected and self.still else None
 
     @property
-    def least_s(self) -> float | None:
-        return self.expected.least_s if self.expected and self.still else None
+    def earliest_s(self) -> float | None:
+        return self.expected.earliest_s if self.expected and self.still else None
 
     @property
     def ends_s(self) -> float | None:
@@ -133,8 +132,8 @@ class Moment:
         """The time left in words, such as `time left: about 3 min`; empty where nothing of it is open."""
         if self.left_s is None:
             return ""
-        how = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
-        return describe_time_left(self.left_s, begins_s=self.begins_s, least_s=self.least_s, **how)
+        flags = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
+        return describe_time_left(self.left_s, begins_s=self.begins_s, least_s=self.earliest_s, **flags)
 
     @property
     def shown(self) -> tuple[object, ...]:
@@ -145,7 +144,7 @@ def moment_of(run_id: int, *, forecast: Forecast | None = None) -> Moment:
     return replace(idle_moment_of(run_id), expected=(forecast or Forecast()).forecast_run(run_id))
 
 
-class _Waiting(NamedTuple):
+class _IdleBlock(NamedTuple):
     state: str
     queues: list[str]
     only_node: int | None
@@ -153,7 +152,7 @@ class _Waiting(NamedTuple):
     since: datetime | None
 
     @property
-    def asked(self) -> list[str]:
+    def queues_or_node(self) -> list[str]:
         return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
 
 
@@ -161,7 +160,7 @@ def idle_moment_of(run_id: int) -> Moment:
     """Say why nothing of an open run is being measured, and since when; empty where something is. No forecast."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
-    blocks = [_Waiting(*row) for row in columns]
+    blocks = [_IdleBlock(*row) for row in columns]
     queued = [block for block in blocks if block.state == BlockState.QUEUED]
     preparing = [block for block in blocks if block.state == BlockState.WAITING]
     if any(block.state == BlockState.LEASED for block in blocks) or not (queued or preparing):
@@ -172,39 +171,39 @@ def idle_moment_of(run_id: int) -> Moment:
         trials = [trial.words for trial in tried.order_by("pk")[:MAX_NAMED]]
         return Moment(idle_reason(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
     since = min((block.since for block in queued if block.since is not None), default=run.created_at)
-    return Moment(idle_reason(_waiting(run, queued, preparing=len(preparing))), since)
+    return Moment(idle_reason(_describe_waiting(run, queued, preparing=len(preparing))), since)
 
 
-def _waiting(run: Run, queued: Sequence[_Waiting], *, preparing: int) -> Waiting:
-    asked = {name for block in queued for name in block.asked}
-    nodes = _takers(run, asked)
-    there = [node for node in nodes if node.state == NodeState.ONLINE]
-    devices = {node.device for node in there}
+def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int) -> Waiting:
+    queues = {name for block in queued for name in block.queues_or_node}
+    nodes = _list_takers(run, queues)
+    online = [node for node in nodes if node.state == NodeState.ONLINE]
+    devices = {node.device for node in online}
     leased = (
         Block.objects.filter(state=BlockState.LEASED, device__in=devices).select_related("run", "node").order_by("pk")
     )
     measured = {block.device: block for block in leased.defer("plan_json", "run__matrix")}
-    # a node that measures says what it does, which is no reason to wait
-    free = [node for node in there if node.device not in measured]
-    busy = [_measures(measured[device], run) for device in sorted(devices & measured.keys())]
+    # the words of a measuring node are no reason to wait
+    free = [node for node in online if node.device not in measured]
+    busy = [_describe_measuring(measured[device], run) for device in sorted(devices & measured.keys())]
     waits = newest_waits(free)
-    told = {node.device: f"{node.name}: {waits[node.device]}" for node in reversed(free) if node.doing}
-    bound = [int(name.removeprefix(NODE_PREFIX)) for name in asked if name.startswith(NODE_PREFIX)]
+    reasons = {node.device: f"{node.name}: {waits[node.device]}" for node in reversed(free) if node.doing}
+    bound = [int(name.removeprefix(NODE_PREFIX)) for name in queues if name.startswith(NODE_PREFIX)]
     return Waiting(
         spent=explain_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
-        told=[*reversed(told.values())][:MAX_NAMED],
+        told=[*reversed(reasons.values())][:MAX_NAMED],
         busy=[] if free else busy[:MAX_NAMED],
-        nodes=len(there),
+        nodes=len(online),
         offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
-        only=_describe_bound(bound) if not there and len(bound) == len(asked) else (),
+        only=_describe_bound_nodes(bound) if not online and len(bound) == len(queues) else (),
         hardware=sorted({block.hardware for block in queued}),
     )
 
 
-def _describe_bound(numbers: Sequence[int]) -> list[str]:
-    """The nodes of these ids, each with why it takes no block now."""
+def _describe_bound_nodes(numbers: Sequence[int]) -> list[str]:
+    """Describe the nodes of these ids, each with why it takes no block now."""
     nodes = Node.objects.filter(pk__in=numbers).defer("log_tail").order_by("pk")[:MAX_NAMED]
     return [
         f"{node.name} ({node.pause.rstrip('.') or node.health})"
@@ -214,16 +213,16 @@ def _describe_bound(numbers: Sequence[int]) -> list[str]:
     ]
 
 
-def _takers(run: Run, asked: Set[str]) -> list[Node]:
-    """Nodes, online or not, that may take any block of these queues."""
+def _list_takers(run: Run, queues: Set[str]) -> list[Node]:
+    """List the nodes, online or not, that may take a block of these queues."""
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by)
-    return [node for node in serving.defer("log_tail").order_by("pk") if not asked.isdisjoint(node.queues)]
+    return [node for node in serving.defer("log_tail").order_by("pk") if not queues.isdisjoint(node.queues)]
 
 
-def _measures(block: Block, run: Run) -> str:
+def _describe_measuring(block: Block, run: Run) -> str:
     """Write `bench-1 has been measuring run 12 since 07:12 UTC`; the run of another team has no number here."""
-    what = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
-    return f"{name_or_removed(block.node)} has been measuring {what}" + (
+    name = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
+    return f"{name_or_removed(block.node)} has been measuring {name}" + (
         f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
     )
 
@@ -232,8 +231,8 @@ def _measures(block: Block, run: Run) -> str:
 class Progress:
     """The progress of a run. `cells` counts cells by status (`open` until they end), `blocks` blocks by state.
 
-    `sentence` says how the run ended, `headline` what it found; `minutes` is what the plan expected; `revision` grows
-    whenever anything of the run changes.
+    `sentence` says how the run ended, `headline` its main result; `minutes` is what the plan expected; `revision` grows
+    with each change of the run.
     """
 
     id: int
@@ -253,9 +252,9 @@ class Progress:
     model: str
     version: int
     requested_by: str
-    # what nodes say they are doing for the run
+    # the nodes' words on what they do for the run
     doing: tuple[str, ...] = ()
-    # why nothing of it is being measured, and what is left
+    # why nothing of it is being measured, and the time left
     moment: Moment = field(default_factory=Moment)
 
     @property
@@ -314,10 +313,10 @@ def runs_listed(user: Anyone) -> QuerySet[Run]:
 def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
     """Return a run by its id; with `is_light`, large columns are not loaded. Raises Missing if the user sees none."""
     rows = runs_listed(user) if is_light else runs_visible_to(user)
-    found = rows.filter(pk=run_id).first()
-    if found is None:
+    row = rows.filter(pk=run_id).first()
+    if row is None:
         raise make_missing_run_error(run_id)
-    return found
+    return row
 
 
 def make_missing_run_error(run_id: int) -> Missing:
@@ -361,7 +360,7 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
         cells={status or OPEN: count for status, count in cells.items()},
         blocks=states,
         rounds=sum(rounds for _, rounds, _ in blocks),
-        # rounds that replace dropped pairs may come on top of those the budget has
+        # rounds that replace dropped pairs may come on top of the budget's
         rounds_most=sum(max(rounds, limit if state in OPEN_BLOCKS else 0) for state, rounds, limit in blocks),
         minutes=run.minutes,
         created_at=run.created_at,
@@ -370,20 +369,20 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
         model=run.version.model.name,
         version=run.version.number,
         requested_by=run.requested_by.username if run.requested_by else "",
-        doing=_doing(run) if is_open and BlockState.LEASED in states else (),
+        doing=_list_doing(run) if is_open and BlockState.LEASED in states else (),
         moment=(moment or moment_of(run.pk, forecast=forecast)) if is_open else Moment(),
     )
 
 
-def _doing(run: Run) -> tuple[str, ...]:
-    """Return what the nodes that measure the run say they are doing."""
+def _list_doing(run: Run) -> tuple[str, ...]:
+    """List the words of the nodes that measure the run on what they do."""
     at_work = run.blocks.filter(state=BlockState.LEASED, node__state=NodeState.ONLINE).exclude(doing="")
     blocks = at_work.select_related("node").defer("plan_json").order_by("node", "number")[:MAX_DOING]
-    said = [block for block in blocks if not _is_over(block.doing, block.rounds)]
-    cells = _cells_said(said)
+    current = [block for block in blocks if not _is_past_round(block.doing, block.rounds)]
+    cells = _name_current_cells(current)
     return tuple(
         f"{name_or_removed(block.node)}: {', '.join(filter(None, (SAID_ARM.sub('', block.doing), cells[block.pk])))}"
-        for block in said
+        for block in current
     )
 
 

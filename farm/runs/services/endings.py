@@ -21,9 +21,9 @@ from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, Diverge
 
 # attempts cleared at once
 CLEARED_AT_ONCE = 100
-# a refused cell has an answer, its reason, as a done one has; any other cell has no result
+# cells with a result: done ones, and refused ones, whose reason is the result
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
-# however an attempt ends, a block is tried at most so often between two results
+# a block is tried at most so often between two results, however its attempts end
 MAX_ATTEMPTS = 12
 
 
@@ -60,23 +60,23 @@ def finish_run_if_over(run: Run) -> bool:
     if run.blocks.filter(state__in=UNSETTLED_BLOCKS).exists():
         return False
     statuses = Counter(status or OPEN for status in run.cells.order_by().values_list("status", flat=True))
-    outcome, sentence = _outcome(run, statuses)
+    outcome, sentence = _decide_outcome(run, statuses)
     if not run.finish(outcome, sentence):
         return False
-    # who cancelled it is in the log already
+    # the log already names the person who cancelled it
     run.log(EventKind.RUN_FINISHED, f"{CellCounts(statuses).words}.", outcome=outcome)
     return True
 
 
-def _outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
+def _decide_outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
     ended = (BlockState.DONE, BlockState.CANCELLED)
     stopped = run.blocks.filter(state__in=ended, reason_code=ReasonCode.CANCELLED)
-    if by := stopped.values_list("reason_text", flat=True).first():
-        return RunOutcome.CANCELLED, by
+    if reason := stopped.values_list("reason_text", flat=True).first():
+        return RunOutcome.CANCELLED, reason
     outcome = RunOutcome.COMPLETE if statuses.keys() <= set(ANSWERED) else RunOutcome.PARTIAL
     if statuses.keys() == {CellStatus.REFUSED}:
         outcome = RunOutcome.REFUSED
-    # of verdicts the headline alone speaks, by its axis, quantity and level
+    # verdicts are left to the headline, which names axis, quantity and level
     return outcome, f"{CellCounts(statuses).words}."
 
 
@@ -93,17 +93,17 @@ def stop_block(block: Block, reason: Reason) -> None:
     """Stop an open block and its attempt early. Reported rounds are kept and settled; without any, it is cancelled."""
     held = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
     if held is not None and held.reports.filter(kind="round").exists():
-        _end_early(block, held, reason)
+        _report_early(block, held, reason)
     elif block.first_round:
-        _end_attempt(block, reason)
+        _cancel_attempt(block, reason)
         keep_earlier_rounds(block, reason)
     elif block.cancel(reason):
-        _end_attempt(block, reason)
+        _cancel_attempt(block, reason)
         end_arms(block.arms.all(), reason)
 
 
-def _end_early(block: Block, held: Attempt, reason: Reason) -> None:
-    """Mark a leased block as reported. One that went on keeps the reason that it had before, or none."""
+def _report_early(block: Block, held: Attempt, reason: Reason) -> None:
+    """Mark a leased block as reported. A continued block keeps the reason that it had before, or none."""
     held.end(AttemptState.REPORTED, code=reason.code, text=reason.text)
     if block.first_round:
         fail_open_questions(block, reason.text)
@@ -119,12 +119,12 @@ def keep_earlier_rounds(block: Block, reason: Reason) -> None:
 
 
 def fail_open_questions(block: Block, problem: str) -> None:
-    # one left open would be asked in place of the next rounds
+    # an open question would be asked in place of the next rounds
     rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED)
     rows.update(state=DivergenceState.FAILED, problem=problem, ended_at=timezone.now())
 
 
-def _end_attempt(block: Block, reason: Reason) -> None:
+def _cancel_attempt(block: Block, reason: Reason) -> None:
     held = Attempt.objects.filter(block=block, state=AttemptState.LEASED)
     held.update(state=AttemptState.CANCELLED, reason_code=reason.code, reason_text=reason.text, ended_at=timezone.now())
 
@@ -132,7 +132,7 @@ def _end_attempt(block: Block, reason: Reason) -> None:
 def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
     """End an attempt as its node's last report says. Call inside the transaction that stores it, block locked."""
     if report.reason is not None:
-        # a node that leaves on purpose is nobody's failure
+        # a node that leaves on purpose has not failed
         is_failure = report.reason.code != ReasonCode.CANCELLED
         give_up_attempt(block, attempt, report.reason, state=AttemptState.FAILED, is_failure=is_failure)
         return
@@ -160,9 +160,11 @@ def give_up_attempt(
         if is_failure:
             count_block_outcome(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
-    # what took too long on a node takes as long the next time
+    # a block that took too long takes as long the next time
     is_hopeless = state == AttemptState.FAILED and reason.code == ReasonCode.TIMEOUT
-    is_last = is_hopeless or block.failures + is_failure >= MAX_FAILURES or _tries_since_result(block) >= MAX_ATTEMPTS
+    is_last = (
+        is_hopeless or block.failures + is_failure >= MAX_FAILURES or _count_tries_since_result(block) >= MAX_ATTEMPTS
+    )
     if not is_last:
         text = f"Block {block.number} goes back into the queue: {reason.text}"
         failures = F("failures") + int(is_failure)
@@ -187,6 +189,6 @@ def fail_block(block: Block, reason: Reason) -> None:
         finish_run_if_over(block.run)
 
 
-def _tries_since_result(block: Block) -> int:
+def _count_tries_since_result(block: Block) -> int:
     done = block.attempts.filter(state=AttemptState.DONE).order_by("-number").values_list("number", flat=True).first()
     return block.attempts.filter(number__gt=done or 0).count()

@@ -1,7 +1,7 @@
-"""Leases: a node claims a block, gets an order and a token, and holds the block by heartbeats.
+"""Leases blocks: a node claims a block, gets an order and a token, and holds the block by heartbeats.
 
-The database decides. A claim is one conditional UPDATE; the attempt number fences off whoever held the block before;
-the token keeps other nodes from reporting in this one's place.
+A claim is one conditional UPDATE. The attempt number fences off nodes that held the block before, and the token keeps
+other nodes from reporting in place of the one that holds it.
 """
 
 import hmac
@@ -55,11 +55,11 @@ RELATED_TO_ARMS = ("cell__variant__derived", "cell__preparation__inputs", "cell_
 # long columns that nodes are not sent
 UNREAD_OF_ARMS = ("cell__variant__inspection", "cell__variant__history", "cell__variant__coverage")
 TOKEN_PREFIX = "ofa_"
-# added to what a block's own limits allow: in this time runtimes are installed and files fetched
+# added to a block's own limits, for installing runtimes and fetching files
 LEASE_GRACE_S = 1800.0
-# the metrics of agents that do not say that they know accuracy metrics
+# the metrics that an agent without the ability `accuracies` knows
 FIRST_METRICS = ("top1", "top5", "mse")
-# relations that an order needs, read with its block; and long columns that it does not need
+# relations that an order needs, loaded with its block, and long columns that it does not need
 ORDERED = (*("run__team", "run__version__evaluation"), *("run__version__artifact", "run__version__artifact__prompts"))
 UNREAD = ("run__matrix", "run__version__inspection")
 
@@ -74,21 +74,21 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
     if len(versions) > 1 and MODELS not in understands:
         text = "The agent is older than blocks of several models: upgrade it; another node may take the block."
         raise Conflict(text, code="not_offered")
-    # a block that goes on has been judged on labelled data already
-    judged = None if block.first_round else evaluation_beside(versions)
+    # a continued block has been judged on labelled data already
+    labelled = None if block.first_round else evaluation_beside(versions)
     makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED_TO_ARMS).defer(*UNREAD_OF_ARMS)
-    arms, asked = list(makeable.order_by("number")), open_questions(block)
-    if asked:
-        wanted = {number for comparison in asked for number in (comparison.arm, comparison.against)}
-        arms = [arm for arm in arms if arm.number in wanted]
+    arms, questions = list(makeable.order_by("number")), open_questions(block)
+    if questions:
+        arm_numbers = {number for comparison in questions for number in (comparison.arm, comparison.against)}
+        arms = [arm for arm in arms if arm.number in arm_numbers]
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
     artifacts = [version.artifact for version in versions]
-    # one query for the files that their bundles are made of
-    of_all = [*artifacts, *(artifact for artifact in derived if artifact is not None)]
-    prefetch_related_objects(of_all, Prefetch("files", queryset=ArtifactFile.objects.select_related("blob")))
+    # one query for the files of all bundles
+    all_artifacts = [*artifacts, *(artifact for artifact in derived if artifact is not None)]
+    prefetch_related_objects(all_artifacts, Prefetch("files", queryset=ArtifactFile.objects.select_related("blob")))
     bundles = [artifact.bundle for artifact in artifacts]
     sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
-    evaluation = judged.order if judged is not None else None
+    evaluation = labelled.order if labelled is not None else None
     words = describe_uploaded_numbers(versions)
     uploaded = {bundle.digest: words[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
     return BlockOrder(
@@ -102,13 +102,14 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
         runner_timeout_s=plan.runner_timeout_s,
         block_timeout_s=plan.block_timeout_s,
         promised_s=plan.max_duration_s(block.max_rounds - block.first_round),
-        # a block that goes on has its curves already
+        # a continued block has its curves already
         sustained_s=0.0 if block.first_round else plan.sustained_s,
         is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,
-        divergences=asked,
+        divergences=questions,
         arms=tuple(
             _fit_to_agent(
-                _arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts), understands
+                _make_arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts),
+                understands,
             ).model_copy(update={"tolerances": plan.tolerances})
             for arm in arms
         ),
@@ -122,7 +123,7 @@ def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
     """
     work = order.cell.workload
     metric = order.evaluation.recipe.metric if order.evaluation is not None else "top1"
-    asked = {
+    needs = {
         PROMPTS: ("prompts that are given", order.prompts is not None),
         INT4: ("4-bit weights", order.cell.recipe.precision == INT4),
         CALLS: (f"`call: {order.cell.session.call}`", order.cell.session.call != BOUND),
@@ -133,9 +134,9 @@ def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
             work.scenario != SINGLE and not scenarios.of_cell(order.cell).sustained_s,
         ),
     }
-    for word, (what, is_asked) in asked.items():
-        if is_asked and word not in understands:
-            text = f"The agent is older than {what}: upgrade it; another node may take the block."
+    for capability, (feature, is_needed) in needs.items():
+        if is_needed and capability not in understands:
+            text = f"The agent is older than {feature}: upgrade it; another node may take the block."
             raise Conflict(text, code="not_offered")
     if work.scenario == SINGLE or SCENARIOS in understands:
         return order
@@ -143,7 +144,7 @@ def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
     return order.model_copy(update={"cell": plain})
 
 
-def _arm_order(
+def _make_arm_order(
     arm: Arm,
     *,
     sources: Mapping[str, Bundle],
@@ -196,7 +197,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     or a package is not allowed (which fails the block): the node then drops the message.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
-    # an order by the run is a join, and one row needs none
+    # without an order, which would be a join with the run
     block = ordered.order_by().filter(pk=block_id).first() if is_row_number(block_id) else None
     if block is None:
         raise _make_stale_error(block_id, attempt)
@@ -205,23 +206,27 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
     refusal = "" if is_repeated else explain_refused_claim(node, block, attempt) or explain_out_of_turn(node, block)
     if refusal:
         raise Conflict(refusal, code="not_offered")
-    # before the lease: an order that cannot be written must not hold a block
+    # before the lease, so that an order that cannot be made does not hold the block
     order = make_block_order(block, attempt=attempt, understands=understands)
     if not is_repeated:
         _refuse_packages(block, order)
         _create_attempt(node, block, attempt)
-    return Lease(order=order, token=_token(node, block, attempt), lease_s=settings.LEASE_S)
+    return Lease(order=order, token=_make_token(node, block, attempt), lease_s=settings.LEASE_S)
 
 
 def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str = "") -> HeartbeatReply:
-    """Extend the lease and store what the node says it does.
+    """Extend the lease and store the node's words on what it does.
 
     Raises Conflict where the block is not this node's any more, and the node then kills its runner; also where it was
     held for longer than `max_lease_s`, and then the block is taken back. Raises NotAllowed for a wrong token.
     """
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    # the plan is only read once it may be held for too long
-    if held.is_current and (held_s := _held_s(held.attempt)) > LEASE_GRACE_S and held_s > max_lease_s(held.block):
+    # the plan is read only where the attempt is old enough to be beyond any limit
+    if (
+        held.is_current
+        and (held_s := _measure_held_s(held.attempt)) > LEASE_GRACE_S
+        and held_s > max_lease_s(held.block)
+    ):
         raise _take_back(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
         raise _make_stale_error(block_id, attempt)
@@ -231,8 +236,7 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
 
 
 def max_lease_s(block: Block) -> float:
-    """Return how many seconds an attempt may hold the block, however often its node beats; the agent stops long
-    before."""
+    """Return how long an attempt may hold the block in spite of heartbeats; the agent stops long before."""
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 
@@ -258,12 +262,8 @@ def held_by_token(*, node: Node, token: str) -> Held:
     Raises NotAllowed for a token of no attempt of this node, and where the node may not measure for the team any more.
     """
     related = ("block__run__team", "block__run__version")
-    row = (
-        Attempt.objects.select_related(*related)
-        .defer("block__run__matrix")
-        .filter(token_digest=hash_secret(token), node=node)
-        .first()
-    )
+    attempts = Attempt.objects.select_related(*related).defer("block__run__matrix")
+    row = attempts.filter(token_digest=hash_secret(token), node=node).first()
     if row is None:
         raise NotAllowed("The attempt token does not belong to an attempt of this node.", code="bad_token")
     if not may_have_model(node, row.block):
@@ -275,7 +275,7 @@ def held_by_token(*, node: Node, token: str) -> Held:
 def _refuse_packages(block: Block, order: BlockOrder) -> None:
     """Fail a block that asks for a package which is not allowed, and then raise Conflict.
 
-    Planning refuses such cells; a block may have been planned before an allowance was taken back.
+    Planning refuses such cells, but a package may be disallowed after that.
     """
     refused = (
         distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) or _explain_missing_wheel(arm)
@@ -292,14 +292,11 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
 def _explain_missing_wheel(arm: ArmOrder) -> str:
     runtime = arm.cell.runtime
     version, index = indexes.split_index(runtime.version)
-    return (
-        f"{runtime.distribution} {version} is not on the index {index} of this farm."
-        if index and not arm.wheels
-        else ""
-    )
+    is_missing = index and not arm.wheels
+    return f"{runtime.distribution} {version} is not on the index {index} of this farm." if is_missing else ""
 
 
-def _held_s(attempt: Attempt) -> float:
+def _measure_held_s(attempt: Attempt) -> float:
     seconds = clocks.now().since(attempt.began_at_s, attempt.began_boot)
     return (timezone.now() - attempt.claimed_at).total_seconds() if seconds is None else seconds
 
@@ -320,7 +317,7 @@ def _create_attempt(node: Node, block: Block, attempt: int) -> None:
     """Lease the block and write the attempt's row, together. Raises Conflict where somebody else was first."""
     moment = clocks.now()
     with transaction.atomic():
-        # locks it, before its block as everywhere
+        # this locks the run, which is locked before its block everywhere
         mark_run(block.run_id, is_begun=True)
         clear_doing(node)
         if not _lease_or_refuse(node, block, attempt):
@@ -330,7 +327,7 @@ def _create_attempt(node: Node, block: Block, attempt: int) -> None:
             number=attempt,
             node=node,
             first_round=block.first_round,
-            token_digest=hash_secret(_token(node, block, attempt)),
+            token_digest=hash_secret(_make_token(node, block, attempt)),
             began_at_s=moment.seconds,
             began_boot=moment.boot,
         )
@@ -340,11 +337,11 @@ def _lease_or_refuse(node: Node, block: Block, attempt: int) -> bool:
     try:
         return block.lease(node=node, attempt=attempt, lease_s=settings.LEASE_S)
     except IntegrityError as problem:
-        # the partial unique index on the device: another claim of this node was faster
+        # by the partial unique index on the device: another claim of this node was faster
         raise Conflict(f"{node.name} is measuring another block; it takes one at a time.", code="busy") from problem
 
 
-def _token(node: Node, block: Block, attempt: int) -> str:
+def _make_token(node: Node, block: Block, attempt: int) -> str:
     """Derive the token from the claim: the same claim gets the same one again, though only its digest is stored."""
     mac = salted_hmac("farm.runs.attempt", f"{node.pk}:{block.pk}:{attempt}", algorithm="sha256")
     return TOKEN_PREFIX + mac.hexdigest()

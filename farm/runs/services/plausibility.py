@@ -1,4 +1,4 @@
-"""Checks whether a report can be true: a node may be broken, or lie."""
+"""Checks whether a report can be true, as a node may be broken or lie."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -31,10 +31,10 @@ from farm.rules.quality import evaluation
 
 # tolerance for the float arithmetic of another machine
 RELATIVE = 1e-6
-# clocks of two machines may run apart by so much, and a claim's answer takes a moment to arrive
+# two machines' clocks may differ by this rate, and a claim's answer takes a moment to arrive
 CLOCK_RATE = 1.02
 GRACE_S = 1.0
-# 0: the first; then those that the reply to a round asks for
+# trace round 0 is the first; the others are those that a reply to a round asks for
 MAX_TRACE_ROUND = MORE_TRACES
 MAX_OPERATORS = 100_000
 
@@ -51,7 +51,7 @@ def check_ordered(report: Report, *, is_going_on: bool, has_questions: bool) -> 
         is_asked = not isinstance(report, (AccuracyReport, CurveReport) if is_going_on else ())
         is_asked = is_asked and not isinstance(report, DivergenceReport)
     if not is_asked:
-        raise _implausible(f"a {report.kind} report came and was not asked for")
+        raise _make_refusal(f"a {report.kind} report came and was not asked for")
 
 
 def check_report(
@@ -84,52 +84,52 @@ def check_report(
 
 def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
     if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
-        raise _implausible(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
+        raise _make_refusal(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 
 
-def check_labelled(report: AccuracyReport, known: EvaluationData | None) -> None:
+def check_labelled(report: AccuracyReport, labelled: EvaluationData | None) -> None:
     """Raises Unprocessable for an accuracy on other samples, or by another recipe, than the version's labelled data.
 
-    `known` are those data; None where the version has none.
+    `labelled` are those data; None where the version has none.
     """
-    if known is None:
-        raise _implausible("an accuracy was reported and the version has no labelled data")
+    if labelled is None:
+        raise _make_refusal("an accuracy was reported and the version has no labelled data")
     if report.judge is not None:
-        raise _implausible(f"{report.judge.file} judged, which the farm has not")
-    if report.data_sha256 is not None and known.data is not None and report.data_sha256 != known.data.sha256:
-        # they were replaced while the block was measured: what was judged is what the lease said
+        raise _make_refusal(f"{report.judge.file} judged, which the farm has not")
+    if report.data_sha256 is not None and labelled.data is not None and report.data_sha256 != labelled.data.sha256:
+        # the data were replaced while the block was measured, and the node used those of its lease
         return
-    if report.recipe != known.recipe:
-        raise _implausible(f"{report.recipe.metric} was reported and {known.recipe.metric} was asked for")
-    if report.reason is None and report.n != known.samples:
-        raise _implausible(f"{report.n} samples were judged and the labelled data hold {known.samples}")
+    if report.recipe != labelled.recipe:
+        raise _make_refusal(f"{report.recipe.metric} was reported and {labelled.recipe.metric} was asked for")
+    if report.reason is None and report.n != labelled.samples:
+        raise _make_refusal(f"{report.n} samples were judged and the labelled data hold {labelled.samples}")
 
 
 def _check_arm(arm: int, block: PlannedBlock) -> None:
     if arm >= len(block.arms):
-        raise _implausible(f"the report is about arm {arm} and the block has {len(block.arms)} arms")
+        raise _make_refusal(f"the report is about arm {arm} and the block has {len(block.arms)} arms")
 
 
 def _check_engines(report: EnginesReport, block: PlannedBlock) -> None:
     for pair in report.pairs:
         _check_arm(max(pair.one, pair.other), block)
     if len({(pair.one, pair.other) for pair in report.pairs if pair.one < pair.other}) != len(report.pairs):
-        raise _implausible("the pairs of engines are not each two arms, once")
+        raise _make_refusal("the pairs of engines are not each two arms, once")
 
 
 def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
     _check_arm(report.arm, block)
     if report.trace_round > MAX_TRACE_ROUND:
-        raise _implausible(f"trace round {report.trace_round} was never asked for")
+        raise _make_refusal(f"trace round {report.trace_round} was never asked for")
     if len(report.operators) > MAX_OPERATORS:
-        raise _implausible(f"the trace has {len(report.operators)} operators")
+        raise _make_refusal(f"the trace has {len(report.operators)} operators")
     if report.prompt is not None and not scenarios.of_cell(block.arms[report.arm].spec).takes_prompts:
-        raise _implausible(f"arm {report.arm} has the trace of a prompt, which its scenario has none of")
+        raise _make_refusal(f"arm {report.arm} has the trace of a prompt, which its scenario has none of")
     if report.prompt is not None and len(report.prompt.operators) > MAX_OPERATORS:
-        raise _implausible(f"the trace of the prompt has {len(report.prompt.operators)} operators")
+        raise _make_refusal(f"the trace of the prompt has {len(report.prompt.operators)} operators")
     shares = sum(share.time_share for share in report.providers)
     if shares > 1.001:
-        raise _implausible(f"the providers' time shares add up to {shares:.3f}")
+        raise _make_refusal(f"the providers' time shares add up to {shares:.3f}")
 
 
 def _check_accuracy(report: AccuracyReport, block: PlannedBlock) -> None:
@@ -140,27 +140,27 @@ def _check_accuracy(report: AccuracyReport, block: PlannedBlock) -> None:
         try:
             evaluation.unpack_samples(report)
         except evaluation.SamplesProblem as problem:
-            raise _implausible(str(problem).rstrip(".")) from problem
+            raise _make_refusal(str(problem).rstrip(".")) from problem
 
 
 def _check_curve(report: CurveReport, block: PlannedBlock) -> float:
     _check_arm(report.arm, block)
     if report.points and not block.sustained_s:
-        raise _implausible("the block has a curve and none was asked for")
+        raise _make_refusal("the block has a curve and none was asked for")
     starts = [point.at_s for point in report.points]
     if starts != sorted(set(starts)):
-        raise _implausible("the points of a curve do not follow each other")
+        raise _make_refusal("the points of a curve do not follow each other")
     return sum(point.span_s for point in report.points)
 
 
 def _check_round(report: RoundReport, *, block: PlannedBlock, due: range) -> float:
     if report.round < due.start:
-        raise _implausible(f"round {report.round} came and the order begins with round {due.start}")
+        raise _make_refusal(f"round {report.round} came and the order begins with round {due.start}")
     if report.round >= due.stop:
-        raise _implausible(f"round {report.round} came when at most {due.stop - 1} was due")
+        raise _make_refusal(f"round {report.round} came when at most {due.stop - 1} was due")
     arms = [place.arm for place in report.samples]
     if len(set(arms)) != len(arms):
-        raise _implausible(f"round {report.round} has an arm twice")
+        raise _make_refusal(f"round {report.round} has an arm twice")
     return sum(_seconds_of(place, block) for place in report.samples)
 
 
@@ -169,15 +169,15 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     if place.sample is None:
         return 0.0
     if place.sample.nodes_us and not block.is_tracing_rounds:
-        raise _implausible(f"arm {place.arm} has times of nodes, which were not asked for")
+        raise _make_refusal(f"arm {place.arm} has times of nodes, which were not asked for")
     spec = block.arms[place.arm].spec
     if place.sample.phases and scenarios.is_plain(spec):
-        raise _implausible(f"arm {place.arm} has phases, which its scenario has none of")
+        raise _make_refusal(f"arm {place.arm} has phases, which its scenario has none of")
     if len(place.sample.tokens) != scenarios.of_cell(spec).new_tokens:
-        raise _implausible(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
+        raise _make_refusal(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
     problem = next(chain(_sample_problems(place.sample), _generation_problems(place.sample)), None)
     if problem is not None:
-        raise _implausible(f"arm {place.arm}: {problem}")
+        raise _make_refusal(f"arm {place.arm}: {problem}")
     if scenarios.of_cell(spec).is_open:
         # latencies overlap: waiting counts for all who wait
         return place.sample.n / place.sample.throughput if place.sample.throughput else 0.0
@@ -222,5 +222,5 @@ def _fits(sample: Sample, timings: NDArray[np.float64]) -> bool:
     return abs(sample.p50_ms - median) <= RELATIVE * median and abs(sample.mean_ms - mean) <= RELATIVE * mean
 
 
-def _implausible(why: str) -> Unprocessable:
+def _make_refusal(why: str) -> Unprocessable:
     return Unprocessable(f"The report cannot be true: {why}.", code="implausible")

@@ -1,4 +1,4 @@
-"""Accepts reports: each is checked, stored once and answered. The answer says whether to measure another round."""
+"""Accepts reports of nodes: checks, stores and answers each. The answer says whether to measure another round."""
 
 import logging
 from collections.abc import Mapping
@@ -31,22 +31,22 @@ from farm.runs.services.plausibility import check_labelled, check_ordered, check
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
-# at most so much for all reports of an attempt; 16 arms with five traces of 2,000 operators take some 30 million
+# limit of all reports of an attempt; 16 arms with five traces of 2,000 operators take some 30 million
 MAX_REPORTED_BYTES = 64_000_000
 REFUSED_ONCE_IN = timedelta(minutes=10)
 
 
 def end_failed_arms(block: Block, report: Report) -> None:
     """End the arms that the report says have failed; with fail-fast, stop every other open block of the run too."""
-    failed = False
+    has_failed = False
     for number, reason in list_failed_arms(report):
         arm = block.arms.filter(number=number, status="").select_related("cell").first()
         if arm is not None:
             end_arms(Arm.objects.filter(pk=arm.pk), reason)
             text = f"{arm.name} ended as {reason.status}: {reason.text}"
             block.log(EventKind.CELL_ENDED, text, cell=arm.cell.name, code=reason.code)
-            failed = True
-    if failed and block.run.fail_fast:
+            has_failed = True
+    if has_failed and block.run.fail_fast:
         text = "Another cell of this run failed, and the matrix says `fail-fast`."
         for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
             other.run = block.run
@@ -95,25 +95,25 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
     held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     place, digest = Place.of(report), digest_json(report.model_dump(mode="json"))
     earlier = _load_answers(held.attempt)
-    known = _find_earlier_reply(earlier, held.attempt, place, digest)
-    if known is not None:
-        return known
+    stored_reply = _find_earlier_reply(earlier, held.attempt, place, digest)
+    if stored_reply is not None:
+        return stored_reply
     if not held.is_current:
         raise Conflict(f"Attempt {attempt} at block {block_id} is over and accepts no more reports.", code="stale")
     try:
-        timed_s = _check(report, held, measured=sum(part.kind == "round" for part in earlier))
+        timed_s = _check_report(report, held, measured=sum(part.kind == "round" for part in earlier))
     except Unprocessable as refusal:
         log_refused_report(node, held.block, refusal)
         raise
-    reply = _judge(report, held)
+    reply = _make_reply(report, held)
     try:
-        _keep(report, held, place=place, digest=digest, reply=reply, timed_s=timed_s)
+        _store_report(report, held, place=place, digest=digest, reply=reply, timed_s=timed_s)
     except IntegrityError:
-        # the same report twice at the same moment: the other one is kept
-        known = _find_earlier_reply(_load_answers(held.attempt), held.attempt, place, digest)
-        if known is None:
+        # the same report arrived twice at the same moment, and the other one was stored
+        stored_reply = _find_earlier_reply(_load_answers(held.attempt), held.attempt, place, digest)
+        if stored_reply is None:
             raise
-        return known
+        return stored_reply
     return reply
 
 
@@ -145,7 +145,7 @@ def _find_earlier_reply(earlier: Mapping[Place, Answered], attempt: Attempt, pla
     return Reply.model_validate_json(answered.reply)
 
 
-def _check(report: Report, held: Held, *, measured: int) -> float:
+def _check_report(report: Report, held: Held, *, measured: int) -> float:
     """Check the report, and return its seconds of inference; `measured` counts the rounds of this attempt so far."""
     block, attempt = held.block, held.attempt
     first = block.first_round
@@ -165,8 +165,8 @@ def _check(report: Report, held: Held, *, measured: int) -> float:
     return timed_s
 
 
-def _judge(report: Report, held: Held) -> Reply:
-    """Make the answer. Only that to a later round needs the statistics of the whole block."""
+def _make_reply(report: Report, held: Held) -> Reply:
+    """Make the answer; only the answer to a later round needs the statistics of the whole block."""
     if goes_on_anyway(report, held.block.plan, max_rounds=held.block.max_rounds):
         return Reply(go_on=True)
     if not isinstance(report, RoundReport):
@@ -175,7 +175,7 @@ def _judge(report: Report, held: Held) -> Reply:
     return judge.take(report)
 
 
-def _keep(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
+def _store_report(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
     body = report.model_dump_json()
     if held.attempt.reported_bytes + len(body) > MAX_REPORTED_BYTES:
         raise TooLarge(

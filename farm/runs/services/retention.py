@@ -31,11 +31,11 @@ DAILY: Final = timedelta(days=1)
 MAX_DAYS: Final = 3650
 REPORTS_AT_ONCE: Final = 500
 FILES_AT_ONCE: Final = 50
-# a pass stops after so long and goes on with the next tick
+# a pass stops after so long and continues with the next tick
 BUDGET_S: Final = 20.0
 FIELDS: Final = ("timings_days", "traces_days", "models_days", "branches_days")
 Days = int | None
-Goes = Callable[[], bool]
+Continues = Callable[[], bool]
 
 
 def set_retention(
@@ -53,23 +53,23 @@ def set_retention(
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may say how long it keeps what it measured.")
-    wanted = dict(zip(FIELDS, (timings_days, traces_days, models_days, branches_days), strict=True))
-    if any(days is not None and not 1 <= days <= MAX_DAYS for days in wanted.values()):
+    days_by_kind = dict(zip(FIELDS, (timings_days, traces_days, models_days, branches_days), strict=True))
+    if any(days is not None and not 1 <= days <= MAX_DAYS for days in days_by_kind.values()):
         raise Invalid(f"Say 1 to {MAX_DAYS:,} days, or nothing to keep it always.", code="days")
     now = timezone.now()
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=team.pk)
-        known = RetentionRule.objects.filter(team=team).first() or RetentionRule(team=team, acts_from=now)
-        before = {name: getattr(known, name) for name in FIELDS}
-        if any(days and (before[name] is None or days < before[name]) for name, days in wanted.items()):
-            known.acts_from = now + NOTICE
-        for name, days in wanted.items():
-            setattr(known, name, days)
-        known.changed_by, known.changed_at = by, now
-        known.save()
-        facts = wanted | {"acts_from": known.acts_from.isoformat()}
+        rule = RetentionRule.objects.filter(team=team).first() or RetentionRule(team=team, acts_from=now)
+        before = {name: getattr(rule, name) for name in FIELDS}
+        if any(days and (before[name] is None or days < before[name]) for name, days in days_by_kind.items()):
+            rule.acts_from = now + NOTICE
+        for name, days in days_by_kind.items():
+            setattr(rule, name, days)
+        rule.changed_by, rule.changed_at = by, now
+        rule.save()
+        facts = days_by_kind | {"acts_from": rule.acts_from.isoformat()}
         record(verb="retention set", subject=team.name, actor=by, team=team, facts=facts)
-    return known
+    return rule
 
 
 def retain(*, budget_s: float = BUDGET_S) -> int:
@@ -84,7 +84,7 @@ def retain(*, budget_s: float = BUDGET_S) -> int:
     rules += [RetentionRule(team=team, acts_from=now) for team in due.teams_without_rule(at=now)]
     removed = 0
     for rule in rules:
-        counts, is_done = _act(rule, now, lambda: time.monotonic() < until)
+        counts, is_done = _apply_rule(rule, now, lambda: time.monotonic() < until)
         removed += sum(counts.values())
         if any(counts.values()):
             record(verb="retention acted", subject=rule.team.name, team=rule.team, facts=counts)
@@ -94,27 +94,27 @@ def retain(*, budget_s: float = BUDGET_S) -> int:
     return removed
 
 
-def _act(rule: RetentionRule, now: datetime, goes_on: Goes) -> tuple[dict[str, int], bool]:
-    """Apply a rule; return how many of each kind were removed, and whether nothing that is due is left."""
+def _apply_rule(rule: RetentionRule, now: datetime, continues: Continues) -> tuple[dict[str, int], bool]:
+    """Apply a rule; return how many of each kind were removed, and whether everything due is removed."""
     counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0}
-    for name, step in _steps(rule, now):
-        # the rule may have been changed meanwhile, and then it is the new one that counts
-        known = RetentionRule.objects.filter(team=rule.team)
-        stands = known.filter(changed_at=rule.changed_at).exists() if rule.pk else not known.exists()
-        if not (goes_on() and stands):
+    for name, step in _list_steps(rule, now):
+        # a rule that was changed meanwhile does not apply any more
+        stored = RetentionRule.objects.filter(team=rule.team)
+        is_unchanged = stored.filter(changed_at=rule.changed_at).exists() if rule.pk else not stored.exists()
+        if not (continues() and is_unchanged):
             return counts, False
         counts[name] += step()
     return counts, True
 
 
-def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[], int]]]:
+def _list_steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[], int]]]:
     if rule.timings_days is not None:
-        yield from (("timings", step) for step in _timings(rule.team, rule.timings_days, now))
+        yield from (("timings", step) for step in _list_timing_steps(rule.team, rule.timings_days, now))
     if rule.traces_days is not None:
         traces = due.traces_due(rule.team, days=rule.traces_days, at=now)
-        yield from (("traces", step) for step in _files(traces, now))
+        yield from (("traces", step) for step in _list_file_steps(traces, now))
         compiled = due.compiled_due(rule.team, days=rule.traces_days, at=now)
-        yield from (("compiled", step) for step in _files(compiled, now))
+        yield from (("compiled", step) for step in _list_file_steps(compiled, now))
     if rule.models_days is not None:
         for model in due.models_due(rule.team, days=rule.models_days, at=now).order_by("pk"):
             yield "models", lambda model=model: expire_model(model)  # type: ignore[misc]
@@ -124,11 +124,14 @@ def _steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[
             yield "branches", lambda version=version: expire_branch_version(version)  # type: ignore[misc]
 
 
-def _timings(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:
-    """Yield the steps that remove raw timings: for each run first the mark that they are gone, then the deletions."""
-    # a pass that was ended in the middle of a run goes on with it
-    begun = Run.objects.filter(team=team, timings_removed_at__gt=now - 7 * DAILY)
-    chosen = [*begun.values_list("pk", flat=True), *due.runs_due(team, days=days, at=now).values_list("pk", flat=True)]
+def _list_timing_steps(team: Team, days: int, now: datetime) -> Iterator[Callable[[], int]]:
+    """Yield the steps that remove raw timings: for each run first its mark, then the deletions."""
+    # a pass that ended in the middle of a run continues with it
+    unfinished = Run.objects.filter(team=team, timings_removed_at__gt=now - 7 * DAILY)
+    chosen = [
+        *unfinished.values_list("pk", flat=True),
+        *due.runs_due(team, days=days, at=now).values_list("pk", flat=True),
+    ]
     for run_id in chosen:
         yield lambda run_id=run_id: _mark_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
         marked = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None)
@@ -142,7 +145,7 @@ def _remove_timings(run_id: int) -> int:
     return 0
 
 
-def _files(waiting: QuerySet[Trace] | QuerySet[CompiledModel], now: datetime) -> Iterator[Callable[[], int]]:
+def _list_file_steps(waiting: QuerySet[Trace] | QuerySet[CompiledModel], now: datetime) -> Iterator[Callable[[], int]]:
     """Yield the steps that remove traces or compiled models, FILES_AT_ONCE at a time."""
     in_order = waiting.order_by("pk").values_list("pk", "blob_id", "attempt__block__run")
     while rows := list(in_order[:FILES_AT_ONCE]):
@@ -161,7 +164,7 @@ def _remove_files(kind: type[Trace | CompiledModel], rows: list[tuple[int, int |
 def _mark_removed(run_id: int, field: str, now: datetime) -> int:
     """Mark a finished run whose files are removed; return 1, or 0 where it is marked already or runs again.
 
-    Its stored document is made that of the new revision, since nothing of it has changed.
+    Its stored document stays valid for the new revision.
     """
     with transaction.atomic():
         run = lock_run(run_id)

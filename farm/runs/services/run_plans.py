@@ -1,6 +1,6 @@
 """Plans a run: what it would measure, for how long, and which points of the matrix are refused.
 
-Small plans are made at once, large ones by a `prepare` worker; each person has one at a time.
+Small plans are made at once, large ones by a `prepare` worker; each person may order one plan at a time.
 """
 
 import zlib
@@ -40,11 +40,11 @@ Declared = str | Mapping[str, object] | Matrix | None
 MAX_VIEWER_POINTS: Final = 200
 # larger plans are not made by a process that answers requests
 MAX_POINTS_AT_ONCE: Final = 500
-# a large plan that is asked for again within this time is not made anew
-IS_FRESH_FOR: Final = timedelta(minutes=1)
+# a large plan ordered again within this time is not made again
+FRESH_FOR: Final = timedelta(minutes=1)
 PLAN_LIFE: Final = timedelta(hours=1)
-# an order that nobody has worked on for so long is deleted for the next one
-LEFT_AFTER: Final = timedelta(minutes=2)
+# an order that is still open after this time is deleted when its person orders the next
+ABANDONED_AFTER: Final = timedelta(minutes=2)
 ASKED_AGAIN_AFTER_S: Final = 2.0
 
 
@@ -84,8 +84,10 @@ def plan_run(
 
 
 def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
-    """Replace the matrix's smallest change to detect by `wish`, a fraction; None leaves it. Raises Invalid for a text
-    that is none."""
+    """Replace the matrix's smallest change to detect by `wish`, a fraction; None leaves it.
+
+    Raises Invalid where `wish` is no fraction.
+    """
     if wish is None:
         return matrix
     try:
@@ -123,10 +125,10 @@ def plan_or_order(
     wish: str | float | None = None,
     replaces_waiting: bool = False,
 ) -> Plan | PlanOrder:
-    """Return the plan, or for a large matrix the order of it; `find_plan_order` has the plan once it is ready.
+    """Return the plan, or for a large matrix its order, whose plan `find_plan_order` returns once it is ready.
 
     With `replaces_waiting`, a plan of this person that no worker has begun is dropped for this one. The same large plan
-    asked for again is the same order, and for a minute after it was made, the plan. Raises NotAllowed where somebody
+    requested again gives the same order, and for a minute after it was made, the plan. Raises NotAllowed where somebody
     who may not start runs asks for many points, TooMany while another plan of this person is being made, and what
     `plan_run` raises.
     """
@@ -136,9 +138,9 @@ def plan_or_order(
     check_is_ready(version)
     plain: dict[str, object] = {"matrix": declared.as_plain(), "seed": seed, "known": known.model_dump(mode="json")}
     is_large = points > MAX_POINTS_AT_ONCE
-    if is_large and (before := _same(asked_by, version, plain)) is not None:
-        return Plan.model_validate_json(before.plan_json) if before.state == MakingState.READY else before
-    order = _begin(asked_by, version, plain, points=points, is_large=is_large, replaces_waiting=replaces_waiting)
+    if is_large and (earlier := _find_same_plan(asked_by, version, plain)) is not None:
+        return Plan.model_validate_json(earlier.plan_json) if earlier.state == MakingState.READY else earlier
+    order = _create_order(asked_by, version, plain, points=points, is_large=is_large, replaces_waiting=replaces_waiting)
     if is_large:
         return order
     try:
@@ -148,7 +150,7 @@ def plan_or_order(
 
 
 def make_plan(order_id: int) -> None:
-    make_claimed_row(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make)
+    make_claimed_row(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make_ordered_plan)
 
 
 def find_plan_order(user: User, order_id: int) -> PlanOrder:
@@ -176,18 +178,18 @@ def _check_may_plan(user: User, version: Version, points: int) -> None:
         )
 
 
-def _same(user: User, version: Version, plain: Mapping[str, object]) -> PlanOrder | None:
+def _find_same_plan(user: User, version: Version, plain: Mapping[str, object]) -> PlanOrder | None:
     """Find this person's order of the same plan, if it was made within a minute or is open."""
     same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_json(plain))
-    made = same.filter(state=MakingState.READY, finished_at__gte=timezone.now() - IS_FRESH_FOR)
-    return made.last() or same.filter(state__in=OPEN).first()
+    fresh = same.filter(state=MakingState.READY, finished_at__gte=timezone.now() - FRESH_FOR)
+    return fresh.last() or same.filter(state__in=OPEN).first()
 
 
-def _begin(
+def _create_order(
     user: User, version: Version, plain: dict[str, object], *, points: int, is_large: bool, replaces_waiting: bool
 ) -> PlanOrder:
     now = timezone.now()
-    over = Q(finished_at__lt=now - PLAN_LIFE) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - LEFT_AFTER)
+    over = Q(finished_at__lt=now - PLAN_LIFE) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - ABANDONED_AFTER)
     if replaces_waiting:
         over |= Q(asked_by=user, state=MakingState.PENDING)
     PlanOrder.objects.filter(over).delete()
@@ -212,10 +214,10 @@ def _begin(
     return order
 
 
-def _make(order: PlanOrder) -> None:
-    asked = order.order_json
-    # an order of the release before has none
-    known = Known.model_validate(asked.get("known", {}))
-    plan = plan_run(version=order.version, matrix=asked["matrix"], seed=asked["seed"], known=known)
+def _make_ordered_plan(order: PlanOrder) -> None:
+    request = order.order_json
+    # orders of the release before have no `known`
+    known = Known.model_validate(request.get("known", {}))
+    plan = plan_run(version=order.version, matrix=request["matrix"], seed=request["seed"], known=known)
     check_plan(plan)
     order.body = zlib.compress(plan.model_dump_json().encode(), 1)

@@ -1,7 +1,7 @@
 """Settles reported blocks: writes the documents of their arms, their comparisons and the node's A/A history.
 
-Concludes finished runs too: their headline, and which verdicts hold among all their comparisons. The tick does that, as
-it reads every cell of the run.
+Concludes finished runs too: writes their headline, and which verdicts hold among all their comparisons. A tick does
+that, as it reads every cell of the run.
 """
 
 import gzip
@@ -33,9 +33,9 @@ from farm.runs.services.locks import lock_run
 from farm.runs.states import AttemptState, BlockState, RunState
 
 logger = logging.getLogger(__name__)
-# at most so many runs in a tick, chosen among so many
+# so many runs are concluded in a tick, chosen among so many
 MAX_AT_ONCE = 4
-MAX_ASKED = 1000
+MAX_CANDIDATES = 1000
 # a run whose conclusion failed is tried again after so long
 AGAIN_S = 60.0
 
@@ -43,8 +43,8 @@ AGAIN_S = 60.0
 def settle(*, block_id: int, attempt: int) -> bool:
     """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    Several processes may try at once, and one does it. Return False where it is not reported under this attempt. It is
-    judged before anything is locked, since the reports of a reported block do not change.
+    Several processes may try at once, and one of them does it. Return False where it is not reported under this
+    attempt. It is judged before anything is locked, since the reports of a reported block do not change.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()
@@ -55,25 +55,25 @@ def settle(*, block_id: int, attempt: int) -> bool:
     arms = load_arms(block)
     document = block_document(block, reports=reports, arms=arms)
     twins = judge.judged(judge.twins)
-    nulls = [null for judged in twins if (null := _null_of(block, judge, judged)) is not None]
+    nulls = [null for judged in twins if (null := _make_null_estimate(block, judge, judged)) is not None]
     with transaction.atomic():
         run = lock_run(block.run_id)
         if not block.finish(attempt=attempt, rounds=judge.rounds):
             return False
         block.attempts.filter(number=attempt, state=AttemptState.REPORTED).update(state=AttemptState.DONE)
-        _write(block, document, {arm.name: arm for arm in arms})
+        _replace_documents(block, document, {arm.name: arm for arm in arms})
         if block.node is not None:
             store_null_estimates(node=block.node, estimates=nulls)
         if block.first_round:
             fail_open_questions(block, "The node ended the block without an answer.")
-        # a process of a release that knows no reported blocks may have taken the run for over
+        # a process of an older release, which knows no reported blocks, may have finished the run
         if run.state == RunState.FINISHED:
             run.resume()
         finish_run_if_over(run)
     return True
 
 
-def _write(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
+def _replace_documents(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
     CellDocument.objects.filter(arm__block=block).delete()
     block.comparisons.all().delete()
     CellDocument.objects.bulk_create(
@@ -97,7 +97,7 @@ def operators_json(part: doc_cells.Cell | doc_comparisons.Comparison) -> str:
 
 
 class _Ending(NamedTuple):
-    """How an arm ended, and whether it was judged on labelled data. Most arms of a block end alike."""
+    """How an arm ended, and whether it was judged on labelled data."""
 
     status: str
     code: str
@@ -111,7 +111,7 @@ class _Ending(NamedTuple):
 
 
 def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
-    """Write how arms and their cells ended, with one statement for all that ended alike."""
+    """Write how arms and their cells ended, with one statement for all arms that ended alike, as most do."""
     alike: dict[_Ending, list[Arm]] = {}
     for cell in document.cells:
         alike.setdefault(_Ending.of(cell), []).append(arms[cell.id])
@@ -141,7 +141,7 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
     )
 
 
-def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
+def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
     """Make the estimate of an A/A pair; None where it has no wall-clock figures."""
     planned, figures = judged.planned, judged.figures
     # the margin of a node is that of its wall-clock time
@@ -169,33 +169,33 @@ def _null_of(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | 
 def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
     """Conclude finished runs: write headline, verdicts and document; return how many."""
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
-    return sum(_try(run, _conclude) for run in _due(runs.order_by("finished_at"), at_once))
+    return sum(_try_on_run(run, _conclude_run) for run in _list_due(runs.order_by("finished_at"), at_once))
 
 
 def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
     """Write the headline's figures, `lead`, of runs that an older release concluded; return how many."""
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
-    return sum(_try(run, _add_lead) for run in _due(runs.order_by("-pk"), at_once))
+    return sum(_try_on_run(run, _add_lead) for run in _list_due(runs.order_by("-pk"), at_once))
 
 
-def _due(runs: QuerySet[Run], at_once: int) -> list[Run]:
-    """Return the first runs, without those that failed a moment ago, which would keep all others waiting for ever."""
-    numbers = runs.values_list("pk", flat=True)[:MAX_ASKED]
-    due = list(islice((pk for pk in numbers if cache.get(_broke(pk)) is None), at_once))
+def _list_due(runs: QuerySet[Run], at_once: int) -> list[Run]:
+    """List the first runs, without those that failed a moment ago, which would keep all others waiting for ever."""
+    numbers = runs.values_list("pk", flat=True)[:MAX_CANDIDATES]
+    due = list(islice((pk for pk in numbers if cache.get(_failure_key(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))
 
 
-def _try(run: Run, act: Callable[[Run], bool]) -> bool:
-    """Return whether `act` was done. Where it raises, that is logged, and the run is left alone for a while."""
+def _try_on_run(run: Run, act: Callable[[Run], bool]) -> bool:
+    """Return what `act` returns. Where it raises, log that, return False, and skip the run for AGAIN_S."""
     try:
         return act(run)
     except Exception:
-        cache.set(_broke(run.pk), True, timeout=AGAIN_S)
+        cache.set(_failure_key(run.pk), True, timeout=AGAIN_S)
         logger.exception("run %s could not be concluded; it is tried again in %.0f s", run.pk, AGAIN_S)
         return False
 
 
-def _broke(run_id: int) -> str:
+def _failure_key(run_id: int) -> str:
     return f"runs.concluding.broke.{run_id}"
 
 
@@ -204,14 +204,14 @@ def _add_lead(run: Run) -> bool:
     return bool(Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead))
 
 
-def _conclude(run: Run) -> bool:
+def _conclude_run(run: Run) -> bool:
     """Write headline, verdicts and the finished document; return False where the run has changed meanwhile."""
     document = whole_document(run)
     body = gzip.compress(document.to_json().encode(), compresslevel=5, mtime=0)
     with transaction.atomic():
         same = Run.objects.filter(pk=run.pk, state=RunState.FINISHED, revision=run.revision)
-        found = {"headline": document.sentence, "lead": find_lead(document).model_dump(mode="json")}
-        if not same.update(**found, is_concluded=True, revision=F("revision") + 1):
+        columns = {"headline": document.sentence, "lead": find_lead(document).model_dump(mode="json")}
+        if not same.update(**columns, is_concluded=True, revision=F("revision") + 1):
             return False
         _write_verdicts(run, document.comparisons)
         stored = FinishedDocument(run=run, revision=run.revision + 1, body=body)

@@ -1,7 +1,6 @@
-"""Starts runs: the plan becomes rows, in one transaction; everything else follows from them.
+"""Starts runs by writing their plan as rows in one transaction, cancels them, and continues them for more rounds.
 
 A block waits until its variants and inputs are made, and for its turn under `max-parallel`; then it is queued here.
-Runs are cancelled here too, and continued for more rounds.
 """
 
 import hashlib
@@ -38,11 +37,11 @@ from farm.runs.services.locks import lock_run
 from farm.runs.services.run_plans import Declared, check_plan, plan_run, read_matrix
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunReason, RunState
 
-# at most so many are released in one tick, so that a tick stays short, and at once when a run starts
+# so many blocks are released in one tick, so that it stays short, and at once when a run starts
 MAX_AT_ONCE = 64
 MAX_AT_START = 8
 UNFINISHED = (MakingState.PENDING, MakingState.MAKING)
-# open runs of one team at a time; a script gone wild is stopped here
+# open runs of one team at a time, against scripts that start runs without end
 MAX_OPEN_RUNS = 1000
 BATCH = 500
 # farm.contract.blocks.BlockOrder allows no more
@@ -57,16 +56,16 @@ def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) ->
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     unmade |= Q(cell__trial__state=TrialState.PENDING)
     waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
-    # labelled data that came with the model are looked at before any cell is judged on them
+    # labelled data of the model are checked before any cell is judged on them
     waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
     waiting = waiting.exclude(run__beside__version__evaluation__state__in=UNFINISHED)
     if run is not None:
         waiting = waiting.filter(run=run)
     ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
-    return sum(_release(block) for block in ready.order_by("run_id", "number")[:limit])
+    return sum(_release_block(block) for block in ready.order_by("run_id", "number")[:limit])
 
 
-def _release(block: Block) -> bool:
+def _release_block(block: Block) -> bool:
     with transaction.atomic():
         run = lock_run(block.run_id)
         if run.max_parallel is not None:
@@ -74,9 +73,9 @@ def _release(block: Block) -> bool:
             if busy >= run.max_parallel:
                 return False
         block.run = run
-        why = _refuse_unmakeable(block)
-        if why is not None and not block.arms.filter(status="").exists():
-            block.fail(why)
+        reason = _refuse_unmakeable_arms(block)
+        if reason is not None and not block.arms.filter(status="").exists():
+            block.fail(reason)
             finish_run_if_over(run)
             return False
         if not block.queue(came_from=BlockState.WAITING):
@@ -85,21 +84,21 @@ def _release(block: Block) -> bool:
     return True
 
 
-def _refuse_unmakeable(block: Block) -> Reason | None:
+def _refuse_unmakeable_arms(block: Block) -> Reason | None:
     """Refuse arms whose variant, inputs or trial have failed; return the reason of the last, if any."""
-    why: Reason | None = None
+    reason: Reason | None = None
     related = ("cell__variant", "cell__preparation", "cell__trial__node", "cell__trial__answered_by")
     for arm in block.arms.filter(UNMAKEABLE, status="").select_related(*related):
         cell = arm.cell
         makings = [making for making in (cell.variant, cell.preparation, cell.trial) if making is not None]
-        why = next((making.reason for making in makings if making.reason is not None), None)
-        if why is None:
+        reason = next((making.reason for making in makings if making.reason is not None), None)
+        if reason is None:
             continue
-        ending = {"status": why.status, "reason_code": why.code, "reason_text": why.text}
+        ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
         Arm.objects.filter(pk=arm.pk).update(**ending)
         Cell.objects.filter(pk=cell.pk, status="").update(**ending)
-        block.log(EventKind.CELL_ENDED, f"{cell.name}: {why.text}", cell=cell.name, code=why.code)
-    return why
+        block.log(EventKind.CELL_ENDED, f"{cell.name}: {reason.text}", cell=cell.name, code=reason.code)
+    return reason
 
 
 def start_run(
@@ -125,14 +124,14 @@ def start_run(
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     declared = read_matrix(matrix)
     beside = versions_beside(version, declared)
-    # the one before is named, as it may be deleted
+    # earlier versions are stored by number, as they may be deleted
     declared = replace(declared, models=tuple(f"{side.model.name}@{side.number}" for side in beside))
     plan = plan_run(version=version, matrix=declared, seed=seed, known=known, with_null_pair=reshape is None)
     check_plan(plan)
     if reshape is not None:
         plan = plan.model_copy(update={"blocks": tuple(map(reshape, plan.blocks))})
     with transaction.atomic():
-        _check_room(version)
+        _check_open_runs(version)
         run = Run.objects.create(
             team=team,
             version=version,
@@ -151,20 +150,16 @@ def start_run(
         cells = _write_cells(run, plan, Beside.objects.bulk_create(rows))
         _write_blocks(run, plan, cells)
         run.start()
-        _log_start(run, plan, beside=beside)
-        # one whose points were all refused waits for nothing
+        run.log(EventKind.RUN_STARTED, _describe_plan(plan), cells=plan.cells, blocks=len(plan.blocks))
+        if beside and (difference := explain_different_inputs([*beside, run.version])):
+            run.log(EventKind.RUN_STARTED, f"They take different inputs ({difference}): compared by time alone.")
+        # a run whose points were all refused is over
         finish_run_if_over(run)
     release_ready_blocks(run=run, limit=MAX_AT_START)
     return run
 
 
-def _log_start(run: Run, plan: Plan, *, beside: Sequence[Version]) -> None:
-    run.log(EventKind.RUN_STARTED, _sentence(plan), cells=plan.cells, blocks=len(plan.blocks))
-    if beside and (apart := explain_different_inputs([*beside, run.version])):
-        run.log(EventKind.RUN_STARTED, f"They take different inputs ({apart}): compared by time alone.")
-
-
-def _check_room(version: Version) -> None:
+def _check_open_runs(version: Version) -> None:
     opened = Run.objects.filter(team=version.model.team).exclude(state=RunState.FINISHED).count()
     if opened >= MAX_OPEN_RUNS:
         raise Conflict(f"Your team has {opened} runs that are not finished; cancel some or wait.", code="too_many_runs")
@@ -172,19 +167,19 @@ def _check_room(version: Version) -> None:
 
 def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:
     """Write a row for every point, measured or refused; return them by their name in the plan."""
-    of_others = {row.version.artifact.bundle.digest: row for row in beside}
-    makings = _Makings(run, of_others)
+    rows_beside = {row.version.artifact.bundle.digest: row for row in beside}
+    makings = _Makings(run, rows_beside)
     rows: dict[str, Cell] = {}
     for block in plan.blocks:
         for arm in block.arms:
             if arm.cell not in rows:
-                cell = _cell(run, arm.cell, arm.spec, of_others.get(arm.spec.artifact_sha256))
+                cell = _make_cell(run, arm.cell, arm.spec, rows_beside.get(arm.spec.artifact_sha256))
                 cell.positions, cell.labels = arm.positions, arm.labels
-                cell.variant, cell.preparation = makings.variant(arm.spec), makings.preparation(arm.spec)
-                cell.trial = makings.trial(arm)
+                cell.variant, cell.preparation = makings.ensure_variant(arm.spec), makings.ensure_preparation(arm.spec)
+                cell.trial = makings.ensure_trial(arm)
                 rows[arm.cell] = cell
     for point in plan.refused:
-        cell = _cell(run, point.id, point.spec, of_others.get(point.spec.artifact_sha256))
+        cell = _make_cell(run, point.id, point.spec, rows_beside.get(point.spec.artifact_sha256))
         cell.positions, cell.labels = point.positions, point.labels
         mark_refused(cell, point.reason)
         cell.way_out = point.way_out.model_dump(mode="json") if point.way_out else None
@@ -197,34 +192,34 @@ class _Makings:
     """Orders the variants, preparations and trials of a run, once for each digest."""
 
     def __init__(self, run: Run, beside: Mapping[str, Beside]) -> None:
-        self._own, self._by = run.version.artifact, run.requested_by
-        self._others = {digest: row.version.artifact for digest, row in beside.items()}
+        self._artifact, self._user = run.version.artifact, run.requested_by
+        self._artifacts_beside = {digest: row.version.artifact for digest, row in beside.items()}
         self._trials: dict[tuple[str, str], Trial] = {}
         self._variants: dict[tuple[str, str], Variant] = {}
         self._preparations: dict[tuple[str, str], Preparation] = {}
 
-    def variant(self, spec: CellSpec) -> Variant:
+    def ensure_variant(self, spec: CellSpec) -> Variant:
         key = spec.artifact_sha256, spec.recipe.model_dump_json()
         if key not in self._variants:
-            artifact = self._others.get(spec.artifact_sha256, self._own)
+            artifact = self._artifacts_beside.get(spec.artifact_sha256, self._artifact)
             self._variants[key] = ensure_variant(artifact=artifact, recipe=spec.recipe)
         return self._variants[key]
 
-    def trial(self, arm: plans.Arm) -> Trial | None:
+    def ensure_trial(self, arm: plans.Arm) -> Trial | None:
         key = (arm.trial or "", arm.spec.provider)
         if key[0] and key not in self._trials:
-            self._trials[key] = begin_trial(node=int(key[0]), provider=key[1], by=self._by)
+            self._trials[key] = begin_trial(node=int(key[0]), provider=key[1], by=self._user)
         return self._trials.get(key)
 
-    def preparation(self, spec: CellSpec) -> Preparation:
+    def ensure_preparation(self, spec: CellSpec) -> Preparation:
         key = spec.artifact_sha256, spec.workload.model_dump_json()
         if key not in self._preparations:
-            artifact = self._others.get(spec.artifact_sha256, self._own)
+            artifact = self._artifacts_beside.get(spec.artifact_sha256, self._artifact)
             self._preparations[key] = ensure_preparation(artifact=artifact, workload=spec.workload)
         return self._preparations[key]
 
 
-def _cell(run: Run, name: str, spec: CellSpec, beside: Beside | None) -> Cell:
+def _make_cell(run: Run, name: str, spec: CellSpec, beside: Beside | None) -> Cell:
     return Cell(
         run=run,
         beside=beside,
@@ -250,7 +245,7 @@ def mark_refused(row: Cell | Arm, reason: Reason) -> None:
 
 
 def _write_blocks(run: Run, plan: Plan, cells: dict[str, Cell]) -> None:
-    rows = [_block(run, planned, number) for number, planned in enumerate(plan.blocks, start=1)]
+    rows = [_make_block(run, planned, number) for number, planned in enumerate(plan.blocks, start=1)]
     Block.objects.bulk_create(rows, batch_size=BATCH)
     arms = [
         Arm(block=row, cell=cells[arm.cell], number=arm.arm, name=arm.id, twin_of=arm.twin_of)
@@ -260,21 +255,21 @@ def _write_blocks(run: Run, plan: Plan, cells: dict[str, Cell]) -> None:
     Arm.objects.bulk_create(arms, batch_size=BATCH)
 
 
-def _block(run: Run, planned: PlannedBlock, number: int) -> Block:
-    asked = sorted({arm.spec.hardware for arm in planned.arms})
+def _make_block(run: Run, planned: PlannedBlock, number: int) -> Block:
+    hardware = sorted({arm.spec.hardware for arm in planned.arms})
     seed = hashlib.sha256(f"{run.pk}:{run.seed}:{number}".encode()).digest()
     return Block(
         run=run,
         number=number,
-        hardware=", ".join(asked)[:200],
-        queues=_queues(planned),
+        hardware=", ".join(hardware)[:200],
+        queues=_list_queues(planned),
         seed=int.from_bytes(seed[:4], "big"),
         max_rounds=planned.max_rounds,
         plan_json=planned.model_dump(mode="json"),
     )
 
 
-def _queues(planned: PlannedBlock) -> list[str]:
+def _list_queues(planned: PlannedBlock) -> list[str]:
     """Return the queue of the block's rarest tag; without a tag, those of the nodes that may take it.
 
     A block that waits for a trial is for the node that tries, since another may never prove the tag.
@@ -284,7 +279,7 @@ def _queues(planned: PlannedBlock) -> list[str]:
     return [name_tag_queue(planned.tags[0])] if planned.tags else [name_node_queue(node) for node in planned.nodes]
 
 
-def _sentence(plan: Plan) -> str:
+def _describe_plan(plan: Plan) -> str:
     refused = f", {counted(len(plan.refused), 'point')} refused" if plan.refused else ""
     if not plan.blocks:
         return f"Nothing to measure{refused}."
@@ -327,15 +322,15 @@ def measure_more_rounds(
         raise Invalid(f"{rounds} more rounds cannot be measured; ask for 1 to {MAX_ROUNDS}.", code="rounds")
     with transaction.atomic():
         row = lock_run(run.pk)
-        if gone := explain_removed_timings(row):
-            raise Conflict(gone, code="retention", hint="Start a new run to measure again.")
+        if removal := explain_removed_timings(row):
+            raise Conflict(removal, code="retention", hint="Start a new run to measure again.")
         for version in row.versions:
             check_has_files(version)
         chosen = _choose_blocks(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")
         for block in chosen:
-            _go_on(block, rounds)
+            _queue_more_rounds(block, rounds)
         more = counted(rounds, "more round")
         text = f"{asker or by.username} asked for {more} of {counted(len(chosen), 'block')}."
         row.log(EventKind.MORE_ROUNDS, text, blocks=[block.number for block in chosen], rounds=rounds)
@@ -352,24 +347,24 @@ def _choose_blocks(run: Run, numbers: Collection[int] | None) -> list[Block]:
         missing = sorted(set(numbers) - {block.number for block in chosen})
         if missing:
             raise Invalid(f"Run {run.pk} has no done block {', '.join(map(str, missing))}.", code="unknown_block")
-    able = [
+    continuable = [
         block
         for block in chosen
         if block.rounds < MAX_ROUNDS and block.node is not None and block.node.health != NodeHealth.RETIRED
     ]
-    if not able:
+    if not continuable:
         raise Conflict(
             "No block of this run can continue: each is decided or being settled, has all its rounds, or "
             "lost its node.",
             code="nothing_to_continue",
             hint="Start a new run to measure again.",
         )
-    for block in able:
+    for block in continuable:
         block.run = run
-    return able
+    return continuable
 
 
-def _go_on(block: Block, rounds: int) -> None:
+def _queue_more_rounds(block: Block, rounds: int) -> None:
     block.queue(
         EventKind.BLOCK_REQUEUED,
         came_from=BlockState.DONE,

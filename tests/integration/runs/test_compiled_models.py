@@ -223,7 +223,7 @@ def test_many_go_in_steps_and_one_that_is_uploaded_as_a_model_keeps_its_file(
     # one file, whoever names it
     assert [(one.count, one.bytes) for one in list_due_removals(rule)][1] == (retention.FILES_AT_ONCE + 1, len(MODEL))
     moments = iter([True, False])
-    counts, is_done = retention._act(rule, timezone.now(), lambda: next(moments))
+    counts, is_done = retention._apply_rule(rule, timezone.now(), lambda: next(moments))
     assert (counts["compiled"], is_done, CompiledModel.objects.count()) == (retention.FILES_AT_ONCE, False, 1)
     with django_capture_on_commit_callbacks(execute=True):
         assert services.retain() == 1

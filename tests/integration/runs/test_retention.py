@@ -136,7 +136,7 @@ def test_a_pass_that_takes_long_goes_on_with_the_next(
     assert retain(budget_s=-1) == 0
     assert rounds_of(run) == whole
     moments = iter([True, True, False])
-    counts, is_done = retention._act(made, timezone.now(), lambda: next(moments))
+    counts, is_done = retention._apply_rule(made, timezone.now(), lambda: next(moments))
     assert (counts["timings"], is_done, rounds_of(run)) == (1, False, whole - 2)
     assert RetentionRule.objects.get().acted_at is None
     retain()
@@ -147,7 +147,7 @@ def test_a_pass_that_takes_long_goes_on_with_the_next(
 def test_a_rule_that_is_changed_while_it_acts_stops(run: Run, team: Team, owner: User) -> None:
     made = rule(team, owner, timings_days=30)
     RetentionRule.objects.update(timings_days=None, changed_at=timezone.now() + timedelta(seconds=1))
-    assert retention._act(made, timezone.now(), lambda: True) == (
+    assert retention._apply_rule(made, timezone.now(), lambda: True) == (
         {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0},
         False,
     )
