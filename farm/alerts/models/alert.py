@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet, Team
 from farm.alerts.models.moving import Moving
 from farm.alerts.models.watch import Watch, WatchRound
 from farm.alerts.states import (
@@ -26,35 +26,24 @@ from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording import titles
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
-
     from farm.accounts.models import User
 
 
-class AlertQuerySet(models.QuerySet["Alert"]):
-    """Which alerts a person may see and change. `unsettled`: those that are open or acknowledged."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
-
-    def writable_by(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.writable_by(user))
+class AlertQuerySet(OwnedQuerySet["Alert"]):
+    """Queries for alerts."""
 
     def unsettled(self) -> Self:
+        """Filter to alerts that are open or acknowledged."""
         return self.filter(state__in=OPEN_ALERTS)
 
 
 class Alert(models.Model):
     """One level shift of one model, under the release that brought it; its symptoms name the series and nodes.
 
-    `node`: the one it was found on first; others join it where the cause is the same. `good`: the last release without
-    it; `bad`: the release it was found in; `first_bad`: what bisection found, else empty. `last_good`, `earliest_bad`:
-    the nearest pair between which bisection has measured so far, else empty. In the state `infra` without a node, the
-    farm itself could not measure.
-
-    `release`: the requirement of the release that brought it. `began`: since when, in a few words. `nodes`: all nodes
-    that show it, the first in front. `lead`: the symptom that its sentence is about. `moved`: the packages that differ
-    between good and bad. `log` writes a row of its log.
+    `node` is the node that showed it first; others join it where the cause is the same. `good` is the last release
+    without the shift, `bad` the release that showed it, and `first_bad` the answer of bisection, else empty.
+    `last_good` and `earliest_bad` are the nearest pair between which bisection has measured so far, else empty. In the
+    state `infra` without a node, the farm itself could not measure.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="alerts")
@@ -75,7 +64,7 @@ class Alert(models.Model):
     assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     note = models.TextField(blank=True, default="")
     snoozed_until = models.DateTimeField(null=True, blank=True)
-    # a release: woken when that one, or a later one, was measured
+    # the release with whose measurement, or that of a later one, the alert wakes
     snoozed_for = models.CharField(max_length=32, blank=True, default="")
     resolved_in = models.CharField(max_length=32, blank=True, default="")
     round = models.ForeignKey(WatchRound, models.SET_NULL, null=True, related_name="alerts")
@@ -98,17 +87,18 @@ class Alert(models.Model):
 
     @property
     def release(self) -> str:
+        """The requirement of the release that brought it."""
         return f"{self.distribution}=={self.first_bad or self.bad}"
 
     @property
     def began(self) -> str:
-        known = {"good": self.last_good or self.good, "bad": self.earliest_bad or self.bad}
-        return titles.format_since(self.distribution, **known, first_bad=self.first_bad)
+        """Since when the shift exists, in a few words."""
+        bounds = {"good": self.last_good or self.good, "bad": self.earliest_bad or self.bad}
+        return titles.format_since(self.distribution, **bounds, first_bad=self.first_bad)
 
     @property
     def since(self) -> str:
-        """Return `began` as the beginning of a sentence; empty where nothing was measured, or where an older release
-        was compared with a later one."""
+        """`began` as the beginning of a sentence; empty without a measurement, or where the older release is bad."""
         is_measured = self.node and not is_downgrade(self.good, self.bad)
         return f"{self.began[:1].upper()}{self.began[1:]}" if is_measured else ""
 
@@ -118,8 +108,9 @@ class Alert(models.Model):
 
     @property
     def nodes(self) -> list[str]:
-        found = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
-        return [name for name in dict.fromkeys(found) if name]
+        """All nodes that show it, the first one in front."""
+        names = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
+        return [name for name in dict.fromkeys(names) if name]
 
     def symptoms_by_weight(self) -> "list[Symptom]":
         """Sort its symptoms: those still there first, then those on its first node, the gravest kind, the largest."""
@@ -132,10 +123,12 @@ class Alert(models.Model):
 
     @property
     def lead(self) -> "Symptom | None":
+        """The symptom that the alert's sentence is about."""
         return next(iter(self.symptoms_by_weight()), None)
 
     @property
     def moved(self) -> tuple[str, ...]:
+        """The packages that differ between good and bad."""
         good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
         return pairs.moved_packages(good, bad)
 
@@ -147,8 +140,10 @@ class Alert(models.Model):
         return AlertEvent.objects.create(alert=self, kind=kind, text=text[:2000], actor=actor, facts=facts)
 
     def change(self, state: AlertState, **changes: object) -> bool:
-        """Move to a state by an arrow of ALERT_ARROWS, and write `changes` too, in one conditional UPDATE. Return
-        False where no arrow leads there from its state."""
+        """Move to a state by an arrow of ALERT_ARROWS, and write `changes` too, in one conditional UPDATE.
+
+        Return False where no arrow leads there from its state.
+        """
         rows = Alert.objects.filter(pk=self.pk, state__in=ALERT_ARROWS[state])
         if not rows.update(state=state, changed_at=timezone.now(), **changes):
             return False
@@ -159,9 +154,9 @@ class Alert(models.Model):
 
 
 class Symptom(models.Model):
-    """One kind of change of one series on one node, with the evidence: the comparison and the cells it rests on.
+    """One kind of change of one series on one node, with the comparison that shows it.
 
-    `cell`, `baseline`: the names of the cells in `run`.
+    `cell` and `baseline` are the names of the compared cells in `run`.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="symptoms")
@@ -209,7 +204,7 @@ class AlertEvent(models.Model):
 class Investigation(Moving):
     """A search for an alert's first bad release, or for what undoes the change. Each step is one run.
 
-    `steps`: what was measured so far; `answer`: the result, whose keys depend on the kind.
+    `steps` holds the measurements so far, `answer` the result, whose keys depend on the kind.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="investigations")

@@ -2,31 +2,19 @@
 
 import base64
 import secrets
-from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet, Team
 from farm.alerts.models.alert import AlertEvent
 from farm.alerts.states import DeliveryState, DigestEvery
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
 
-    from farm.accounts.models import User
-
-
-class ChannelQuerySet(models.QuerySet["Channel"]):
-    """Which channels a person may see and change."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
-
-    def managed_by(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.managed_by(user))
+class ChannelQuerySet(OwnedQuerySet["Channel"]):
+    """Queries for channels."""
 
 
 def new_salt() -> str:
@@ -62,8 +50,7 @@ class Channel(models.Model):
 
     @property
     def secret(self) -> str:
-        """Return the secret that signs its messages, as receivers' libraries take it. A new salt, or a new secret key
-        of the farm, changes it."""
+        """The secret that signs its messages. A new salt, or a new secret key of the farm, changes it."""
         secret = salted_hmac("farm.alerts.webhook", self.salt, algorithm="sha256").digest()
         return "whsec_" + base64.b64encode(secret).decode()
 
@@ -71,7 +58,7 @@ class Channel(models.Model):
 class Delivery(models.Model):
     """A message to a channel, written in the transaction that accepts its cause. `cause` is unique per channel.
 
-    `message_id` is the same at every try, so that a receiver that has seen it drops the repetition.
+    `message_id` is the same at every try, so that receivers can drop repetitions.
     """
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")

@@ -1,4 +1,4 @@
-"""Rows whose states follow each other."""
+"""Rows whose state changes by conditional updates."""
 
 from django.db import models
 
@@ -10,8 +10,10 @@ class Moving(models.Model):
         abstract = True
 
     def move(self, state: str, *, was: str, **changes: object) -> bool:
-        """Move from the state `was` to `state`, and write `changes` too, in one conditional UPDATE. Return False where
-        the row was not in that state any more."""
+        """Move from the state `was` to `state`, and write `changes` too, in one conditional UPDATE.
+
+        Return False where the row was not in that state any more.
+        """
         changes["state"] = state
         moved = type(self)._default_manager.filter(pk=self.pk, **{"state": was}).update(**changes)
         if moved:

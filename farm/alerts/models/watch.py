@@ -1,38 +1,25 @@
-"""Watches, and what they measured."""
-
-from typing import TYPE_CHECKING, Self
+"""Watches, their rounds and long series, and the releases of the package index."""
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet, Team
 from farm.alerts.models.moving import Moving
 from farm.alerts.states import VERSIONS, Cause, RoundOutcome, RoundState
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
 from farm.rules.changes.watch_rounds import Rule
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
 
-    from farm.accounts.models import User
-
-
-class WatchQuerySet(models.QuerySet["Watch"]):
-    """Which watches a person may see and change."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.visible_to(user))
-
-    def writable_by(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(team__in=Team.objects.writable_by(user))
+class WatchQuerySet(OwnedQuerySet["Watch"]):
+    """Queries for watches."""
 
 
 class Watch(models.Model):
     """Watched models or a label × matrix × hardware × rule × triggers × pinned reference release.
 
-    `matrix`: without the runtime axis, which each round sets: the reference, the release measured before, the new one.
+    `matrix` has no runtime axis, which each round sets: the reference, the release measured before, the new one.
     """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="watches")
@@ -51,7 +38,7 @@ class Watch(models.Model):
     with_prereleases = models.BooleanField(default=False)
     # each new version is measured beside the one before it, in the same blocks
     compares_versions = models.BooleanField(default=False, db_default=False)
-    # five fields of cron, UTC; empty: no schedule
+    # five fields of cron in UTC; empty: no schedule
     schedule = models.CharField(max_length=100, blank=True, default="")
     next_at = models.DateTimeField(null=True, blank=True)
     # versions uploaded up to this one were there before the watch, or have had their round
@@ -78,11 +65,11 @@ class Watch(models.Model):
 
 
 class WatchRound(Moving):
-    """One measurement of one version for a watch: its run, and the run that confirms what was found.
+    """One measurement of one version for a watch: its run, and the run that confirms its findings.
 
     `key` names the cause: the same release, version or hour starts one round only. `old` is compared with `new`;
     `pinned` is the reference. With `base` they are the numbers of two versions, both measured with `pinned`.
-    `findings`: what waits for its confirmation, as farm.rules.changes.watch_rounds.Finding.
+    `findings` wait for their confirmation, as farm.rules.changes.watch_rounds.Finding.
     """
 
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")
@@ -97,7 +84,7 @@ class WatchRound(Moving):
     outcome = models.CharField(max_length=12, choices=RoundOutcome.choices, default=RoundOutcome.OPEN, blank=True)
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="watch_rounds")
     confirming = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
-    # more rounds of the run that was started last were asked for once, because something stayed undecided
+    # whether more rounds of the last run were ordered, because something stayed undecided
     is_extended = models.BooleanField(default=False)
     findings = models.JSONField(default=list)
     sentence = models.CharField(max_length=2000, blank=True, default="")
@@ -120,13 +107,13 @@ class WatchRound(Moving):
 
     @property
     def step(self) -> str:
-        """Write what is compared, as `1.29.0 → 1.31.1` or `version 1 → version 2`."""
-        what = "" if self.base_id is None else f"{VERSIONS} "
-        return f"{what}{self.old} → {what}{self.new}"
+        """What is compared, as `1.29.0 → 1.31.1` or `version 1 → version 2`."""
+        noun = "" if self.base_id is None else f"{VERSIONS} "
+        return f"{noun}{self.old} → {noun}{self.new}"
 
     @property
     def sides(self) -> tuple[Runtime, Runtime] | tuple[str, str]:
-        """Return what is compared: two releases, or two versions of the model by their names in a document."""
+        """What is compared: two releases, or two versions of the model by their names in a document."""
         if self.base is not None:
             return str(self.base), str(self.version)
         return self.watch.runtime(self.old), self.watch.runtime(self.new)
@@ -135,7 +122,7 @@ class WatchRound(Moving):
 class Point(models.Model):
     """One value of a long series: a release measured in one block with the pinned reference, as a ratio to it.
 
-    `metrics`: the same of further metrics, as [ratio, low, high] by name; null for rounds of before, and where none is.
+    `metrics` has further metrics as [ratio, low, high] by name; null in old rounds, and where there are none.
     """
 
     round = models.ForeignKey(WatchRound, models.CASCADE, related_name="points")
@@ -169,9 +156,9 @@ class Release(models.Model):
     distribution = models.CharField(max_length=64)
     version = models.CharField(max_length=32)
     is_prerelease = models.BooleanField(default=False)
-    # it is not offered: yanked, or taken back without a word
+    # the index does not offer it: it was yanked or removed
     is_gone = models.BooleanField(default=False)
-    # PEP 592: its files are still there for whoever pinned it; with the index's reason, which may be empty
+    # PEP 592: installers still take it where it is pinned; the index's reason may be empty
     is_yanked = models.BooleanField(default=False)
     yanked_because = models.CharField(max_length=200, blank=True, default="")
     seen_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -193,7 +180,7 @@ class IndexLook(models.Model):
 
     distribution = models.CharField(max_length=64, unique=True)
     looked_at = models.DateTimeField(null=True)
-    # from the turn that was taken until the answer is kept
+    # from the claim of the question until its answer is stored
     is_being_asked = models.BooleanField(default=False, db_default=False)
     problem = models.CharField(max_length=500, blank=True, default="")
 

@@ -8,7 +8,7 @@ from farm.accounts.models import Team
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Point, Watch, WatchRound
 from farm.alerts.states import RoundState
-from farm.base.refusals import Missing
+from farm.base.refusals import require_row
 from farm.runs.models import Block
 from farm.runs.states import BlockState
 
@@ -20,12 +20,11 @@ def watches_visible_to(user: Anyone) -> QuerySet[Watch]:
 
 def watch(user: Anyone, watch_id: int) -> Watch:
     """Return a watch by its number. Raises Missing where the user may see no such watch."""
-    row = watches_visible_to(user).filter(pk=watch_id).first()
-    if row is None:
-        raise Missing(
-            f"There is no watch {watch_id} that you can access.", hint="List yours with `onnxfarm watch list`."
-        )
-    return row
+    return require_row(
+        watches_visible_to(user).filter(pk=watch_id),
+        f"There is no watch {watch_id} that you can access.",
+        hint="List yours with `onnxfarm watch list`.",
+    )
 
 
 def rounds_of(watch: Watch) -> QuerySet[WatchRound]:
@@ -59,7 +58,4 @@ def alert(user: Anyone, alert_id: int) -> Alert:
     """Return an alert by its number. Raises Missing where the user may see no such alert."""
     rows = alerts_visible_to(user).select_related("round__run", "round__version__model")
     rows = rows.prefetch_related("investigations__run", "events__actor")
-    row = rows.filter(pk=alert_id).first()
-    if row is None:
-        raise Missing(f"There is no alert {alert_id} that you can access.")
-    return row
+    return require_row(rows.filter(pk=alert_id), f"There is no alert {alert_id} that you can access.")

@@ -11,7 +11,7 @@ from farm.alerts.channels.channel_kind import ChannelKind
 from farm.alerts.channels.table import KINDS, find_kind
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.states import DeliveryState
-from farm.base.refusals import Missing
+from farm.base.refusals import require_row
 
 
 def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
@@ -20,10 +20,9 @@ def channels_visible_to(user: Anyone) -> QuerySet[Channel]:
 
 def channel(user: Anyone, channel_id: int) -> Channel:
     """Return a channel by its number. Raises Missing where the user may see no such channel."""
-    row = channels_visible_to(user).filter(pk=channel_id).first()
-    if row is None:
-        raise Missing(f"There is no channel {channel_id} that you can access.")
-    return row
+    return require_row(
+        channels_visible_to(user).filter(pk=channel_id), f"There is no channel {channel_id} that you can access."
+    )
 
 
 def deliveries_of(channel: Channel) -> QuerySet[Delivery]:

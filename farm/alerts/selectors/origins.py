@@ -7,7 +7,7 @@ from django.db.models import Q
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Find, Investigation, Symptom, WatchRound
 from farm.alerts.states import InvestigationState
-from farm.base.refusals import Missing
+from farm.base.refusals import Missing, require_row
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import fusions
 from farm.rules.wording.numbers import counted
@@ -91,7 +91,7 @@ def describe_search(search: Investigation) -> str:
 def investigation(user: Anyone, investigation_id: int) -> Investigation:
     """Return an investigation by its number. Raises Missing where the user may see no such one."""
     rows = Investigation.objects.filter(alert__in=Alert.objects.visible_to(user))
-    found = rows.filter(pk=investigation_id).first()
-    if found is None:
-        raise Missing(f"There is no bisection or work-around {investigation_id} that you can access.")
-    return found
+    return require_row(
+        rows.filter(pk=investigation_id),
+        f"There is no bisection or work-around {investigation_id} that you can access.",
+    )

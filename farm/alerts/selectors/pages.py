@@ -1,4 +1,4 @@
-"""Queries of pages alone: the lists of alerts, the long series of watches, and what each watch does now."""
+"""Reads what only pages need: lists of alerts, long series of watches, and what each watch does now."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -25,8 +25,10 @@ ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound, st
 
 
 class ReleaseRow(NamedTuple):
-    """A value of a long series: the ratio of a release to the pinned `reference`, and its round's outcome. `model` and
-    `watch` are numbers, `name` is the model's."""
+    """A value of a long series: the ratio of a release to the pinned `reference`, and its round's outcome.
+
+    `model` and `watch` are ids, `name` is the model's.
+    """
 
     model: int
     name: str
@@ -91,7 +93,7 @@ def alert_ids_of_kind(kind: str) -> QuerySet[Symptom, int]:
 
 
 def count_open_alerts(user: Anyone) -> int:
-    """Count the alerts that nobody looks after yet: acknowledged ones need nobody else."""
+    """Count the open alerts that nobody has acknowledged or snoozed."""
     return Alert.objects.visible_to(user).filter(_conditions()["open"], state=AlertState.OPEN).count()
 
 
@@ -101,13 +103,11 @@ def _filter_opened(since: datetime | None) -> Q:
 
 def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
     """Count the alerts in each of LISTS, and those of `open` that somebody acknowledged, in one query."""
-    known = _conditions()
-    known["acknowledged"] = known["open"] & Q(state=AlertState.ACKNOWLEDGED)
-    counts = {name: Count("pk", filter=condition) for name, condition in known.items() if name != "all"}
-    found: dict[str, int] = (
-        Alert.objects.visible_to(user).filter(_filter_opened(since)).aggregate(**counts, all=Count("pk"))
-    )
-    return found
+    conditions = _conditions()
+    conditions["acknowledged"] = conditions["open"] & Q(state=AlertState.ACKNOWLEDGED)
+    counts = {name: Count("pk", filter=condition) for name, condition in conditions.items() if name != "all"}
+    visible = Alert.objects.visible_to(user).filter(_filter_opened(since))
+    return dict(visible.aggregate(**counts, all=Count("pk")))
 
 
 def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
@@ -116,33 +116,35 @@ def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
 
 
 def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
-    """Return the sentences of each watch's open and acknowledged alerts, the newest first, by the watch's number."""
+    """Map each watch's id to the sentences of its open and acknowledged alerts, the newest first."""
     rows = Alert.objects.unsettled().filter(watch__in=list(watches)).order_by("-pk").values_list("watch", "sentence")
-    found: dict[int, list[str]] = {}
+    sentences: dict[int, list[str]] = {}
     for watch_id, sentence in rows:
-        found.setdefault(watch_id, []).append(sentence)
-    return found
+        sentences.setdefault(watch_id, []).append(sentence)
+    return sentences
 
 
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
-    """Return the rounds of each watch that have the same cause, one for each model, by the watch's number: the cause
-    that is being measured and has come farthest, or else the one that was judged last. Two queries."""
+    """Map each watch's id to the rounds of its current cause, one for each model, in two queries.
+
+    That is the cause that is being measured and has come farthest, or else the one that was judged last.
+    """
     # sorted by name, the states are in reverse order of time: confirming, measuring, waiting
     order = (F("judged_at").desc(nulls_first=True), "state", "pk")
     first = WatchRound.objects.filter(watch=OuterRef("pk")).order_by(*order).values("key")[:1]
     keys = Watch.objects.filter(pk__in=[watch.pk for watch in watches]).annotate(key=Subquery(first))
-    asked = Q(pk__in=[])
+    current = Q(pk__in=[])
     for watch_id, key in keys.order_by().values_list("pk", "key"):
-        asked |= Q(watch_id=watch_id, key=key)
-    found: dict[int, list[WatchRound]] = {}
-    rounds = add_has_begun(WatchRound.objects.filter(asked)).select_related("version__model", "watch").order_by("pk")
+        current |= Q(watch_id=watch_id, key=key)
+    by_watch: dict[int, list[WatchRound]] = {}
+    rounds = add_has_begun(WatchRound.objects.filter(current)).select_related("version__model", "watch").order_by("pk")
     for watch_round in rounds.defer("findings", "version__inspection", "watch__matrix"):
-        found.setdefault(watch_round.watch_id, []).append(watch_round)
-    return found
+        by_watch.setdefault(watch_round.watch_id, []).append(watch_round)
+    return by_watch
 
 
 def count_watching(user: Anyone) -> tuple[int, int]:
-    """Count the active watches that the user may see, and what they found that a fresh block has yet to confirm."""
+    """Count the active watches that the user may see, and their rounds that a fresh block has yet to confirm."""
     watches = Watch.objects.visible_to(user).filter(is_active=True)
     confirming = WatchRound.objects.filter(watch__in=watches.order_by(), state=RoundState.CONFIRMING)
     return watches.count(), confirming.count()
@@ -153,9 +155,9 @@ def list_index_looks() -> dict[str, tuple[datetime | None, str]]:
     return {name: (looked_at, problem) for name, looked_at, problem in rows}
 
 
-def points(watch: Watch, **which: object) -> QuerySet[Point, PointRow]:
-    """Return the values of a watch's long series as plain rows (PointRow), the oldest first. `which`: filters."""
-    return watch.points.filter(**which).order_by("pk").values_list(*_POINT)
+def points(watch: Watch, **filters: object) -> QuerySet[Point, PointRow]:
+    """Return the values of a watch's long series as plain rows, the oldest first."""
+    return watch.points.filter(**filters).order_by("pk").values_list(*_POINT)
 
 
 def list_points_of_metric(watch: Watch, metric: str) -> list[PointRow]:
@@ -170,16 +172,16 @@ def list_metrics(watch: Watch) -> list[str]:
 
 
 def count_points(watch: Watch) -> tuple[int, int]:
-    """Return how many values the watch's long series have, and the number of the newest value, 0 for none."""
+    """Count the values of the watch's long series; return with it the id of the newest, 0 for none."""
     points = watch.points.aggregate(count=Count("pk"), last=Max("pk"))
     return points["count"], points["last"] or 0
 
 
 def first_with_points(watches: Iterable[Watch]) -> Watch | None:
-    """Return the first watch that has a long series, or else the first watch; None where there are no watches."""
-    found = list(watches)
-    known = set(Point.objects.filter(watch__in=found).order_by().values_list("watch", flat=True).distinct())
-    return next((watch for watch in found if watch.pk in known), found[0] if found else None)
+    """Find the first watch that has a long series, or else the first watch; None where there are no watches."""
+    candidates = list(watches)
+    measured = set(Point.objects.filter(watch__in=candidates).order_by().values_list("watch", flat=True).distinct())
+    return next((watch for watch in candidates if watch.pk in measured), candidates[0] if candidates else None)
 
 
 def fingerprint_points() -> tuple[object, ...]:
@@ -189,8 +191,10 @@ def fingerprint_points() -> tuple[object, ...]:
 
 
 def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueRow]:
-    """Return the last `most` values of every long series of these models as plain rows (ValueRow), the oldest first. Of
-    each round only the new release counts. One query."""
+    """Return the last `most` values of every long series of these models as plain rows, the oldest first.
+
+    Of each round only the new release counts.
+    """
     new = Concat("watch__distribution", Value("=="), "round__new")
     place = Window(
         RowNumber(), partition_by=[F("round__version__model"), F("watch"), F("series"), F("node")],
@@ -203,20 +207,17 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
 
 
 def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
-    """Return the last value of every long series of these watches on each release. One query."""
+    """List the last value of every long series of these watches on each release, in one query."""
     points_of_watches = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
     last = points_of_watches.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
     columns = ("watch", "watch__reference", "series", "node", "label", "ratio", "low", "high", "round__outcome")
-    rows = (
-        Point.objects.filter(pk__in=last)
-        .order_by("pk")
-        .values_list("round__version__model", "round__version__model__name", "runtime", *columns)
-    )
-    return [ReleaseRow(model, name, runtime.partition("==")[2], *rest) for model, name, runtime, *rest in rows]
+    model_columns = ("round__version__model", "round__version__model__name", "runtime")
+    rows = Point.objects.filter(pk__in=last).order_by("pk").values_list(*model_columns, *columns)
+    return [ReleaseRow(model, name, runtime.partition("==")[2], *values) for model, name, runtime, *values in rows]
 
 
 def find_wrong_outputs(watches: Iterable[Watch]) -> set[tuple[int, str]]:
-    """Find the models, by number, and releases whose outputs are wrong by open alerts of these watches."""
+    """Find the ids of models, with the releases, whose outputs are wrong by open alerts of these watches."""
     rows = Symptom.objects.filter(alert__watch__in=[watch.pk for watch in watches], kind=PARITY, resolved_in="")
     return set(rows.filter(alert__state__in=OPEN_ALERTS).values_list("alert__model", "alert__bad").order_by())
 
@@ -229,20 +230,22 @@ def watches_of_model(model: Model) -> list[Watch]:
 
 
 def find_free_name(team_id: int, name: str) -> str:
-    """Return the name, with a number behind it where a watch of the team has it already."""
+    """Return the name, with a number appended where a watch of the team has it already."""
     taken = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
-    return next(free for free in chain([name], (f"{name}-{number}" for number in count(2))) if free not in taken)
+    candidates = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
-    """Find a watch of each model that has one: watch numbers by model number. One query."""
-    rows = Watch.objects.filter(Q(watched__in=(asked := list(models))) | ~Q(label=""))
-    found: dict[int, int] = {}
+    """Map the id of each watched model to the id of a watch of it, in one query."""
+    candidates = list(models)
+    rows = Watch.objects.filter(Q(watched__in=candidates) | ~Q(label=""))
+    watches: dict[int, int] = {}
     for watch, team, label, named in rows.order_by("-pk").values_list("pk", "team", "label", "watched"):
-        for model in asked:
+        for model in candidates:
             if model.pk == named or (model.team_id == team and label and label in model.labels):
-                found[model.pk] = watch
-    return found
+                watches[model.pk] = watch
+    return watches
 
 
 def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
@@ -250,12 +253,11 @@ def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
 
 
 def releases_since(moment: datetime) -> list[tuple[str, int, str, datetime]]:
-    """Return the distributions that have releases since a moment, pre-releases apart: name, how many, the greatest
-    version by its text, and when the last one appeared."""
-    rows = (
-        Release.objects.filter(seen_at__gte=moment, is_gone=False, is_prerelease=False)
-        .values("distribution")
-        .order_by("distribution")
-    )
-    found = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))
-    return [(row["distribution"], row["count"], row["version"], row["last"]) for row in found]
+    """List the distributions that have stable releases since a moment.
+
+    Each comes with how many, the greatest version by its text, and when the last one appeared.
+    """
+    releases = Release.objects.filter(seen_at__gte=moment, is_gone=False, is_prerelease=False)
+    rows = releases.values("distribution").order_by("distribution")
+    counted = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))
+    return [(row["distribution"], row["count"], row["version"], row["last"]) for row in counted]

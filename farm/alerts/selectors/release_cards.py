@@ -1,4 +1,4 @@
-"""A release's report card: what was measured of it beside an older release, what alerts say, and what is still open."""
+"""Reads a release's report card: measurements beside an older release, alerts, and what is still to be measured."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -32,16 +32,18 @@ from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.pages import MAX_OPEN, OPEN_RUNS
 from farm.runs.states import BlockState, RunReason, RunState
 
-# how many of the newest finished runs and rounds are searched, and how many runs are read of each model and of all
-RUNS, ROUNDS, OF_A_MODEL, OF_ALL = 200, 200, 4, 100
+# so many of the newest finished runs and rounds are searched, and so many runs read of each model and of all
+MAX_RUNS, MAX_ROUNDS, MAX_READ_OF_MODEL, MAX_READ = 200, 200, 4, 100
 MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
 SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
 NO_NODE = "no node"
 
 
 class WorkAround(NamedTuple):
-    """Session options that were measured to undo a change. `alert`, `model`: numbers; `name`: the model's; `words`:
-    what to do, in a few words."""
+    """Session options that were measured to undo a change.
+
+    `alert` and `model` are ids, `name` is the model's; `words` says what to do, in a few words.
+    """
 
     alert: int
     model: int
@@ -52,7 +54,7 @@ class WorkAround(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """A model that is still to be measured with the release. `run`: None where it has not been started."""
+    """A model that is still to be measured with the release. `run` is None where none has started."""
 
     model: int
     name: str
@@ -61,8 +63,11 @@ class OpenRun(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleaseCard:
-    """The report card with what belongs to it. `others`: older versions that it can be compared with. `open`: what is
-    still to be measured; `ends_at`: when that is done, None where nothing is open or where the end is not known."""
+    """The report card with what belongs to it.
+
+    `others` are older versions that it can be compared with. `open` is still to be measured, and is done at `ends_at`;
+    None where nothing is open or there is no forecast.
+    """
 
     card: Card
     others: Sequence[str]
@@ -71,8 +76,8 @@ class ReleaseCard:
     ends_at: datetime | None
 
 
-# a model, by its number, and a node, by its name
-At = tuple[int, str]
+# a model's id, and a node's name
+ModelAndNode = tuple[int, str]
 
 
 class _Run(NamedTuple):
@@ -87,94 +92,92 @@ class _Run(NamedTuple):
 
 
 def read_card(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
-    """Read a release's card as far as the user may see it, compared with the version `against` where both were measured
-    together, or else with another one. The number of queries does not depend on the number of models.
+    """Read a release's card as far as the user may see it.
 
-    Raises Missing for a release that this farm neither knows nor measured.
+    It is compared with the version `against` where both were measured together, or else with another one. The number of
+    queries does not depend on the number of models. Raises Missing for a release that this farm neither knows nor
+    measured.
     """
     try:
         new = distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
     except distributions.RuntimeProblem as problem:
         raise Missing(str(problem), hint="See the page of runtimes.") from problem
-    rounds = list(_rounds(user, new)[:ROUNDS])
-    known = _find_runs_by_older(user, new, rounds)
-    others = list_baselines({older: {run.model for run in runs} for older, runs in known.items()}, new.version)
-    if not others and not rounds and not _is_known(new):
+    rounds = list(_list_rounds(user, new)[:MAX_ROUNDS])
+    by_older = _find_runs_by_older(user, new, rounds)
+    others = list_baselines({older: {run.model for run in runs} for older, runs in by_older.items()}, new.version)
+    if not others and not rounds and not _is_known_release(new):
         raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
     before = next((name for name in (against, *others) if name in others), None)
     old = None if before is None else new.model_copy(update={"version": before})
     open_runs = _list_open_runs(user, new, rounds)
-    measured = {} if old is None else _read_measured(known[old.version], old=old, new=new)
+    measured = {} if old is None else _read_measured(by_older[old.version], old=old, new=new)
     raised = {} if old is None else _read_raised(user, old=old, new=new)
-    work_arounds = _work_arounds({known.alert for found in raised.values() for known in found})
+    work_arounds = _find_work_arounds({change.alert for changes in raised.values() for change in changes})
     names = dict(_list_watched(user, new))
     names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
-    names |= {run.model: run.name for runs in known.values() for run in runs}
+    names |= {run.model: run.name for runs in by_older.values() for run in runs}
     names |= {run.model: run.name for run in open_runs}
     places: dict[int, dict[str, Place]] = defaultdict(dict)
     for model, node in {**measured, **raised}:
         places[model][node] = judge_place(measured.get((model, node), ()), raised.get((model, node), ()))
     forecast = Forecast()
-    known_open, takers = _group_by_node(open_runs, forecast)
-    rows = [
-        Row(model, name, places[model], known_open.get(model, {}), takers.get(model, 1))
-        for model, name in names.items()
-    ]
-    remedies = {found.alert: found.words for found in work_arounds}
-    return ReleaseCard(Card(new, old, rows, remedies), others, work_arounds, open_runs, _ends_at(open_runs, forecast))
+    states, takers = _group_by_node(open_runs, forecast)
+    rows = [Row(pk, name, places[pk], states.get(pk, {}), takers.get(pk, 1)) for pk, name in names.items()]
+    remedies = {work_around.alert: work_around.words for work_around in work_arounds}
+    return ReleaseCard(
+        Card(new, old, rows, remedies), others, work_arounds, open_runs, _forecast_end(open_runs, forecast)
+    )
 
 
 def alerts_about(runtime: Runtime) -> Q:
     return Q(Q(bad=runtime.version) | Q(first_bad=runtime.version), distribution=runtime.distribution)
 
 
-def _is_known(runtime: Runtime) -> bool:
+def _is_known_release(runtime: Runtime) -> bool:
     if runtime.distribution == distributions.DEFAULT_DISTRIBUTION and runtime.version in ONNXRUNTIME:
         return True
     return Release.objects.filter(distribution=runtime.distribution, version=runtime.version).exists()
 
 
-def _rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
-    """Return the rounds of watches that measured the release or will measure it, the newest first."""
+def _list_rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
+    """List the rounds of watches that measured the release or will measure it, the newest first."""
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution)
     rows = WatchRound.objects.filter(watch__in=watches, new=new.version, base=None, version__model__removed_at=None)
-    return (
-        rows.select_related("version__model").only("run", "confirming", "state", "version__model__name").order_by("-pk")
-    )
+    columns = ("run", "confirming", "state", "version__model__name")
+    return rows.select_related("version__model").only(*columns).order_by("-pk")
 
 
-def _runs(user: Anyone) -> QuerySet[Run]:
+def _list_runs(user: Anyone) -> QuerySet[Run]:
     return Run.objects.visible_to(user).filter(version__model__removed_at=None, version__branch="")
 
 
 def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> dict[str, list[_Run]]:
-    """Return the newest runs that measured the release to their end, by each version that they measured beside it.
+    """Map each older version to the newest finished runs that measured it beside the release.
 
-    Where further rounds of a run are asked for, what it came to stands until they are measured.
+    A run that measures further rounds counts with its earlier result until they are done.
     """
-    finished = _runs(user).filter(Q(state=RunState.FINISHED) | ~Q(resumed_at=None))
-    found_by = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
-    newest = [pk for runs in found_by for pk in runs.order_by("-pk").values_list("pk", flat=True)[:RUNS]]
-    asked = {*newest, *(pk for watched in rounds for pk in (watched.run_id, watched.confirming_id) if pk is not None)}
-    known = CellRow.objects.filter(run__in=finished.filter(pk__in=asked), beside=None).order_by()
-    cells = known.exclude(status=CellStatus.CANCELLED)
-    having = cells.filter(runtime=str(new)).values("run")
-    beside = cells.filter(run__in=having, runtime__startswith=f"{new.distribution}==").exclude(runtime=str(new))
+    finished = _list_runs(user).filter(Q(state=RunState.FINISHED) | ~Q(resumed_at=None))
+    groups = (finished.exclude(reason__in=SEARCHES), finished.filter(reason__in=SEARCHES))
+    newest = [pk for runs in groups for pk in runs.order_by("-pk").values_list("pk", flat=True)[:MAX_RUNS]]
+    chosen = {*newest, *(pk for watched in rounds for pk in (watched.run_id, watched.confirming_id) if pk is not None)}
+    cells = CellRow.objects.filter(run__in=finished.filter(pk__in=chosen), beside=None).order_by()
+    cells = cells.exclude(status=CellStatus.CANCELLED)
+    with_release = cells.filter(runtime=str(new)).values("run")
+    beside = cells.filter(run__in=with_release, runtime__startswith=f"{new.distribution}==").exclude(runtime=str(new))
     columns = ("runtime", "run", "run__version__model", "run__version__model__name", "run__reason")
-    found: dict[str, list[_Run]] = defaultdict(list)
+    by_older: dict[str, list[_Run]] = defaultdict(list)
     for runtime, *run in sorted(beside.values_list(*columns).distinct(), key=lambda row: -row[1]):
-        found[Runtime.of(runtime).version].append(_Run(*run))
-    return found
+        by_older[Runtime.of(runtime).version].append(_Run(*run))
+    return by_older
 
 
-def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[At, list[Measured]]:
-    """Return pairs of the newest runs by model and node; runs of searches only where no others measured them. Two
-    queries."""
-    of_a_model: dict[int, list[_Run]] = defaultdict(list)
+def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[Measured]]:
+    """Read pairs of the newest runs by model and node; runs of searches count only where no others measured them."""
+    runs_by_model: dict[int, list[_Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.is_of_search):
-        of_a_model[run.model].append(run)
-    read = {run.pk: run for mine in of_a_model.values() for run in mine[:OF_A_MODEL]}
-    chosen = sorted(read, reverse=True)[:OF_ALL]
+        runs_by_model[run.model].append(run)
+    read = {run.pk: run for model_runs in runs_by_model.values() for run in model_runs[:MAX_READ_OF_MODEL]}
+    chosen = sorted(read, reverse=True)[:MAX_READ]
     # sorted by run, so that no database walks its newest rows of all runs for these
     cells: dict[int, list[Cell]] = defaultdict(list)
     documents = CellDocument.objects.filter(
@@ -190,21 +193,21 @@ def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[
         run__in=chosen, axis="runtime", baseline__cell__runtime=str(old), candidate__cell__runtime=str(new)
     )
     for number, verdict, body in both.order_by("-run").values_list("run", "verdict", "body")[:MAX_CELLS]:
-        # as it holds across its run
+        # the verdict that holds across the run
         comparison = Comparison.model_validate_json(body).model_copy(update={"verdict": verdict})
         comparisons[number].append(comparison)
-    found: dict[At, list[Measured]] = defaultdict(list)
+    measured: dict[ModelAndNode, list[Measured]] = defaultdict(list)
     for number, shown in cells.items():
         document = Document(machine={}, seed=0, cells=shown, comparisons=comparisons[number])
         for pair in pair_cells(document, old=old, new=new):
             run = read[number]
-            found[run.model, pair.new.node or pair.old.node or NO_NODE].append(Measured(number, pair, run.is_of_search))
-    return found
+            node = pair.new.node or pair.old.node or NO_NODE
+            measured[run.model, node].append(Measured(number, pair, run.is_of_search))
+    return measured
 
 
-def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[Raised]]:
-    """Return by model and node what alerts found to have changed between the two releases, and is still there. One
-    query."""
+def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[Raised]]:
+    """Read by model and node the unresolved changes that alerts show between the two releases, in one query."""
     alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
     ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
@@ -212,69 +215,69 @@ def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[At, list[R
     names = ("good", "last_good", "bad", "earliest_bad", "first_bad")
     between = [f"alert__{name}" for name in names]
     columns = ("alert__model", "node", "alert__node", *between, "alert", "kind", "text", "size", *ends)
-    raised: dict[At, list[Raised]] = defaultdict(list)
-    for model, node, first, good, last_good, bad, earliest_bad, first_bad, *details in rows.values_list(*columns)[
-        :MAX_SYMPTOMS
-    ]:
+    raised: dict[ModelAndNode, list[Raised]] = defaultdict(list)
+    for row in rows.values_list(*columns)[:MAX_SYMPTOMS]:
+        model, node, first, good, last_good, bad, earliest_bad, first_bad, *details = row
         range_of_alert = {"good": last_good or good, "bad": earliest_bad or bad, "first_bad": first_bad}
         if is_within(**range_of_alert, old=old.version, new=new.version):
             raised[model, node or first or NO_NODE].append(Raised(*details))
     return raised
 
 
-def _work_arounds(alerts: Collection[int]) -> list[WorkAround]:
-    """Return the newest work-around that was found for each of these alerts. One query."""
+def _find_work_arounds(alerts: Collection[int]) -> list[WorkAround]:
+    """Find the newest work-around of each of these alerts, in one query."""
     rows = Investigation.objects.filter(
         alert__in=alerts, kind=InvestigationKind.WORK_AROUND, state=InvestigationState.ANSWERED
     )
-    found = {}
+    work_arounds = {}
     for row in rows.select_related("alert__model").order_by("pk"):
         answer = row.answer or {}
         if answer.get("is_found"):
             (candidate,) = CANDIDATES.validate_python([answer["candidate"]])
-            about = row.alert_id, row.alert.model_id, row.alert.model.name
-            found[row.alert_id] = WorkAround(
-                *about, row.sentence, str(answer.get("code", "")), describe_remedy(candidate)
-            )
-    return list(found.values())
+            model, code = row.alert.model, str(answer.get("code", ""))
+            words = describe_remedy(candidate)
+            work_arounds[row.alert_id] = WorkAround(row.alert_id, model.pk, model.name, row.sentence, code, words)
+    return list(work_arounds.values())
 
 
 def _list_watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and names of models that watches of the distribution name."""
+    """Yield the ids and names of models that watches of the distribution name."""
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution, is_active=True)
     rows = Model.objects.not_removed().filter(watches__in=watches).distinct().order_by("pk")
     yield from rows.values_list("pk", "name")[:MAX_MODELS]
 
 
 def _list_open_runs(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]) -> list[OpenRun]:
-    """Return what is being measured with the release or will be, the oldest first."""
-    asked = _runs(user).exclude(reason__in=SEARCHES)
-    newest = asked.filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
+    """List the models that are being measured with the release or will be, the oldest run first."""
+    runs = _list_runs(user).exclude(reason__in=SEARCHES)
+    newest = runs.filter(state__in=OPEN_RUNS).order_by("-pk").values_list("pk", flat=True)[:MAX_OPEN]
     cells = CellRow.objects.filter(run__in=list(newest), beside=None, runtime=str(new)).order_by("run")
     columns = ("run__version__model", "run__version__model__name", "run")
-    found = [OpenRun(*row) for row in cells.values_list(*columns).distinct()]
+    started = [OpenRun(*row) for row in cells.values_list(*columns).distinct()]
     waiting = [watched.version.model for watched in rounds if watched.state == RoundState.WAITING]
-    return found + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
+    return started + [OpenRun(model.pk, model.name, None) for model in dict.fromkeys(waiting)]
 
 
 def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[int, dict[str, str]], dict[int, int]]:
-    """Return by model and node: `running` where a block was begun, `queued` where one may be measured; and by model how
-    many nodes may take a block. One query."""
+    """Group open runs by model and node, as `running` where a block was begun or `queued` where one may be measured.
+
+    Return by model also how many nodes may take a block.
+    """
     models = {watched.run: watched.model for watched in runs if watched.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
-    found: dict[int, dict[str, str]] = defaultdict(dict)
+    states: dict[int, dict[str, str]] = defaultdict(dict)
     takers: dict[int, int] = {}
     for run, model in models.items():
         names, most = forecast.nodes_for_waiting_blocks(run)
-        found[model] |= dict.fromkeys(names, "queued")
+        states[model] |= dict.fromkeys(names, "queued")
         takers[model] = max(most, takers.get(model, 0))
     for run, node in begun.order_by().values_list("run", "node__name"):
-        found[models[run]][node] = "running"
-    return found, takers
+        states[models[run]][node] = "running"
+    return states, takers
 
 
-def _ends_at(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:
-    """Return when all of these runs are expected to end, by the forecast of the queue; None where that is not known."""
+def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:
+    """Forecast when all of these runs will have ended; None where one of them has no forecast."""
     expected = [None if watched.run is None else forecast.forecast_run(watched.run) for watched in runs]
     ends = [None if times is None else times.ends_s for times in expected]
     if not ends or None in ends:

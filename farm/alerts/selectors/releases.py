@@ -1,4 +1,4 @@
-"""Which releases this farm knows, and which of them a watch measures.
+"""Lists the releases that this farm knows, and those that a watch measures.
 
 Where two packages are watched together, a version names both; see `farm.rules.runtimes.pairs`.
 """
@@ -23,13 +23,15 @@ _MEASURED = (
     RoundOutcome.NEWS,
     RoundOutcome.QUIET,
 )
-# how many good releases of open alerts are measured too, so that these alerts can be resolved
+# so many good releases of open alerts are measured too, so that these alerts can be resolved
 MAX_BASELINES = 2
 
 
 def list_published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
-    """List the versions that the package index offers, in release order. Until the index was asked, those of
-    `onnxruntime` are the farm's own table."""
+    """List the versions that the package index offers, in release order.
+
+    Until the index was asked, those of `onnxruntime` are the farm's own table.
+    """
     rows = Release.objects.filter(distribution=distribution)
     offered = list(rows.filter(is_gone=False).values_list("version", flat=True))
     if not offered and not rows.exists() and distribution == "onnxruntime":
@@ -39,43 +41,44 @@ def list_published(distribution: str, *, with_prereleases: bool = False) -> list
 
 
 def find_newest(distribution: str, *, reference: str, with_prereleases: bool = False) -> str | None:
-    """Return the newest published version, or None. Where the reference names two packages, the version names both."""
-    found = list_published(distribution, with_prereleases=with_prereleases)
-    if not pairs.is_pair(reference) or not found:
-        return found[-1] if found else None
-    cores = _cores(distribution, with_prereleases=with_prereleases)
-    return pairs.newest_pair(reference, owns=found, cores=cores)
+    """Find the newest published version, or None. Where the reference names two packages, the version names both."""
+    versions = list_published(distribution, with_prereleases=with_prereleases)
+    if not pairs.is_pair(reference) or not versions:
+        return versions[-1] if versions else None
+    cores = _list_cores(distribution, with_prereleases=with_prereleases)
+    return pairs.newest_pair(reference, owns=versions, cores=cores)
 
 
 def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
     """List the published versions from `good` to `bad` in release order, with these two themselves."""
-    found = list_published(distribution)
+    versions = list_published(distribution)
     if pairs.is_pair(good) and pairs.is_pair(bad):
-        return pairs.list_pairs_between(good, bad, owns=found, cores=_cores(distribution))
-    return sorted({*found, good, bad}, key=release_order)
+        return pairs.list_pairs_between(good, bad, owns=versions, cores=_list_cores(distribution))
+    return sorted({*versions, good, bad}, key=release_order)
 
 
 def list_choices(distribution: str, *, reference: str, with_prereleases: bool = False) -> list[str]:
-    """List the versions that a watch may name, the newest first. Where its reference names two packages, each version
-    names both."""
+    """List the versions that a watch may name, the newest first.
+
+    Where its reference names two packages, each version names both.
+    """
     versions = list_published(distribution, with_prereleases=with_prereleases)
     if pairs.is_pair(reference):
-        cores = _cores(distribution, with_prereleases=with_prereleases)
+        cores = _list_cores(distribution, with_prereleases=with_prereleases)
         versions = [plugins.join_pair(version, core) for version in versions for core in cores]
     return versions[::-1]
 
 
-def _cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
+def _list_cores(distribution: str, *, with_prereleases: bool = False) -> list[str]:
     offered = list_published(pairs.CORE, with_prereleases=with_prereleases)
     return pairs.select_cores(allowed_range(distribution, settings.ALLOWED_PACKAGES), offered)
 
 
 def was_offered(distribution: str, *, reference: str) -> bool:
-    """Say whether the package index ever answered for the distribution and, where the reference names two packages, for
-    both."""
-    wanted = pairs.changing_packages(distribution, reference)
-    rows = Release.objects.filter(distribution__in=wanted)
-    return rows.values("distribution").order_by("distribution").distinct().count() == len(wanted)
+    """Say whether the package index ever answered for the distribution, or for both packages of the reference."""
+    packages = pairs.changing_packages(distribution, reference)
+    rows = Release.objects.filter(distribution__in=packages)
+    return rows.values("distribution").order_by("distribution").distinct().count() == len(packages)
 
 
 def list_known_releases() -> Known:
@@ -93,8 +96,10 @@ def list_known_releases() -> Known:
 
 
 def list_ever_offered(distribution: str) -> list[Runtime]:
-    """List every release of a distribution and of ONNX Runtime that the index ever offered, yanked ones too: a watch
-    that is pinned to one may go on, as installers take what is pinned."""
+    """List every release of a distribution and of ONNX Runtime that the index ever offered.
+
+    Yanked ones are included, as installers still take them where a watch is pinned to one.
+    """
     return [row.runtime for row in Release.objects.filter(distribution__in={distribution, pairs.CORE})]
 
 

@@ -1,4 +1,4 @@
-"""Messages to channels about alerts. Each is a row, written in the transaction that accepts its cause."""
+"""Queues messages about alerts for channels. Each is a row, written in the transaction that accepts its cause."""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -25,8 +25,10 @@ ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 
 
 def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
-    """Queue a message about an event to each of the alert's channels. Return none where events of this kind are not
-    announced, or where the alert is snoozed."""
+    """Queue a message about an event to each of the alert's channels.
+
+    Queue none where events of this kind are not announced, or where the alert is snoozed.
+    """
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):
         return []
@@ -36,8 +38,8 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
             cause=f"event:{event.pk}",
             kind=f"alert.{kind.value}",
             subject=f"onnxfarm, {TITLES[kind]}: {event.text}",
-            text=_text(alert, event),
-            payload=_payload(alert, event),
+            text=_write_text(alert, event),
+            payload=_make_payload(alert, event),
             event=event,
         )
         for channel in list_channels(alert)
@@ -59,8 +61,10 @@ def queue_message(
     payload: Mapping[str, object],
     event: AlertEvent | None = None,
 ) -> Delivery:
-    """Write a message to the outbox, to be sent once the transaction commits. For a cause that the channel had before,
-    return the row that is there, and send nothing."""
+    """Write a message to the outbox, to be sent once the transaction commits.
+
+    For a cause that the channel had before, return the existing row and send nothing.
+    """
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(
             channel=channel,
@@ -83,7 +87,7 @@ def address_of(alert: Alert) -> str:
     return f"{settings.PUBLIC_URL}/alerts/{alert.pk}/"
 
 
-def _text(alert: Alert, event: AlertEvent) -> str:
+def _write_text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
         lines += [f"- {symptom.text}" for symptom in alert.symptoms_by_weight() if not symptom.resolved_in]
@@ -92,7 +96,7 @@ def _text(alert: Alert, event: AlertEvent) -> str:
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
 
 
-def _payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
+def _make_payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
     return {
         "alert": alert.pk,
         "event": event.pk,

@@ -1,5 +1,7 @@
-"""Opening the rounds of watches: for a release, a version, a schedule or a call. Each cause opens one round for each
-model, and only one. The functions for the tick return how many rounds they opened."""
+"""Opens the rounds of watches: for a release, a version, a schedule or a call.
+
+Each cause opens one round for each model, and only one. The functions for the tick return how many rounds they opened.
+"""
 
 import secrets
 from collections.abc import Iterable
@@ -24,13 +26,13 @@ from farm.runs.selectors import previous_version
 
 
 def open_release_rounds() -> int:
-    return sum(_open_for_release(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
+    return sum(_open_release_rounds(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
 
 
-def _open_for_release(watch: Watch) -> int:
-    # before the index has answered, nobody knows what it offers: the farm's own table is no evidence
-    is_known = was_offered(watch.distribution, reference=watch.reference)
-    new = newest_release(watch) if is_known else None
+def _open_release_rounds(watch: Watch) -> int:
+    # the farm's own table of releases does not count before the index has answered
+    has_answer = was_offered(watch.distribution, reference=watch.reference)
+    new = newest_release(watch) if has_answer else None
     if new is None:
         return 0
     done = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
@@ -44,9 +46,9 @@ def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
     if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
         return False
     for step in list_steps(old, new):
-        if _open(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
+        if _open_round(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
             return True
-        # it has had its round: once that is over, one that could not be measured is left out
+        # the step had its round; once that is over, go on to the next step even if it could not be measured
         if watch.rounds.filter(key=_release_key(step), version__model=model).exclude(state=RoundState.JUDGED).exists():
             return False
     return False
@@ -63,7 +65,7 @@ def open_version_rounds() -> int:
         models = watched_models(watch)
         fresh = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
         fresh = fresh.order_by("model_id", "number")
-        # one that is still being inspected is waited for, with all that came after it
+        # versions behind one that is still being inspected wait too
         settled = [version for version in fresh if version.state in (VersionState.READY, VersionState.REJECTED)]
         waiting = [version.pk for version in fresh if version not in settled]
         ready = [
@@ -73,28 +75,28 @@ def open_version_rounds() -> int:
         ]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
             newest = [*versions][-1]
-            count += watch.on_version and _open_for_version(watch, newest)
-            count += watch.compares_versions and _open_beside_previous(watch, newest)
+            count += watch.on_version and _open_version_round(watch, newest)
+            count += watch.compares_versions and _open_round_beside_previous(watch, newest)
         seen = [version.pk for version in fresh if not waiting or version.pk < min(waiting)]
         if seen:
             Watch.objects.filter(pk=watch.pk, seen_version__lt=max(seen)).update(seen_version=max(seen))
     return count
 
 
-def _open_for_version(watch: Watch, version: Version) -> bool:
-    new = _present(watch, version)
+def _open_version_round(watch: Watch, version: Version) -> bool:
+    new = _find_latest_release(watch, version)
     if new == watch.reference:
         return False
     key = f"version:{version.pk}"
-    return _open(watch, version, cause=Cause.VERSION, key=key, old=watch.reference, new=new) is not None
+    return _open_round(watch, version, cause=Cause.VERSION, key=key, old=watch.reference, new=new) is not None
 
 
-def _open_beside_previous(watch: Watch, version: Version) -> bool:
+def _open_round_beside_previous(watch: Watch, version: Version) -> bool:
     base = previous_version(version)
     if base is None:
         return False
     key, sides = f"versions:{version.pk}", {"old": str(base.number), "new": str(version.number)}
-    return _open(watch, version, cause=Cause.VERSION, key=key, **sides, base=base) is not None
+    return _open_round(watch, version, cause=Cause.VERSION, key=key, **sides, base=base) is not None
 
 
 def open_scheduled_rounds() -> int:
@@ -102,63 +104,69 @@ def open_scheduled_rounds() -> int:
     count = 0
     due = Watch.objects.filter(is_active=True, next_at__lte=timezone.now()).exclude(schedule="")
     for watch in due:
-        # one conditional UPDATE: of several workers, one starts it
+        # a conditional UPDATE, so that one of several workers opens the rounds
         mine = Watch.objects.filter(pk=watch.pk, next_at=watch.next_at)
         if mine.update(next_at=next_due_at(watch.schedule)) and watch.next_at is not None:
-            count += _open_for_schedule(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
+            count += _open_schedule_rounds(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
     return count
 
 
-def _open_for_schedule(watch: Watch, *, key: str) -> int:
+def _open_schedule_rounds(watch: Watch, *, key: str) -> int:
     count = 0
     for model in watched_models(watch):
         version = newest_version(model)
-        new = _present(watch, version) if version is not None else watch.reference
+        new = _find_latest_release(watch, version) if version is not None else watch.reference
         if version is not None and new != watch.reference:
-            count += _open(watch, version, cause=Cause.SCHEDULE, key=key, old=watch.reference, new=new) is not None
+            count += (
+                _open_round(watch, version, cause=Cause.SCHEDULE, key=key, old=watch.reference, new=new) is not None
+            )
     return count
 
 
 def call_watch(
     *, watch: Watch, by: User, candidate: str = "", baseline: str = "", versions: Iterable[Version] = ()
 ) -> list[WatchRound]:
-    """Open rounds because a person or a pipeline asks for them: `candidate`, or else the newest release, is compared
-    with `baseline`, or else the pinned reference. `versions`: those to measure, or else the newest of each model.
+    """Open rounds because a person or a pipeline asks for them.
 
-    Raises NotAllowed without the right to run in the team, Invalid for an unknown release, for the same one twice or
-    for a version that is not watched, Conflict where no model has a version that is ready."""
+    `candidate`, or else the newest release, is compared with `baseline`, or else the pinned reference, on `versions`,
+    or else the newest of each model. Raises NotAllowed without the right to run in the team, Invalid for an unknown
+    release, for the same one twice or for a version that is not watched, and Conflict where no model has a version that
+    is ready.
+    """
     if not can_write(by, team=watch.team):
         raise NotAllowed(f"You can view the watches of team “{watch.team.name}” but not run them.")
     old = check_release(watch.distribution, baseline) if baseline else watch.reference
     new = check_release(watch.distribution, candidate) if candidate else newest_release(watch) or old
     if old == new:
         raise Invalid(f"Both sides are {new}: name another candidate or baseline.", code="same_release")
-    given = list(versions)
-    found = given or [version for model in watched_models(watch) if (version := newest_version(model)) is not None]
+    named = list(versions)
+    measured = named or [version for model in watched_models(watch) if (version := newest_version(model)) is not None]
     watched = {model.pk for model in watched_models(watch)}
-    if foreign := [version for version in given if version.model_id not in watched]:
+    if foreign := [version for version in named if version.model_id not in watched]:
         raise Invalid(f"{foreign[0]} is not watched by “{watch.name}”.", code="not_watched")
     key = f"call:{secrets.token_hex(8)}"
-    opened = [_open(watch, version, cause=Cause.CALL, key=key, old=old, new=new) for version in found]
+    opened = [_open_round(watch, version, cause=Cause.CALL, key=key, old=old, new=new) for version in measured]
     rounds = [watch_round for watch_round in opened if watch_round is not None]
     if not rounds:
         raise Conflict(f"No model of “{watch.name}” has a version ready to measure.", code="nothing_to_measure")
     return rounds
 
 
-def _present(watch: Watch, version: Version) -> str:
-    """Return the latest release for the watch: the newest where it follows releases, or the one it measured last."""
+def _find_latest_release(watch: Watch, version: Version) -> str:
+    """Find the latest release for the watch: the newest where it follows releases, or the one it measured last."""
     measured = last_release(watch, version.model)
     newest = newest_release(watch) if watch.on_release else None
     return max((measured, newest or measured), key=release_order)
 
 
-def _open(
+def _open_round(
     watch: Watch, version: Version, *, cause: Cause, key: str, old: str, new: str, base: Version | None = None
 ) -> WatchRound | None:
-    """Open a round; None where the cause had its round already. `base`: the version to compare with, both on the latest
-    release for the watch."""
-    pinned = watch.reference if base is None else _present(watch, version)
+    """Open a round; None where the cause had its round already.
+
+    `base` is a version to compare with, both on the latest release for the watch.
+    """
+    pinned = watch.reference if base is None else _find_latest_release(watch, version)
     try:
         with transaction.atomic():
             return WatchRound.objects.create(

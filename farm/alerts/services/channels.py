@@ -1,4 +1,4 @@
-"""Creating, changing, testing and removing channels. Every function raises NotAllowed unless `by` manages the team."""
+"""Creates, changes, tests and removes channels. Every function raises NotAllowed unless `by` manages the team."""
 
 import secrets
 from datetime import timedelta
@@ -27,12 +27,12 @@ HOUR = timedelta(hours=1)
 def create_channel(
     *, team: Team, by: User, name: str, kind: str, target: str, digest: str = DigestEvery.NEVER
 ) -> Channel:
-    """Create a channel. `digest`: how often it gets one.
+    """Create a channel that gets a digest as often as `digest` says.
 
     Raises Invalid for a name, kind, digest or address that cannot be used, Conflict where the name is taken or where
     the team has MAX_CHANNELS.
     """
-    _must_manage(team, by)
+    _check_may_manage(team, by)
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A channel's name has 1 to 100 printable characters.", code="bad_name")
@@ -64,14 +64,14 @@ def create_channel(
 
 def remove_channel(*, channel: Channel, by: User) -> None:
     """Delete a channel and its messages."""
-    _must_manage(channel.team, by)
+    _check_may_manage(channel.team, by)
     record(verb="channel removed", subject=channel.name, actor=by, team=channel.team)
     channel.delete()
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
     """Turn a channel on or off."""
-    _must_manage(channel.team, by)
+    _check_may_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])
     record(verb=f"channel {'on' if is_active else 'off'}", subject=channel.name, actor=by, team=channel.team)
@@ -83,7 +83,7 @@ def test_channel(*, channel: Channel, by: User) -> Delivery:
 
     Raises TooMany after MAX_TESTS of a team within an hour, because the address may belong to anybody.
     """
-    _must_manage(channel.team, by)
+    _check_may_manage(channel.team, by)
     recent = Delivery.objects.filter(channel__team=channel.team, kind=TEST, created_at__gt=timezone.now() - HOUR)
     if recent.count() >= MAX_TESTS:
         detail = f"Team “{channel.team.name}” has sent {MAX_TESTS} tests within an hour."
@@ -101,7 +101,7 @@ def test_channel(*, channel: Channel, by: User) -> Delivery:
 
 def read_secret(*, channel: Channel, by: User) -> str:
     """Return the secret that signs the channel's messages. Raises Invalid where messages of its kind are not signed."""
-    _must_manage(channel.team, by)
+    _check_may_manage(channel.team, by)
     if not find_kind(channel.kind).is_signed:
         raise Invalid(
             f"“{channel.name}” is a {channel.kind} channel, whose messages are not signed.", code="not_signed"
@@ -111,20 +111,20 @@ def read_secret(*, channel: Channel, by: User) -> str:
 
 def renew_secret(*, channel: Channel, by: User) -> str:
     """Replace the secret that signs the channel's messages and return the new one. Raises Invalid as `read_secret`."""
-    _must_manage(channel.team, by)
+    _check_may_manage(channel.team, by)
     channel.salt = new_salt()
     channel.save(update_fields=["salt"])
     record(verb="channel secret renewed", subject=channel.name, actor=by, team=channel.team)
     return read_secret(channel=channel, by=by)
 
 
-def _must_manage(team: Team, user: User) -> None:
+def _check_may_manage(team: Team, user: User) -> None:
     if not can_manage(user, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” may change its channels.")
 
 
 def _check_target(kind: str, target: str) -> None:
-    """Check the form of an address. Where it leads is looked up each time that a message is sent."""
+    """Check the form of an address; its host is looked up each time that a message is sent."""
     if len(target) > 1000:
         raise Invalid(f"The address has {len(target)} characters; at most 1000 are kept.", code="bad_target")
     try:

@@ -1,4 +1,4 @@
-"""Sending the messages of the outbox: one sender claims each, and a message that did not arrive is tried again later.
+"""Sends the messages of the outbox: one sender claims each, and a message that did not arrive is tried again later.
 
 A sender that dies leaves its message as `sending`; when its time is over, another takes it with the same message id.
 """
@@ -24,21 +24,23 @@ MAX_TRIES = 9
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
 MAX_AT_ONCE = 20
-# messages of a team that are sent at the same time, so that a team whose receivers hang leaves places to the others
+# so many messages of a team are sent at once, so that a team whose receivers hang does not block the others
 MAX_SENDING_PER_TEAM = 2
 
 
 def send_due_hints() -> int:
-    """Ask workers to send messages that are due or whose sender died; returns how many it asked for."""
-    due = list(_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
-    for delivery_id in due:
+    """Ask workers to send messages that are due or whose sender died; return how many."""
+    delivery_ids = list(_list_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
+    for delivery_id in delivery_ids:
         send_hint(delivery_id)
-    return len(due)
+    return len(delivery_ids)
 
 
 def deliver(delivery_id: int) -> bool:
-    """Claim a message and send it. Return False where another sender has it or it is not due, or where it did not
-    arrive; then it is tried again later, up to MAX_TRIES times."""
+    """Claim a message and send it. Return False where another sender has it, it is not due, or it did not arrive.
+
+    A message that did not arrive is tried again later, up to MAX_TRIES times.
+    """
     delivery = _claim(delivery_id)
     if delivery is None:
         return False
@@ -56,9 +58,9 @@ def deliver(delivery_id: int) -> bool:
     return delivery.end_try(DeliveryState.SENT, sent_at=timezone.now(), problem="")
 
 
-def _due() -> QuerySet[Delivery]:
-    """Return the messages that are due, of channels to which nothing is being sent, of teams with a place left."""
-    # the clock that wrote `due_at`: a database's may be coarser, and find what is due now still to come
+def _list_due() -> QuerySet[Delivery]:
+    """List due messages of channels to which nothing is being sent, within each team's MAX_SENDING_PER_TEAM."""
+    # Python's clock wrote `due_at`; a database's may be coarser, so that a message due now would not be
     now = timezone.now()
     sending = Delivery.objects.filter(state=DeliveryState.SENDING, due_at__gt=now)
     busy = sending.filter(channel=OuterRef("channel"))
@@ -71,7 +73,7 @@ def _due() -> QuerySet[Delivery]:
 
 def _claim(delivery_id: int) -> Delivery | None:
     """Claim a message by one conditional UPDATE; None where that fails."""
-    mine = _due().filter(pk=delivery_id)
+    mine = _list_due().filter(pk=delivery_id)
     changes = {"state": DeliveryState.SENDING, "tries": F("tries") + 1}
     if not mine.update(due_at=timezone.now() + timedelta(seconds=SENDING_S), **changes):
         return None

@@ -1,4 +1,4 @@
-"""Digests: what watches did since the last one, and how many alerts of it may be false."""
+"""Sends digests: what watches did since the last digest, and how many of its alerts may be false."""
 
 from datetime import datetime, timedelta
 from typing import TypedDict
@@ -16,7 +16,7 @@ from farm.rules.comparing.margins import count_false_alarms
 from farm.rules.wording.numbers import counted
 
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
-# how many of the newest A/A pairs count, and from how many on they replace the rule's own level
+# so many of the newest A/A pairs count, and from ENOUGH_PAIRS on they replace the rule's own level
 HISTORY = 2000
 ENOUGH_PAIRS = 100
 # fewer expected alerts than this are written as "fewer than"
@@ -32,7 +32,7 @@ class OpenedAlert(TypedDict):
 
 
 class Digest(TypedDict):
-    """The content of a digest, as webhooks carry it. `rounds`: how many had each outcome."""
+    """The content of a digest, as webhooks carry it. `rounds` counts them by outcome."""
 
     since: str
     rounds: dict[str, int]
@@ -46,17 +46,17 @@ class Digest(TypedDict):
 
 
 def send_due_digests() -> int:
-    """Queue the digests that are due; returns how many."""
+    """Queue the digests that are due; return how many."""
     count = 0
     for channel in Channel.objects.filter(is_active=True, digest_at__lte=timezone.now()).select_related("team"):
         length = LENGTHS.get(DigestEvery(channel.digest))
         due_at = channel.digest_at
         if length is None or due_at is None:
             continue
-        # one conditional UPDATE: of several workers, one sends it
+        # a conditional UPDATE, so that one of several workers sends it
         mine = Channel.objects.filter(pk=channel.pk, digest_at=due_at)
         if mine.update(digest_at=max(due_at + length, timezone.now())):
-            _queue(channel, since=due_at - length)
+            _queue_digest(channel, since=due_at - length)
             count += 1
     return count
 
@@ -67,8 +67,7 @@ def first_digest_at(digest: str) -> datetime | None:
 
 
 def make_digest(team: Team, *, since: datetime) -> Digest:
-    """Collect a team's digest since a moment: rounds by outcome, comparisons, alerts, and how many false alerts so many
-    comparisons would raise."""
+    """Collect a team's digest: rounds by outcome, comparisons, alerts, and how many of so many would be false."""
     rounds = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
     compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
     rate, pairs = estimate_false_alarm_rate(team)
@@ -95,10 +94,10 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
     share's interval.
     """
     verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:HISTORY])
-    found = count_false_alarms(verdicts)
-    if found is None or found.comparisons < ENOUGH_PAIRS:
+    alarms = count_false_alarms(verdicts)
+    if alarms is None or alarms.comparisons < ENOUGH_PAIRS:
         return 0.01, len(verdicts)
-    return found.rate or found.high, found.comparisons
+    return alarms.rate or alarms.high, alarms.comparisons
 
 
 def describe_digest(digest: Digest) -> str:
@@ -113,7 +112,7 @@ def describe_digest(digest: Digest) -> str:
     )
 
 
-def _queue(channel: Channel, *, since: datetime) -> None:
+def _queue_digest(channel: Channel, *, since: datetime) -> None:
     digest = make_digest(channel.team, since=since)
     line = describe_digest(digest)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in digest["rounds"].items() if count) or "none"

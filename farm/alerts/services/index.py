@@ -1,6 +1,6 @@
-"""Looking for releases on the package index through pip, whose settings name mirrors, proxies and certificates.
+"""Looks for releases on the package index through pip, whose settings name mirrors, proxies and certificates.
 
-Those of ONNX Runtime Web are on the npm registry that the farm fetches them from.
+Releases of ONNX Runtime Web are on the npm registry.
 """
 
 import logging
@@ -33,11 +33,11 @@ from farm.rules.runtimes.releases import NEWEST, Known, unknown_sentence
 from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
-# where somebody asks for an unknown release, the index is asked again after this time
-BELIEVED_S = 600
+# when somebody names an unknown release, the index is asked again if its last answer is older than this
+TRUSTED_S = 600
 log = logging.getLogger(__name__)
 
-# of the tick, and of a request that waits for the index
+# time limits of the tick, and of a request that waits for the index
 TIMEOUT_S, REQUEST_TIMEOUT_S = 90.0, 15.0
 _ADDRESS = re.compile(r"\S+://\S+")
 
@@ -47,24 +47,23 @@ class IndexProblem(Exception):
 
 
 def look_for_due_releases() -> int:
-    """Ask the index for each watched package that was not asked for within INDEX_POLL_S; returns how many releases are
-    new.
+    """Ask the index for each watched package once in INDEX_POLL_S; return how many releases are new.
 
-    Packages of watches that wait for no release are among them, because a pipeline that calls such a watch names
-    releases that the farm has to know. So is `onnxruntime`, whose newest release is measured where none is named.
+    Packages of watches without a trigger for releases are asked for too, as pipelines that call such a watch name
+    releases, and `onnxruntime`, whose newest release is measured where a matrix names none.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
     watched = Watch.objects.filter(is_active=True).values_list("distribution", "reference").order_by().distinct()
-    wanted = {
+    packages = {
         package for distribution, reference in watched for package in pairs.changing_packages(distribution, reference)
     }
-    wanted.add(NEWEST.distribution)
+    packages.add(NEWEST.distribution)
     every_s = settings.INDEX_POLL_S
     names = list(package_indexes().values_list("name", flat=True))
-    _forget_all_but(names)
-    keys = sorted(wanted | {f"{build}@{name}" for build in wanted & BUILDS_ALONE for name in names})
-    return sum(look_for_releases(key) for key in keys if _is_my_turn(key, every_s=every_s))
+    _mark_removed_indexes_gone(names)
+    keys = sorted(packages | {f"{build}@{name}" for build in packages & BUILDS_ALONE for name in names})
+    return sum(look_for_releases(key) for key in keys if _claim_turn(key, every_s=every_s))
 
 
 def find_releases_for_matrix(declared: Declared) -> Known:
@@ -75,49 +74,51 @@ def find_releases_for_matrix(declared: Declared) -> Known:
 
 
 def find_releases(runtimes: Iterable[Runtime]) -> Known:
-    """Return all known releases. Where one of `runtimes` is unknown, the index is asked first, at most once in
-    BELIEVED_S. `silence` of the result says why it could not be asked."""
+    """Return all known releases; where one of `runtimes` is unknown, ask the index first, at most once in TRUSTED_S.
+
+    `silence` of the result says why it could not be asked.
+    """
     known = list_known_releases()
     unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=known.releases)]
-    wanted = sorted({key for asked in unknown for key in _keys_of(asked)})
-    if not wanted or settings.INDEX_POLL_S <= 0:
+    keys = sorted({key for runtime in unknown for key in _list_index_keys(runtime)})
+    if not keys or settings.INDEX_POLL_S <= 0:
         return known
-    for distribution in wanted:
-        # whom the tick just now asks is asked here too: a plan cannot wait for the answer of somebody else
-        if _is_my_turn(distribution, every_s=BELIEVED_S) or _is_being_asked(distribution):
-            look_for_releases(distribution, timeout_s=REQUEST_TIMEOUT_S)
-    problems = IndexLook.objects.filter(distribution__in=wanted).exclude(problem="").values_list("problem", flat=True)
+    for key in keys:
+        # ask even while the tick does, as a plan cannot wait for another process's answer
+        if _claim_turn(key, every_s=TRUSTED_S) or _is_being_asked(key):
+            look_for_releases(key, timeout_s=REQUEST_TIMEOUT_S)
+    problems = IndexLook.objects.filter(distribution__in=keys).exclude(problem="").values_list("problem", flat=True)
     return list_known_releases().model_copy(update={"silence": " ".join(problems)})
 
 
-def _keys_of(runtime: Runtime) -> Sequence[str]:
-    """Return what to ask the index for about a release: its packages, or its package at the index that it names."""
+def _list_index_keys(runtime: Runtime) -> Sequence[str]:
+    """List the keys of a release for `look_for_releases`: its packages, or its package at the index that it names."""
     name = indexes.split_index(runtime.version)[1]
     if not name:
         return pairs.changing_packages(runtime.distribution, runtime.version)
     return [f"{runtime.distribution}@{name}"] if package_indexes().filter(name=name).exists() else ()
 
 
-def _forget_all_but(names: Iterable[str]) -> None:
-    """Mark the releases of indexes that an admin removed as gone."""
+def _mark_removed_indexes_gone(names: Iterable[str]) -> None:
+    """Mark the releases of indexes other than `names`, which an admin removed, as gone."""
     rows = Release.objects.filter(is_gone=False, version__contains="at.")
     gone = [row.pk for row in rows if indexes.split_index(row.version)[1] not in {"", *names}]
     Release.objects.filter(pk__in=gone).update(is_gone=True)
 
 
 def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
-    """Ask the index now and keep its releases; returns how many are new. What went wrong is kept for the pages.
+    """Ask the index now and store its releases, or its problem for the pages; return how many releases are new.
 
-    `distribution`: a package, followed by `@NAME` for the index of that name.
+    `distribution` is a package, followed by `@NAME` for the index of that name.
     """
     package, _, name = distribution.partition("@")
     try:
         if name:
-            offered, problem = _list_offered(name, package, timeout_s=timeout_s)
-            count = keep_releases(package, offered, index=name)
+            offered, problem = _list_offered_by_index(name, package, timeout_s=timeout_s)
+            count = store_releases(package, offered, index=name)
         else:
-            found = list_offered(distribution, timeout_s=timeout_s)
-            count, problem = keep_releases(distribution, found.offered, yanked=found.yanked), ""
+            listing = list_offered(distribution, timeout_s=timeout_s)
+            count, problem = store_releases(distribution, listing.offered, yanked=listing.yanked), ""
     except IndexProblem as raised:
         count, problem = 0, str(raised)
         log.warning("%s", raised)
@@ -128,8 +129,8 @@ def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int
     return count
 
 
-def _is_my_turn(distribution: str, *, every_s: float) -> bool:
-    """Claim the look by one conditional UPDATE, so that one of several workers asks."""
+def _claim_turn(distribution: str, *, every_s: float) -> bool:
+    """Claim the question by one conditional UPDATE, so that one of several workers asks it."""
     IndexLook.objects.get_or_create(distribution=distribution)
     is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=every_s))
     mine = IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now(), is_being_asked=True)
@@ -137,33 +138,35 @@ def _is_my_turn(distribution: str, *, every_s: float) -> bool:
 
 
 def _is_being_asked(distribution: str) -> bool:
-    """Say whether another worker's question has no answer yet; one that died is forgotten after its time."""
+    """Say whether another worker waits for an answer; a question older than TIMEOUT_S does not count."""
     since = Now() - timedelta(seconds=TIMEOUT_S)
     return IndexLook.objects.filter(distribution=distribution, is_being_asked=True, looked_at__gt=since).exists()
 
 
 def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
-    """List the versions that have a file for this Python and platform, with pre-releases, and the yanked ones. For the
-    build for browsers, list those on npm. Raises IndexProblem."""
+    """List the versions that have a file for this Python and platform, with pre-releases, and the yanked ones.
+
+    Those of the build for browsers are on npm. Raises IndexProblem.
+    """
     if distribution == web.DISTRIBUTION:
-        return _ask_npm()
+        return _list_offered_by_npm()
     command = [sys.executable, *PIP_WORDS, distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:
-        asked = subprocess.run(
+        pip = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=None
         )
     except subprocess.TimeoutExpired:
         raise IndexProblem(f"The package index did not answer for {distribution} within {timeout_s:.0f} s.") from None
     except OSError as problem:
         raise IndexProblem(f"pip could not be started to ask for {distribution}: {problem.strerror}.") from problem
-    found = read_listing(asked.stdout)
-    if found is None:
-        raise IndexProblem(f"The package index gives no releases of {distribution}: {_essential(asked.stderr)}")
-    return found
+    listing = read_listing(pip.stdout)
+    if listing is None:
+        raise IndexProblem(f"The package index gives no releases of {distribution}: {_extract_reason(pip.stderr)}")
+    return listing
 
 
-def _list_offered(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+def _list_offered_by_index(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
     index = package_indexes().filter(name=name).first()
     if index is None:
         raise IndexProblem(f"This farm has no package index {name}.")
@@ -173,44 +176,42 @@ def _list_offered(name: str, package: str, *, timeout_s: float) -> tuple[tuple[s
         raise IndexProblem(f"The index {name} gives no releases of {package}: {problem}") from problem
 
 
-def _ask_npm() -> Listing:
+def _list_offered_by_npm() -> Listing:
     try:
-        found = list_npm_releases()
+        reasons = list_npm_releases()
     except ReasonedError as problem:
         raise IndexProblem(str(problem)) from problem
-    taken_back = {version: why for version, why in found.items() if why}
-    return Listing(tuple(version for version in found if version not in taken_back), taken_back)
+    yanked = {version: reason for version, reason in reasons.items() if reason}
+    return Listing(tuple(version for version in reasons if version not in yanked), yanked)
 
 
-def keep_releases(
+def store_releases(
     distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = MappingProxyType({}), index: str = ""
 ) -> int:
-    """Keep what an index offers now, what it no longer offers, and what it yanked by its reason; returns how many are
-    new. `index`: its name, empty for the usual one."""
-    now = set(versions)
+    """Store which releases an index offers, no longer offers, and yanked (with its reasons); return how many are new.
+
+    `index` is its name, empty for the usual one.
+    """
+    offered = set(versions)
     with transaction.atomic():
         rows = Release.objects.filter(distribution=distribution)
-        known = rows.values_list("version", flat=True)
-        before = {version for version in known if indexes.split_index(version)[1] == index}
+        stored = rows.values_list("version", flat=True)
+        before = {version for version in stored if indexes.split_index(version)[1] == index}
         new = [
             Release(distribution=distribution, version=version, is_prerelease=is_prerelease(version))
-            for version in sorted(now - before)
+            for version in sorted(offered - before)
         ]
         Release.objects.bulk_create(new, ignore_conflicts=True)
-        rows.filter(version__in=before - now, is_gone=False).update(is_gone=True)
-        rows.filter(version__in=before & now, is_gone=True).update(is_gone=False, is_yanked=False)
-        for version, why in yanked.items():
-            taken_back = {"is_gone": True, "is_yanked": True, "yanked_because": why}
-            is_early = {"is_prerelease": is_prerelease(version)}
-            rows.update_or_create(
-                version=version,
-                defaults=taken_back,
-                create_defaults={"distribution": distribution, **is_early, **taken_back},
-            )
+        rows.filter(version__in=before - offered, is_gone=False).update(is_gone=True)
+        rows.filter(version__in=before & offered, is_gone=True).update(is_gone=False, is_yanked=False)
+        for version, reason in yanked.items():
+            changes = {"is_gone": True, "is_yanked": True, "yanked_because": reason}
+            identity = {"distribution": distribution, "is_prerelease": is_prerelease(version)}
+            rows.update_or_create(version=version, defaults=changes, create_defaults=identity | changes)
     return len(new)
 
 
-def _essential(text: str) -> str:
+def _extract_reason(text: str) -> str:
     """Return the last line in which pip says what was wrong, without addresses, which may hold passwords."""
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("ERROR")] or text.splitlines()[-1:]
     reason = _ADDRESS.sub("(address)", lines[-1].removeprefix("ERROR:").strip()) if lines else "pip said nothing"

@@ -1,9 +1,10 @@
-"""Turning findings into alerts: one for each level shift of a model, however often it is measured.
+"""Turns findings into alerts: one for each level shift of a model, however often it is measured.
 
 A level shift is identified by the release that brought it. A finding whose two releases enclose that of a known shift
 of the same series is that shift, seen again; a finding between later releases is another one. Where several nodes show
 the same cause, an operator or a kind of change, they share one alert, with a figure for each node. All evidence of a
-finding is of one run: the one that confirmed it, else the round's own."""
+finding is of one run: the one that confirmed it, else the round's own.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -38,8 +39,7 @@ MAX_NODES = 6
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding, and the run that shows it with its document. `first`: the document of the round's first run. `node`:
-    empty where it is not known. `cell`: the candidate of the finding."""
+    """A finding, and the run that shows it with its document. `first` is the document of the round's first run."""
 
     finding: Finding
     run: Run | None
@@ -60,15 +60,17 @@ class Shown:
 
     @property
     def hardware(self) -> str:
-        """Return the hardware that the round asked for, because a fresh block names its node."""
+        """The hardware that the round asked for; the confirming block names its node in place of it."""
         place = self.finding.series, self.finding.node
         cells = (cell for cell in self.first.cells if (cell_pairs.series_digest(cell), cell.node) == place)
         return next(cells, self.cell).hardware
 
 
 def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswer) -> list[Alert]:
-    """Open, widen or reopen alerts for the findings of a round, and return those that it opened or widened. Call this
-    in the transaction that judges the round."""
+    """Open, widen or reopen alerts for the findings of a round, and return those that it opened or widened.
+
+    Call this in the transaction that judges the round.
+    """
     again = answer.again or document
     findings = [
         Shown(finding, watch_round.confirming, again, document)
@@ -77,11 +79,11 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
         for finding in answer.findings
     ]
     touched: dict[int, tuple[Alert, bool, str]] = {}
-    for node, found in groupby(sorted(findings, key=lambda shown: shown.node), key=lambda shown: shown.node):
-        fresh = [shown for shown in found if not _is_known(watch_round, shown)]
+    for node, on_node in groupby(sorted(findings, key=lambda shown: shown.node), key=lambda shown: shown.node):
+        fresh = [shown for shown in on_node if not _note_known_shift(watch_round, shown)]
         if fresh:
-            alert, is_new = _widen(watch_round, fresh, node=node)
-            touched.setdefault(alert.pk, (alert, is_new, _worst(fresh).finding.text))
+            alert, is_new = _add_to_alert(watch_round, fresh, node=node)
+            touched.setdefault(alert.pk, (alert, is_new, _find_worst(fresh).finding.text))
     for alert, is_new, text in touched.values():
         _write_sentence(alert)
         _log_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
@@ -89,14 +91,16 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
     return [alert for alert, _, _ in touched.values()]
 
 
-def _worst(shown: Collection[Shown]) -> Shown:
+def _find_worst(shown: Collection[Shown]) -> Shown:
     worst = watch_rounds.find_worst([each.finding for each in shown])
     return next(each for each in shown if each.finding is worst)
 
 
-def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
-    """Say whether the finding is a level shift that has its alert; then it is noted in that alert's log, which is
-    opened again where it was closed."""
+def _note_known_shift(watch_round: WatchRound, shown: Shown) -> bool:
+    """Log a finding whose level shift has an alert in that alert, and reopen it where it was closed.
+
+    Return False where the level shift has no alert.
+    """
     finding = shown.finding
     rows = Symptom.objects.filter(
         alert__watch=watch_round.watch_id, alert__model=watch_round.version.model_id,
@@ -104,9 +108,9 @@ def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
     )  # fmt: skip
     for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
         alert = symptom.alert
-        if not _spans(watch_round, alert):
+        if not _may_contain_cause(watch_round, alert):
             continue
-        # an alert closed as infrastructure is opened again where the change is measured and confirmed once more
+        # an alert that a person closed as infrastructure is reopened by a confirmed measurement
         is_back = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
         if is_back or (symptom.resolved_in and alert.state in OPEN_ALERTS):
             _reopen(watch_round, alert, symptom, shown)
@@ -116,7 +120,7 @@ def _is_known(watch_round: WatchRound, shown: Shown) -> bool:
     return _reopen_resolved(watch_round, shown, rows=list(rows.select_related("alert")))
 
 
-def _spans(watch_round: WatchRound, alert: Alert) -> bool:
+def _may_contain_cause(watch_round: WatchRound, alert: Alert) -> bool:
     """Say whether the release that brought the alert's shift may lie between the round's two releases.
 
     It is one release once bisection has found it; until then it may be any between the alert's two. A call whose
@@ -145,16 +149,16 @@ def _reopen_resolved(watch_round: WatchRound, shown: Shown, *, rows: Sequence[Sy
 
 
 def _reopen(watch_round: WatchRound, alert: Alert, symptom: Symptom, shown: Shown) -> None:
-    Symptom.objects.filter(pk=symptom.pk).update(**_evidence(shown))
+    Symptom.objects.filter(pk=symptom.pk).update(**_make_evidence(shown))
     alert.change(AlertState.OPEN, resolved_in="")
     text = f"Recurred in {watch_round.new}: {shown.finding.text}"
     announce(alert, alert.log(AlertEventKind.REOPENED, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _widen(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> tuple[Alert, bool]:
-    """Add a node's findings to the alert that they belong to, or to a new one; returns it and whether it is new."""
-    opening = _worst(found)
-    alert, is_new = _find_alert(watch_round, found, node=node), False
+def _add_to_alert(watch_round: WatchRound, findings: Sequence[Shown], *, node: str) -> tuple[Alert, bool]:
+    """Add a node's findings to the alert of the same cause, or to a new one; return it and whether it is new."""
+    opening = _find_worst(findings)
+    alert, is_new = _find_alert(watch_round, findings, node=node), False
     if alert is None:
         alert, is_new = Alert.objects.get_or_create(
             watch=watch_round.watch,
@@ -171,15 +175,15 @@ def _widen(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> tup
                 "round": watch_round,
             },
         )
-    for shown in found:
+    for shown in findings:
         finding = shown.finding
         Symptom.objects.update_or_create(
-            alert=alert, node=node, series=finding.series, kind=finding.kind, defaults=_evidence(shown)
+            alert=alert, node=node, series=finding.series, kind=finding.kind, defaults=_make_evidence(shown)
         )
     return alert, is_new
 
 
-def _find_alert(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -> Alert | None:
+def _find_alert(watch_round: WatchRound, findings: Sequence[Shown], *, node: str) -> Alert | None:
     """Find the alert about the same release that has the node already, else an unsettled one of the same cause."""
     distribution = watch_round.distribution
     rows = Alert.objects.filter(
@@ -187,36 +191,41 @@ def _find_alert(watch_round: WatchRound, found: Sequence[Shown], *, node: str) -
     )
     measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
     of_node = next((alert for alert in measured if node in alert.nodes), None)
-    causes = {(shown.finding.kind, _operator(shown.comparison)) for shown in found}
+    causes = {(shown.finding.kind, _name_operator(shown.comparison)) for shown in findings}
     open_alerts = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == watch_round.old]
-    return of_node or next((alert for alert in open_alerts if _share_cause(causes, _causes(alert))), None)
+    return of_node or next((alert for alert in open_alerts if _share_cause(causes, _list_causes(alert))), None)
 
 
-def _causes(alert: Alert) -> set[tuple[str, str]]:
+def _list_causes(alert: Alert) -> set[tuple[str, str]]:
     return {
-        (symptom.kind, _operator(Comparison.model_validate(symptom.comparison) if symptom.comparison else None))
+        (symptom.kind, _name_operator(Comparison.model_validate(symptom.comparison) if symptom.comparison else None))
         for symptom in alert.symptoms.all()
         if not symptom.resolved_in
     }
 
 
-def _operator(comparison: Comparison | None) -> str:
+def _name_operator(comparison: Comparison | None) -> str:
     return "" if comparison is None else cause(comparison)
 
 
-def _share_cause(found: Collection[tuple[str, str]], known: Collection[tuple[str, str]]) -> bool:
-    return any(kind == other and (op == by or not (op and by)) for kind, op in found for other, by in known)
+def _share_cause(causes: Collection[tuple[str, str]], others: Collection[tuple[str, str]]) -> bool:
+    """Say whether two causes have the same kind, and the same operator or one without an operator."""
+    return any(
+        kind == other_kind and (operator == other or not (operator and other))
+        for kind, operator in causes
+        for other_kind, other in others
+    )
 
 
 def _write_sentence(alert: Alert) -> None:
     """Update the alert's sentence: that of its leading symptom, followed by a figure for each further node."""
     rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
-    gravest = {row.node: row for row in reversed(rows)}
-    first = gravest.pop(alert.node, None)
+    leading = {row.node: row for row in reversed(rows)}
+    first = leading.pop(alert.node, None)
     if first is None:
         return
     others = []
-    for node, row in sorted(gravest.items()):
+    for node, row in sorted(leading.items()):
         kind = kind_of(row.kind)
         others.append(f"{node} ({change(row.size, words=kind.words) if row.size else kind.title.word})")
     also = f" Also on {listed(others, most=MAX_NODES)}." if others else ""
@@ -235,8 +244,8 @@ def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: boo
     announce(alert, alert.log(kind, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _evidence(shown: Shown) -> dict[str, object]:
-    """Return the columns of a symptom that keep a finding."""
+def _make_evidence(shown: Shown) -> dict[str, object]:
+    """Return the columns of a symptom that store a finding."""
     finding, comparison = shown.finding, shown.comparison
     return {
         "label": cell_pairs.series_label(shown.cell)[:300],
@@ -246,40 +255,42 @@ def _evidence(shown: Shown) -> dict[str, object]:
         "baseline": finding.baseline,
         "cell": finding.candidate,
         "comparison": None if comparison is None else comparison.model_dump(mode="json"),
-        "explanation": _explanation(finding, comparison),
+        "explanation": _explain_latency(finding, comparison),
         "resolved_in": "",
     }
 
 
-def _explanation(finding: Finding, comparison: Comparison | None) -> str:
-    """Say which operator a change of latency comes from; empty for other kinds, whose own text says it."""
+def _explain_latency(finding: Finding, comparison: Comparison | None) -> str:
+    """Say which operator a change of latency comes from; empty for other kinds, whose own text tells."""
     if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
     return (explanation(comparison) or describe_largest_type(comparison))[:500]
 
 
 def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert | None:
-    """Raise the alert that the farm could not measure, one for each release and model, and return it. Where it could
-    measure, resolve such alerts of the model and return None."""
-    about = {
+    """Raise the alert that the farm could not measure, one for each release and model, and return it.
+
+    Where the farm could measure, resolve such alerts of the model and return None.
+    """
+    identity = {
         "watch": watch_round.watch,
         "model": watch_round.version.model,
         "node": "",
         "distribution": watch_round.distribution,
     }
-    mine = Alert.objects.filter(**about).select_related("watch", "team")
-    what = Runtime(distribution=watch_round.distribution, version=watch_round.new)
+    mine = Alert.objects.filter(**identity).select_related("watch", "team")
+    release = Runtime(distribution=watch_round.distribution, version=watch_round.new)
     if not judgement.infra:
-        # also where the new release fails, because a failure is a measurement
+        # a release that fails has been measured too
         for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
             if alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
-                text = f"{alert.model.name} is being measured again with {what}."
+                text = f"{alert.model.name} is being measured again with {release}."
                 announce(alert, alert.log(AlertEventKind.RESOLVED, text, round=watch_round.pk))
         return None
-    text = f"The watch “{watch_round.watch.name}” could not measure {watch_round.version} on {what}: "
+    text = f"The watch “{watch_round.watch.name}” could not measure {watch_round.version} on {release}: "
     text = (text + judgement.infra[0])[:2000]
     alert, is_new = mine.get_or_create(
-        **about, bad=watch_round.new,
+        **identity, bad=watch_round.new,
         defaults={
             "team": watch_round.watch.team, "version": watch_round.version, "good": watch_round.old,
             "state": AlertState.INFRA, "sentence": text, "round": watch_round,
@@ -293,8 +304,10 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
 
 
 def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
-    """Resolve the alerts whose changes this round shows to be gone, and return them. Wakes alerts that are snoozed
-    until this release. Call this in the transaction that judges the round."""
+    """Resolve the alerts whose changes this round shows to be gone, and return them.
+
+    Wakes alerts that are snoozed until this release. Call this in the transaction that judges the round.
+    """
     mine = {"watch": watch_round.watch, "model": watch_round.version.model, "distribution": watch_round.distribution}
     rows = Alert.objects.filter(**mine, state__in=OPEN_ALERTS).exclude(node="")
     resolved = []
@@ -312,10 +325,8 @@ def _resolve_if_gone(watch_round: WatchRound, alert: Alert, document: Document) 
     """Mark the symptoms that are gone on their nodes, and resolve the alert where none is left."""
     old, new = watch_round.watch.runtime(alert.good), watch_round.watch.runtime(watch_round.new)
     for node, symptoms in groupby(alert.symptoms.filter(resolved_in="").order_by("node"), lambda row: row.node):
-        there = [cell for cell in document.cells if cell.node in (node, None)]
-        judgement = watch_rounds.judge(
-            document.model_copy(update={"cells": there}), watch_round.watch.rule, old=old, new=new
-        )
+        on_node = document.model_copy(update={"cells": [cell for cell in document.cells if cell.node in (node, None)]})
+        judgement = watch_rounds.judge(on_node, watch_round.watch.rule, old=old, new=new)
         gone = [symptom.pk for symptom in symptoms if (symptom.kind, symptom.series) in judgement.cleared]
         Symptom.objects.filter(pk__in=gone).update(resolved_in=watch_round.new)
     if alert.symptoms.filter(resolved_in="").exists() or not alert.symptoms.exists():
@@ -339,7 +350,7 @@ def _wake(watch_round: WatchRound, alert: Alert) -> None:
 
 
 def wake_due_alerts() -> int:
-    """Wake the alerts that were snoozed until a date that has come; returns how many."""
+    """Wake the alerts that were snoozed until a date that has come; return how many."""
     due = Q(state__in=OPEN_ALERTS, snoozed_until__lte=timezone.now())
     count = 0
     for alert in Alert.objects.filter(due).select_related("watch", "team", "model", "version"):

@@ -1,4 +1,4 @@
-"""Creating, changing and removing watches."""
+"""Creates, changes and removes watches."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -33,13 +33,13 @@ from farm.runs.services import read_matrix
 from farm.runs.services.run_plans import Declared
 
 MAX_WATCHES = 200
-# what may be changed later, with the same checks as at the start
+# settings that may be changed later, with the same checks as in a new watch
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions", "is_active")
 CHANGEABLE = ("matrix", "rule", "reference", "schedule", *FLAGS)
 
 
 class Changes(TypedDict, total=False):
-    """Settings of a watch that can be changed. One that is left out keeps its value, or its default in a new watch."""
+    """Settings of a watch that can be changed. A missing one keeps its value, or has its default in a new watch."""
 
     matrix: Declared
     rule: Mapping[str, object] | Rule | None
@@ -54,7 +54,7 @@ class Changes(TypedDict, total=False):
 
 
 class WatchSettings(Changes, total=False):
-    """All settings of a watch: those that can be changed, and two that stay as they were made."""
+    """All settings of a watch: those that can be changed, and two that stay as they are."""
 
     label: str
     distribution: str
@@ -66,21 +66,22 @@ def create_watch(
     by: User,
     name: str,
     watched: Iterable[Model] = (),
-    **how: Unpack[WatchSettings],
+    **watch_settings: Unpack[WatchSettings],
 ) -> Watch:
     """Create a watch, for which `reference` has to be given.
 
     Raises NotAllowed without the right to run in the team, Invalid for a wrong setting, Conflict for a name that is
     taken or where the team has MAX_WATCHES.
     """
-    _must_write(team, by)
-    name = _name(team, name)
-    models, label, distribution = list(watched), how.pop("label", ""), how.pop("distribution", "onnxruntime")
-    channels = how.pop("channels", ())
+    _check_may_write(team, by)
+    name = _check_name(team, name)
+    models, label = list(watched), watch_settings.pop("label", "")
+    distribution = watch_settings.pop("distribution", "onnxruntime")
+    channels = watch_settings.pop("channels", ())
     _check_models(team, models, label)
     _check_distribution(distribution)
-    chosen = cast(Changes, {"matrix": None, "rule": None, "reference": "", **how})
-    columns = _read(chosen, distribution=distribution)
+    chosen = cast(Changes, {"matrix": None, "rule": None, "reference": "", **watch_settings})
+    columns = _read_columns(chosen, distribution=distribution)
     with transaction.atomic():
         watch = Watch.objects.create(
             team=team,
@@ -88,7 +89,7 @@ def create_watch(
             created_by=by,
             label=label.strip(),
             distribution=distribution,
-            # versions up to the newest are not new to a watch that is made now
+            # existing versions are not new to the watch
             seen_version=Version.objects.aggregate(newest=Max("pk"))["newest"] or 0,
             **columns,
         )
@@ -100,9 +101,9 @@ def create_watch(
 
 def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch:
     """Change any of CHANGEABLE, and `channels`, of a watch. Raises NotAllowed and Invalid as `create_watch`."""
-    _must_write(watch.team, by)
+    _check_may_write(watch.team, by)
     channels = changes.pop("channels", None)
-    columns = _read(changes, distribution=watch.distribution)
+    columns = _read_columns(changes, distribution=watch.distribution)
     with transaction.atomic():
         for field, value in columns.items():
             setattr(watch, field, value)
@@ -115,20 +116,19 @@ def change_watch(*, watch: Watch, by: User, **changes: Unpack[Changes]) -> Watch
 
 def remove_watch(*, watch: Watch, by: User) -> None:
     """Delete a watch with its rounds and alerts; its runs stay. Raises NotAllowed without the right to run there."""
-    _must_write(watch.team, by)
+    _check_may_write(watch.team, by)
     record(verb="watch removed", subject=watch.name, actor=by, team=watch.team)
     watch.delete()
 
 
 def check_release(distribution: str, version: str) -> str:
-    """Return the version of a release in its normal form. Raises Invalid, which names the nearest release, where it is
-    not known or was yanked.
+    """Return the version of a release in its normal form.
 
-    For a plug-in's package it may name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`. The version returned
-    always names one where the package needs it: the newest that its range allows, for packages of other people.
+    Raises Invalid, which names the nearest release, where it is not known or was yanked. For a plug-in's package it may
+    name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`; where the package needs one and `version` names
+    none, the newest that its range allows is added.
     """
-    asked = version.strip().removeprefix(f"{distribution}==")
-    runtime = _runtime(distribution, asked)
+    runtime = _parse_release(distribution, version.strip().removeprefix(f"{distribution}=="))
     known = index.find_releases([runtime])
     sentence = releases.unknown_sentence(runtime, extra=known.releases, yanked=known.yanked)
     if sentence is not None:
@@ -136,32 +136,31 @@ def check_release(distribution: str, version: str) -> str:
     return runtime.version
 
 
-def _runtime(distribution: str, asked: str) -> Runtime:
-    if version := normalise_version(distribution, asked):
-        asked = version
-    elif "+" not in asked:
-        raise Invalid(f"“{asked[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
+def _parse_release(distribution: str, version_text: str) -> Runtime:
+    if version := normalise_version(distribution, version_text):
+        version_text = version
+    elif "+" not in version_text:
+        raise Invalid(f"“{version_text[:40]}” is not a version: write it like 1.29.0.", code="unknown_runtime")
     try:
-        return distributions.parse_runtime(f"{distribution}=={asked}", allowed=settings.ALLOWED_PACKAGES)
+        return distributions.parse_runtime(f"{distribution}=={version_text}", allowed=settings.ALLOWED_PACKAGES)
     except RuntimeProblem as problem:
         raise Invalid(str(problem), code="unknown_runtime") from problem
 
 
 def next_due_at(schedule: str, *, after: datetime | None = None) -> datetime | None:
-    """Return the next time of a schedule (five fields of cron) after a moment, or else after now; None for an empty
-    schedule."""
+    """Find the next time of a schedule (five fields of cron) after `after` or now; None for an empty schedule."""
     if not schedule:
         return None
-    found: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)
-    return found
+    due_at: datetime = croniter(schedule, after or timezone.now()).get_next(datetime)
+    return due_at
 
 
-def _must_write(team: Team, user: User) -> None:
+def _check_may_write(team: Team, user: User) -> None:
     if not can_write(user, team=team):
         raise NotAllowed(f"You can view the watches of team “{team.name}” but not change them.")
 
 
-def _name(team: Team, name: str) -> str:
+def _check_name(team: Team, name: str) -> str:
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A watch's name has 1 to 100 printable characters.", code="bad_name")
@@ -190,75 +189,75 @@ def _check_distribution(distribution: str) -> None:
     raise Invalid(choice_sentence("distribution", distribution, WATCHED), code="unknown_runtime")
 
 
-def _read(given: Changes, *, distribution: str) -> dict[str, object]:
-    """Check settings and return the columns that keep them. Raises Invalid."""
-    if unknown := next((key for key in given if key not in CHANGEABLE), None):
+def _read_columns(changes: Changes, *, distribution: str) -> dict[str, object]:
+    """Check settings and return the columns that store them. Raises Invalid."""
+    if unknown := next((key for key in changes if key not in CHANGEABLE), None):
         raise Invalid(choice_sentence("setting of a watch", unknown, CHANGEABLE), code="unknown_setting")
-    columns: dict[str, object] = {key: bool(value) for key, value in given.items() if key in FLAGS}
-    if "matrix" in given:
-        declared = _matrix(given["matrix"])
-        # whether pre-releases count is a column of the watch
+    columns: dict[str, object] = {key: bool(value) for key, value in changes.items() if key in FLAGS}
+    if "matrix" in changes:
+        declared = _read_watch_matrix(changes["matrix"])
+        # pre-releases are a column of the watch
         columns["matrix"] = replace(declared, pre=False).as_plain()
         columns |= {"with_prereleases": True} if declared.pre else {}
-    if "rule" in given:
-        columns["rule_json"] = _rule(given["rule"]).as_stored
-    if "reference" in given:
-        columns["reference"] = check_release(distribution, given["reference"])
-    if "schedule" in given:
-        schedule = _schedule(given["schedule"] or "")
+    if "rule" in changes:
+        columns["rule_json"] = _read_rule(changes["rule"]).as_stored
+    if "reference" in changes:
+        columns["reference"] = check_release(distribution, changes["reference"])
+    if "schedule" in changes:
+        schedule = _read_schedule(changes["schedule"] or "")
         columns |= {"schedule": schedule, "next_at": next_due_at(schedule)}
     return columns
 
 
-def _matrix(declared: Declared) -> Matrix:
+def _read_watch_matrix(declared: Declared) -> Matrix:
     """Check a watch's matrix, which has no runtime axis; for None it is the default one without its runtimes."""
     if declared is None:
         plain = matrices.default_matrix().as_plain()
         plain["matrix"].pop("runtime", None)
         return read_matrix(plain)
-    found = read_matrix(declared)
-    if found.models:
+    matrix = read_matrix(declared)
+    if matrix.models:
         raise Invalid(
             "A watch compares releases, and versions where it is told to compare each with the one before: leave "
             "`models` out of its matrix.",
             code="matrix",
         )
-    rules = [*found.include, *found.exclude]
-    if "runtime" in found.axes or any("runtime" in rule for rule in rules):
+    rules = [*matrix.include, *matrix.exclude]
+    if "runtime" in matrix.axes or any("runtime" in rule for rule in rules):
         raise Invalid(
             "A watch sets the runtimes by itself: leave `runtime` out of its matrix, and give the pinned release as "
             "its reference.",
             code="matrix",
         )
-    if (sentence := unpaired_sentence(found)) is not None:
+    if (sentence := unpaired_sentence(matrix)) is not None:
         raise Invalid(sentence, code="matrix")
-    return found
+    return matrix
 
 
-def _rule(given: Mapping[str, object] | Rule | None) -> Rule:
-    if isinstance(given, Rule):
-        return given
+def _read_rule(rule: Mapping[str, object] | Rule | None) -> Rule:
+    if isinstance(rule, Rule):
+        return rule
     try:
-        return Rule.model_validate(dict(given or {}))
+        return Rule.model_validate(dict(rule or {}))
     except ValidationError as problem:
         first = problem.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(part) for part in first["loc"])
         raise Invalid(
-            f"The rule's {where} cannot be used: {strip_pydantic_prefix(first['msg'])}.", code="rule"
+            f"The rule's {field} cannot be used: {strip_pydantic_prefix(first['msg'])}.", code="rule"
         ) from None
 
 
-def _schedule(text: str) -> str:
+def _read_schedule(text: str) -> str:
     text = " ".join(text.split())
     if not text:
         return ""
     try:
-        croniter(text).get_next()  # raises for a day that never comes, as 31 April
+        croniter(text).get_next()  # raises for a day that never comes, such as 31 April
     except (CroniterError, ValueError):
-        text_is_bad = True
+        is_bad = True
     else:
-        text_is_bad = len(text.split()) != 5
-    if text_is_bad:
+        is_bad = len(text.split()) != 5
+    if is_bad:
         raise Invalid(
             f"The schedule {text[:60]!r} is not five fields of cron: write it like `0 3 * * 1`, Mondays at 3:00 UTC.",
             code="schedule",
@@ -267,7 +266,7 @@ def _schedule(text: str) -> str:
 
 
 def _check_channels(team: Team, channels: Iterable[Channel]) -> list[Channel]:
-    found = list(channels)
-    if any(channel.team_id != team.pk for channel in found):
+    checked = list(channels)
+    if any(channel.team_id != team.pk for channel in checked):
         raise Invalid(f"A channel is not of team “{team.name}”.", code="foreign_channel")
-    return found
+    return checked

@@ -81,9 +81,9 @@ def make_ready() -> None:
 
 def offer(*versions: str, distribution: str = "onnxruntime") -> None:
     """These releases, and no others, are on the index."""
-    from farm.alerts.services.index import keep_releases
+    from farm.alerts.services.index import store_releases
 
-    keep_releases(distribution, versions)
+    store_releases(distribution, versions)
     assert Release.objects.filter(distribution=distribution, is_gone=False).count() == len(versions)
 
 

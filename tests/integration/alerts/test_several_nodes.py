@@ -114,7 +114,7 @@ def test_a_notice_tells_what_leads_first(version: Version, member: User) -> None
     alert = bare_alert(make_watch(version, member), version)
     for kind, size in (("memory", 9.0), ("parity", None), ("slower", 1.5)):
         alert.symptoms.create(node="bench-1", series=kind, kind=kind, text=f"{kind} {size}", size=size, cell="c2")
-    told = [line for line in announcements._text(alert, alert.events.get()).splitlines() if line.startswith("- ")]
+    told = [line for line in announcements._write_text(alert, alert.events.get()).splitlines() if line.startswith("- ")]
     assert [line.split()[1] for line in told] == ["parity", "slower", "ONNX", "memory"]
 
 
@@ -132,7 +132,7 @@ def test_an_alert_claims_no_release_before_a_bisection_names_it(
     watch = make_watch(version, member)
     alert = bare_alert(watch, version, bad="1.32.0", **known)
     event = alert.events.get()
-    text = announcements._text(alert, event)
+    text = announcements._write_text(alert, event)
     page = reading.make_opening(alert).because
     row = listing.make_table([alert]).rows[0]
     assert alert.began == began == alert.since.lower() == row[7].text

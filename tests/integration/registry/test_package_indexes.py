@@ -117,7 +117,7 @@ def test_its_builds_are_offered_by_name_to_whoever_asks_for_early_ones(
     assert list_published("onnxruntime") == ["1.32.0"]
     assert list_published("onnxruntime", with_prereleases=True) == ["1.32.0", BUILD]
     # what the usual index says next is about its own releases
-    looks.keep_releases("onnxruntime", ["1.32.0"])
+    looks.store_releases("onnxruntime", ["1.32.0"])
     assert BUILD in list_published("onnxruntime", with_prereleases=True)
     remove_index(by=admin, name="nightly")
     looks.look_for_due_releases()
