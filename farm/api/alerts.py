@@ -69,11 +69,11 @@ class Noted(Body):
 
 
 @router.get("/alerts", response=list[AlertOut])
-def list_alerts(request: HttpRequest, asked: Query[Asked], paging: Query[Paging]) -> list[AlertOut]:
+def list_alerts(request: HttpRequest, query: Query[Asked], paging: Query[Paging]) -> list[AlertOut]:
     """Alerts of your teams, newest first."""
-    which = {"watch": asked.watch, "model": asked.model}
-    rows = pages.list_alerts(person(request), asked.list).filter(
-        **{name: number for name, number in which.items() if number is not None}
+    filters = {"watch": query.watch, "model": query.model}
+    rows = pages.list_alerts(person(request), query.list).filter(
+        **{name: number for name, number in filters.items() if number is not None}
     )
     return [_alert(AlertOut, alert) for alert in paging.slice(rows)]
 

@@ -104,19 +104,19 @@ class HardwareOut(Schema):
 
 
 @router.get("/models/{int:model_id}/hardware", response=HardwareOut)
-def across_hardware(request: HttpRequest, model_id: int, asked: Query[HardwareAsked]) -> HardwareOut:
+def across_hardware(request: HttpRequest, model_id: int, query: Query[HardwareAsked]) -> HardwareOut:
     """Where a model was measured: the best settings on every target, and which keep a latency and a loss."""
     user = person(request)
     measured = measured_across(user, selectors.model(user, model_id))
-    wish = Wish(asked.budget_ms, None if asked.loss_percent is None else asked.loss_percent / 100)
-    every = hardware.targets(measured, by=asked.by, goal=asked.goal, wish=wish)
-    number = int(asked.version) if asked.version.isdecimal() else None
-    found = every if asked.version == "all" else hardware.select_version(every, number)
+    wish = Wish(query.budget_ms, None if query.loss_percent is None else query.loss_percent / 100)
+    every = hardware.targets(measured, by=query.by, goal=query.goal, wish=wish)
+    number = int(query.version) if query.version.isdecimal() else None
+    chosen = every if query.version == "all" else hardware.select_version(every, number)
     return HardwareOut(
-        sentence=hardware_words.answer_wish(hardware.select_version(found), wish, asked.goal),
-        left_out=hardware_words.left_out(found),
+        sentence=hardware_words.answer_wish(hardware.select_version(chosen), wish, query.goal),
+        left_out=hardware_words.left_out(chosen),
         note=hardware_words.side_by_side(measured),
-        targets=[_target(place) for place in found],
+        targets=[_target(place) for place in chosen],
     )
 
 

@@ -54,26 +54,26 @@ class Search(Schema):
 
 
 @router.get("/models", response=list[ModelOut])
-def models(request: HttpRequest, asked: Query[Search], paging: Query[Paging]) -> list[ModelOut]:
+def models(request: HttpRequest, query: Query[Search], paging: Query[Paging]) -> list[ModelOut]:
     """Models of your teams, by name."""
     user = person(request)
-    rows = selectors.removed_models(user) if asked.removed else selectors.models_visible_to(user)
-    found = rows.filter(name__icontains=asked.search.replace("\x00", "")) if asked.search else rows
-    return [_model(ModelOut, model) for model in paging.slice(found)]
+    rows = selectors.removed_models(user) if query.removed else selectors.models_visible_to(user)
+    matching = rows.filter(name__icontains=query.search.replace("\x00", "")) if query.search else rows
+    return [_model(ModelOut, model) for model in paging.slice(matching)]
 
 
 @router.get("/models/{int:model_id}", response=ModelPageOut)
 def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     """Read a model with its newest versions."""
     user = person(request)
-    found = selectors.model(user, model_id)
-    versions = selectors.newest_versions(found, user=user, limit=PAGE)
-    removed = selectors.removed_versions(found, user=user)[:PAGE]
+    row = selectors.model(user, model_id)
+    versions = selectors.newest_versions(row, user=user, limit=PAGE)
+    removed = selectors.removed_versions(row, user=user)[:PAGE]
     return _model(
         ModelPageOut,
-        found,
-        versions=[shape_version(row) for row in versions],
-        removed_versions=[shape_version(row) for row in removed],
+        row,
+        versions=[shape_version(version) for version in versions],
+        removed_versions=[shape_version(version) for version in removed],
     )
 
 

@@ -25,15 +25,15 @@ class Against(Schema):
 
 
 @router.get("/releases/{distribution}/{version}", response=ReleaseCardOut)
-def read_release(request: HttpRequest, distribution: str, version: str, asked: Query[Against]) -> ReleaseCardOut:
+def read_release(request: HttpRequest, distribution: str, version: str, query: Query[Against]) -> ReleaseCardOut:
     """What a release made slower or wrong, on which models and nodes, and what takes it back."""
-    found = read_card(person(request), distribution, version, against=asked.against)
-    card = found.card
+    release_card = read_card(person(request), distribution, version, against=query.against)
+    card = release_card.card
     return ReleaseCardOut(
         url=f"{settings.PUBLIC_URL}/releases/{card.new.distribution}/{card.new.version}/",
         release=str(card.new),
         against=str(card.old) if card.old else None,
-        others=list(found.others),
+        others=list(release_card.others),
         headline=card.headline,
         because=card.because,
         models=[
@@ -46,10 +46,10 @@ def read_release(request: HttpRequest, distribution: str, version: str, asked: Q
             for row in card.rows
         ],
         work_arounds=[
-            fill(ReleaseWorkAroundOut, work_around, model=work_around.name) for work_around in found.work_arounds
+            fill(ReleaseWorkAroundOut, work_around, model=work_around.name) for work_around in release_card.work_arounds
         ],
-        open=[ReleaseOpenOut(model=waiting.name, run=waiting.run) for waiting in found.open],
-        ends_at=found.ends_at,
+        open=[ReleaseOpenOut(model=waiting.name, run=waiting.run) for waiting in release_card.open],
+        ends_at=release_card.ends_at,
     )
 
 

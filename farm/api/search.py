@@ -24,7 +24,7 @@ class Wanted(Schema):
 
 
 @router.get("/search", response=list[HitOut])
-def search(request: HttpRequest, asked: Query[Wanted]) -> list[HitOut]:
+def search(request: HttpRequest, query: Query[Wanted]) -> list[HitOut]:
     """Models, versions, runs, nodes, alerts and watches of your teams, at most eight of each."""
-    found = search_everything(person(request), asked.q)
-    return [fill(HitOut, hit, url=f"{settings.PUBLIC_URL}{hit.path}") for hit in found]
+    hits = search_everything(person(request), query.q)
+    return [fill(HitOut, hit, url=f"{settings.PUBLIC_URL}{hit.path}") for hit in hits]

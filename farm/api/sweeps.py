@@ -98,15 +98,17 @@ def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarte
 
 
 @router.get("/runs/{int:run_id}/sweep", response=SweepOut)
-def read_sweep(request: HttpRequest, run_id: int, asked: Query[Pinned]) -> SweepOut:
+def read_sweep(request: HttpRequest, run_id: int, query: Query[Pinned]) -> SweepOut:
     """A run over releases as lines: each release as a ratio to the reference, and where it changed."""
     run = selectors.run(person(request), run_id)
     runtimes = parse(run.matrix).axes.get("runtime", ())
-    reference = asked.reference or (str(getattr(runtimes[0], "version", "")) if runtimes else "")
+    reference = query.reference or (str(getattr(runtimes[0], "version", "")) if runtimes else "")
     lines = make_lines([selectors.document(run)], reference=reference)
-    known = {point.version for line in lines for point in line.points}
-    if lines and reference not in known:
-        raise Invalid(f"Run {run_id}: {choice_sentence('release', reference, sorted(known))}", code="unknown_runtime")
+    measured = {point.version for line in lines for point in line.points}
+    if lines and reference not in measured:
+        raise Invalid(
+            f"Run {run_id}: {choice_sentence('release', reference, sorted(measured))}", code="unknown_runtime"
+        )
     return SweepOut(
         run=run.pk,
         state=run.state,

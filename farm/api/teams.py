@@ -119,9 +119,9 @@ def invitations(request: HttpRequest) -> list[InvitationOut]:
 def answer_invitation(request: HttpRequest, invitation_id: int, what: Literal["accept", "decline"]) -> InvitationOut:
     """Accept or decline an invitation into a team."""
     user = person(request)
-    found = selectors.invitation(user, invitation_id)
-    ANSWERS[what](invitation=found, by=user)
-    return _invitation(found)
+    row = selectors.invitation(user, invitation_id)
+    ANSWERS[what](invitation=row, by=user)
+    return _invitation(row)
 
 
 @router.patch("/teams/{int:team_id}/members/{username}", response=MemberOut)
@@ -158,8 +158,8 @@ def close_account(request: HttpRequest, username: str) -> Status[None]:
     return Status(204, None)
 
 
-def _invitation(found: Invitation) -> InvitationOut:
-    return fill(InvitationOut, found, team=found.team.name, by=found.invited_by.username)
+def _invitation(row: Invitation) -> InvitationOut:
+    return fill(InvitationOut, row, team=row.team.name, by=row.invited_by.username)
 
 
 def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:

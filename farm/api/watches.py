@@ -14,7 +14,7 @@ from farm.alerts.selectors.channels import channel
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
 from farm.api.shapes import LongPaging, Paging, fill, username
-from farm.base.refusals import Missing
+from farm.base.refusals import require_row
 from farm.contract.api.alerts import NamedOut, RoundOut, WatchOut
 from farm.registry import selectors as registry
 from farm.registry.models import Model
@@ -170,10 +170,10 @@ def list_rounds(request: HttpRequest, watch_id: int, paging: Query[Paging]) -> l
 
 
 @router.get("/watches/{int:watch_id}/points", response=list[PointOut])
-def list_points(request: HttpRequest, watch_id: int, asked: Query[Line], paging: Query[LongPaging]) -> list[Point]:
+def list_points(request: HttpRequest, watch_id: int, query: Query[Line], paging: Query[LongPaging]) -> list[Point]:
     """The watch's long series, oldest point first: each release as a ratio to the pinned reference."""
     points = selectors.points_of(selectors.watch(person(request), watch_id))
-    return list(paging.slice(points.filter(series=asked.series.replace("\x00", "")) if asked.series else points))
+    return list(paging.slice(points.filter(series=query.series.replace("\x00", "")) if query.series else points))
 
 
 def _watch(watch: Watch) -> WatchOut:
@@ -200,10 +200,7 @@ def _model(user: Anyone, named: int | str, *, team: str) -> Model:
     if isinstance(named, int):
         return registry.model(user, named)
     rows = registry.models_visible_to(user).filter(name=named.replace("\x00", ""), team__name=team)
-    found = rows.first()
-    if found is None:
-        raise Missing(f"Team “{team}” has no model “{named[:100]}”.", hint="List yours with `onnxfarm models`.")
-    return found
+    return require_row(rows, f"Team “{team}” has no model “{named[:100]}”.", hint="List yours with `onnxfarm models`.")
 
 
 def _channels(user: Anyone, numbers: list[int]) -> list[Channel]:

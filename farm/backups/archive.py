@@ -33,8 +33,8 @@ LEFT_OUT: Final = "left_out.json"
 COPY_BYTES: Final = 1 << 20
 # members that the reader keeps in memory
 SMALL: Final = (HEAD, KEY, NODE, LEFT_OUT, TAIL)
-# at most so much of a small member; the last one names every file of the farm
-LONG_BYTES: Final = 1 << 30
+# limit of a small member; the last one names every file of the farm
+MAX_SMALL_BYTES: Final = 1 << 30
 _TABLE: Final = re.compile(r"tables/([a-z_]{1,60}\.[a-z_]{1,60})\.jsonl\.gz")
 _STORED: Final = re.compile(r"store/(\d{1,18})/([0-9a-f]{2})/(\2[0-9a-f]{62})")
 
@@ -48,13 +48,13 @@ def name_stored_member(*, team_id: int, sha256: str) -> str:
 
 
 def parse_table_member(member: str) -> str | None:
-    found = _TABLE.fullmatch(member)
-    return found[1] if found else None
+    match = _TABLE.fullmatch(member)
+    return match[1] if match else None
 
 
 def parse_stored_member(member: str) -> tuple[int, str] | None:
-    found = _STORED.fullmatch(member)
-    return (int(found[1]), found[3]) if found else None
+    match = _STORED.fullmatch(member)
+    return (int(match[1]), match[3]) if match else None
 
 
 class ArchiveWriter:
@@ -84,12 +84,12 @@ class ArchiveWriter:
             if kind is None:
                 self._seal()
         except OSError as problem:
-            raise self._full(problem) from problem
+            raise self._make_write_error(problem) from problem
         finally:
             self._file.close()
             self.draft.unlink(missing_ok=True)
         if isinstance(value, OSError):
-            raise self._full(value) from value
+            raise self._make_write_error(value) from value
 
     def add(self, member: str, content: bytes) -> None:
         self.add_stream(member, io.BytesIO(content), size=len(content))
@@ -100,7 +100,7 @@ class ArchiveWriter:
         info.size, info.mode = size, 0o600
         hashing = _Hashing(source)
         self._tar.addfile(info, hashing)
-        self.digests[member] = hashing.found.hexdigest()
+        self.digests[member] = hashing.sha256.hexdigest()
         return self.digests[member]
 
     def _seal(self) -> None:
@@ -110,7 +110,7 @@ class ArchiveWriter:
         os.fsync(self._file.fileno())
         os.replace(self.draft, self.path)
 
-    def _full(self, problem: OSError) -> BackupError:
+    def _make_write_error(self, problem: OSError) -> BackupError:
         return BackupError(f"The backup could not be written to {self.path}: {problem.strerror or problem}.")
 
 
@@ -129,59 +129,59 @@ class ArchiveReader:
 
     def check(self) -> None:
         """Read the whole file and compare every digest; sets `head`, `small` and `stored_bytes`."""
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         listed: object = None
-        for member, source in self._walk():
-            if bool(found) == (member == HEAD) or listed is not None:
-                raise self._not_ours()
+        for member, source in self._walk_members():
+            if bool(digests) == (member == HEAD) or listed is not None:
+                raise self._make_unknown_file_error()
             is_small = member in SMALL
-            digest, content = _digest(source, limit=LONG_BYTES if is_small else 0)
+            digest, content = _digest_member(source, limit=MAX_SMALL_BYTES if is_small else 0)
             if is_small:
                 self.small[member] = content
             if member == TAIL:
                 listed = self._parse_object(content)
             else:
-                found[member] = digest
-        self._compare(found, listed)
+                digests[member] = digest
+        self._compare_digests(digests, listed)
         self.head = self._parse_object(self.small[HEAD])
 
     def iterate_members(self) -> Iterator[tuple[str, IO[bytes]]]:
         """Yield name and content of each table and each stored file, in the order of the file."""
-        return ((member, source) for member, source in self._walk() if member not in SMALL)
+        return ((member, source) for member, source in self._walk_members() if member not in SMALL)
 
     def list_left_out(self) -> list[str]:
         """Name the files that are missing from the backup, or were damaged when it was taken."""
         listed = self._parse_object(self.small.get(LEFT_OUT, b"{}"))
         return [*listed.get("missing", []), *listed.get("damaged", [])]
 
-    def _compare(self, found: dict[str, str], listed: object) -> None:
+    def _compare_digests(self, digests: dict[str, str], listed: object) -> None:
         if not isinstance(listed, dict):
-            raise self._cut_off()
-        for member in sorted({*found, *listed}):
-            if member not in found:
+            raise self._make_cut_off_error()
+        for member in sorted({*digests, *listed}):
+            if member not in digests:
                 raise BackupError(f"The backup {self.path} lacks {member}, which its end names; take another one.")
-            if found[member] != listed.get(member):
+            if digests[member] != listed.get(member):
                 raise BackupError(
                     f"The backup {self.path} is damaged: {member} is not what its end says; take another one."
                 )
 
-    def _walk(self) -> Iterator[tuple[str, IO[bytes]]]:
-        seen: set[str] = set()
+    def _walk_members(self) -> Iterator[tuple[str, IO[bytes]]]:
+        names: set[str] = set()
         self.stored_bytes = 0
         with self._translate_errors(), tarfile.open(self.path, "r|") as tar:
-            left = self.path.stat().st_size
+            bytes_left = self.path.stat().st_size
             for info in tar:
-                # a sparse member is as long as it says: ten kilobytes of a file are read as terabytes of zeros
+                # ten kilobytes of a sparse member may be read as terabytes of zeros
                 source = tar.extractfile(info) if info.isreg() and not info.issparse() else None
                 is_known = info.name in SMALL or parse_table_member(info.name) or parse_stored_member(info.name)
-                if source is None or info.name in seen or not is_known:
+                if source is None or info.name in names or not is_known:
                     raise BackupError(
                         f"{self.path} names {info.name[:200]!r}, which no backup has, or none twice: take another one."
                     )
-                if not 0 <= info.size <= left:
-                    raise self._cut_off()
-                left -= info.size
-                seen.add(info.name)
+                if not 0 <= info.size <= bytes_left:
+                    raise self._make_cut_off_error()
+                bytes_left -= info.size
+                names.add(info.name)
                 self.stored_bytes += info.size if parse_stored_member(info.name) else 0
                 yield info.name, source
 
@@ -192,23 +192,25 @@ class ArchiveReader:
         except FileNotFoundError:
             raise BackupError(f"There is no file {self.path}.") from None
         except tarfile.ReadError as problem:
-            raise (self._cut_off() if "unexpected end" in str(problem) else self._not_ours()) from problem
+            raise (
+                self._make_cut_off_error() if "unexpected end" in str(problem) else self._make_unknown_file_error()
+            ) from problem
         except tarfile.TarError as problem:
-            raise self._not_ours() from problem
+            raise self._make_unknown_file_error() from problem
 
     def _parse_object(self, content: bytes) -> dict[str, Any]:
         try:
             words = json.loads(content)
         except ValueError:
-            raise self._not_ours() from None
+            raise self._make_unknown_file_error() from None
         if not isinstance(words, dict):
-            raise self._not_ours()
+            raise self._make_unknown_file_error()
         return words
 
-    def _cut_off(self) -> BackupError:
+    def _make_cut_off_error(self) -> BackupError:
         return BackupError(f"The backup {self.path} was cut off: its end is missing; take another one.")
 
-    def _not_ours(self) -> BackupError:
+    def _make_unknown_file_error(self) -> BackupError:
         return BackupError(f"{self.path} is not a backup of a farm: name a file that `onnxfarm farm backup` wrote.")
 
 
@@ -217,15 +219,15 @@ class _Hashing:
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
-        self.found = hashlib.sha256()
+        self.sha256 = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
         chunk = self._source.read(size)
-        self.found.update(chunk)
+        self.sha256.update(chunk)
         return chunk
 
 
-def _digest(source: IO[bytes], *, limit: int) -> tuple[str, bytes]:
+def _digest_member(source: IO[bytes], *, limit: int) -> tuple[str, bytes]:
     """Return the sha256 of a whole member, and its first `limit` bytes."""
     hashing, head = hashlib.sha256(), b""
     while chunk := source.read(COPY_BYTES):

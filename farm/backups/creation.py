@@ -1,4 +1,4 @@
-"""Takes a backup of a farm while it works."""
+"""Takes a backup of a farm while the farm works."""
 
 import json
 import os
@@ -41,25 +41,25 @@ def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResul
     `node_identity` is the file of the farm's own node, taken along if it exists. Raises BackupError where the database
     is not migrated, the file exists or cannot be written, or the store does not answer.
     """
-    made = BackupResult()
+    result = BackupResult()
     with ArchiveWriter(path) as writing:
         with database.read_in_snapshot():
-            writing.add(archive.HEAD, json.dumps(_head()).encode())
-            _add_tables(writing, made)
-            files = sorted(_files())
+            writing.add(archive.HEAD, json.dumps(_make_head()).encode())
+            _add_tables(writing, result)
+            files = sorted(_list_files())
         writing.add(archive.KEY, settings.SECRET_KEY.encode())
         if node_identity is not None and node_identity.is_file():
             writing.add(archive.NODE, node_identity.read_bytes())
         for team_id, sha256 in files:
-            _add_file(writing, made, team_id=team_id, sha256=sha256)
-        left_out = {"missing": made.missing, "damaged": made.damaged}
+            _add_file(writing, result, team_id=team_id, sha256=sha256)
+        left_out = {"missing": result.missing, "damaged": result.damaged}
         writing.add(archive.LEFT_OUT, json.dumps(left_out).encode())
-    made.bytes = path.stat().st_size
-    record(verb=BACKED_UP, facts={"rows": made.rows, "files": made.files, "bytes": made.bytes})
-    return made
+    result.bytes = path.stat().st_size
+    record(verb=BACKED_UP, facts={"rows": result.rows, "files": result.files, "bytes": result.bytes})
+    return result
 
 
-def _head() -> dict[str, object]:
+def _make_head() -> dict[str, object]:
     return {
         "format": archive.FORMAT,
         "taken_at": timezone.now().isoformat(timespec="seconds"),
@@ -69,33 +69,33 @@ def _head() -> dict[str, object]:
     }
 
 
-def _add_tables(writing: ArchiveWriter, made: BackupResult) -> None:
+def _add_tables(writing: ArchiveWriter, result: BackupResult) -> None:
     for model in database.list_models():
         with tempfile.TemporaryFile(dir=writing.path.parent) as draft:
-            made.rows += tables.write_rows(model, draft)
+            result.rows += tables.write_rows(model, draft)
             size = draft.tell()
             draft.seek(0)
             writing.add_stream(archive.name_table_member(model._meta.label_lower), draft, size=size)
 
 
-def _files() -> Iterator[tuple[int, str]]:
+def _list_files() -> Iterator[tuple[int, str]]:
     """Yield team and sha256 of every file that a row names."""
     yield from Blob.objects.filter(swept_at=None).order_by().values_list("team_id", "sha256")
     shared = {file.sha256 for runtime in WebRuntime.objects.all() for file in runtime.files}
     yield from ((storage.OF_THE_FARM, sha256) for sha256 in shared)
 
 
-def _add_file(writing: ArchiveWriter, made: BackupResult, *, team_id: int, sha256: str) -> None:
+def _add_file(writing: ArchiveWriter, result: BackupResult, *, team_id: int, sha256: str) -> None:
     member = archive.name_stored_member(team_id=team_id, sha256=sha256)
     try:
         source = storage.fetch_blob(team_id=team_id, sha256=sha256).open("rb")
     except FileNotFoundError:
-        made.missing.append(member)
+        result.missing.append(member)
         return
     except Away as problem:
         raise BackupError(str(problem)) from problem
     with source:
-        found = writing.add_stream(member, source, size=os.fstat(source.fileno()).st_size)
-    made.files += 1
-    if found != sha256:
-        made.damaged.append(member)
+        stored_sha256 = writing.add_stream(member, source, size=os.fstat(source.fileno()).st_size)
+    result.files += 1
+    if stored_sha256 != sha256:
+        result.damaged.append(member)

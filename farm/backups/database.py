@@ -24,8 +24,8 @@ OUTDATED: Final = ("accounts", "0001_initial")
 
 
 def list_models() -> list[type[Model]]:
-    found = apps.get_models(include_auto_created=True)
-    return [model for model in found if model._meta.managed and not model._meta.proxy]
+    models = apps.get_models(include_auto_created=True)
+    return [model for model in models if model._meta.managed and not model._meta.proxy]
 
 
 @contextmanager
@@ -74,19 +74,19 @@ def check_database_is_empty() -> None:
 def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
     """Raises BackupError where this code lacks a migration of the backup, or the database has one that it lacks."""
     loader = MigrationLoader(connection)
-    wanted = set(migrations)
-    if OUTDATED in wanted:
+    named = set(migrations)
+    if OUTDATED in named:
         raise BackupError(
             "The backup was taken by onnxfarm of before 25 November 2026, whose tables this code does not make: "
             "restore it with a checkout of before that day."
         )
-    unknown = sorted(node for node in wanted if node not in loader.graph.nodes)
+    unknown = sorted(node for node in named if node not in loader.graph.nodes)
     if unknown:
         raise BackupError(
             f"The backup is of a newer release: it has the migration {'.'.join(unknown[0])[:200]}, which this one does "
             f"not know. Install that release first."
         )
-    beyond = sorted(set(loader.applied_migrations) - wanted)
+    beyond = sorted(set(loader.applied_migrations) - named)
     if beyond:
         raise BackupError(
             f"The database has the migration {'.'.join(beyond[0])} already, which the backup has not: restore into a "
@@ -97,9 +97,9 @@ def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
 def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
     """Make the tables as these migrations leave them; return the models of that state by label ("app.model")."""
     executor = MigrationExecutor(connection)
-    wanted = set(migrations)
+    named = set(migrations)
     graph = executor.loader.graph
-    ends = [node for node in wanted if not any(child.key in wanted for child in graph.node_map[node].children)]
+    ends = [node for node in named if not any(child.key in named for child in graph.node_map[node].children)]
     executor.migrate(ends)
     state = MigrationLoader(connection).project_state(ends)
     models = {model._meta.label_lower: model for model in state.apps.get_models(include_auto_created=True)}
@@ -122,10 +122,12 @@ def read_last_numbers() -> dict[str, int]:
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT name, seq FROM sqlite_sequence")
-            known = dict(cursor.fetchall())
-            return {table: known[table] for table in _list_number_columns() if known.get(table)}
+            numbers = dict(cursor.fetchall())
+            return {table: numbers[table] for table in _list_number_columns() if numbers.get(table)}
         return {
-            table: last for table, column in _list_number_columns().items() if (last := _last(cursor, table, column))
+            table: last
+            for table, column in _list_number_columns().items()
+            if (last := _read_last(cursor, table, column))
         }
 
 
@@ -148,7 +150,7 @@ def _list_number_columns() -> dict[str, str]:
     return {field.model._meta.db_table: str(field.column) for field in fields if field is not None}
 
 
-def _last(cursor: Any, table: str, column: str) -> int:
+def _read_last(cursor: Any, table: str, column: str) -> int:
     cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", [table, column])
     [name] = cursor.fetchone()
     cursor.execute(f"SELECT last_value, is_called FROM {name}")

@@ -46,8 +46,8 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
     """
     reading = ArchiveReader(path)
     reading.check()
-    migrations = _migrations(reading)
-    _refuse_another_farm(reading, places)
+    migrations = _read_migrations(reading)
+    _check_same_farm(reading, places)
     database.check_database_is_empty()
     database.check_migrations_are_known(migrations)
     try:
@@ -60,7 +60,7 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
         with transaction.atomic():
             database.delete_initial_rows()
             for member, source in reading.iterate_members():
-                _put(member, source, models, restored)
+                _restore_member(member, source, models, restored)
             database.set_last_numbers(reading.head.get("counters") or {})
     except IntegrityError as problem:
         raise BackupError(f"Rows of the backup contradict one another; nothing was restored: {problem}") from problem
@@ -73,7 +73,7 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
     return restored
 
 
-def _migrations(reading: ArchiveReader) -> database.Migrations:
+def _read_migrations(reading: ArchiveReader) -> database.Migrations:
     """Return the migrations that made the backup's tables. Raises BackupError for a format that this release does not
     read."""
     version = reading.head.get("format")
@@ -92,7 +92,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
 
 
-def _refuse_another_farm(reading: ArchiveReader, places: RestorePaths) -> None:
+def _check_same_farm(reading: ArchiveReader, places: RestorePaths) -> None:
     """Raises BackupError where a node or a secret key is there already that differs from the backup's."""
     if places.node_identity.exists():
         raise BackupError(
@@ -105,7 +105,7 @@ def _refuse_another_farm(reading: ArchiveReader, places: RestorePaths) -> None:
         )
 
 
-def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: RestoreResult) -> None:
+def _restore_member(member: str, source: IO[bytes], models: dict[str, type[Model]], restored: RestoreResult) -> None:
     label, stored = archive.parse_table_member(member), archive.parse_stored_member(member)
     if label is not None:
         if label not in models and label.partition(".")[0] in database.GONE_APPS:
@@ -115,12 +115,12 @@ def _put(member: str, source: IO[bytes], models: dict[str, type[Model]], restore
         restored.rows += tables.insert_rows(models[label], source)
     elif stored is not None and member not in restored.left_out:
         team_id, sha256 = stored
-        restored.files += _put_file(source, team_id=team_id, sha256=sha256)
+        restored.files += _store_file(source, team_id=team_id, sha256=sha256)
 
 
-def _put_file(source: IO[bytes], *, team_id: int, sha256: str) -> int:
+def _store_file(source: IO[bytes], *, team_id: int, sha256: str) -> int:
     """Write a file into the store, whole or not at all; return 1."""
-    draft = storage.Draft(sha256, limit_bytes=archive.LONG_BYTES << 10)
+    draft = storage.Draft(sha256, limit_bytes=archive.MAX_SMALL_BYTES << 10)
     try:
         while chunk := source.read(archive.COPY_BYTES):
             draft.write(chunk)

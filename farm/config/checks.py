@@ -10,20 +10,20 @@ from farm.registry.confinement import current_confinement
 @register(Tags.security)
 def check_unsandboxed(**_: object) -> list[CheckMessage]:
     """Report a value of ONNXFARM_UNSANDBOXED that has no meaning."""
-    given = settings.ENVIRONMENT.unsandboxed
-    if given in ("", OWNS_EVERY_MODEL):
+    value = settings.ENVIRONMENT.unsandboxed
+    if value in ("", OWNS_EVERY_MODEL):
         return []
-    text = f"ONNXFARM_UNSANDBOXED is {given!r}, which changes nothing."
+    text = f"ONNXFARM_UNSANDBOXED is {value!r}, which changes nothing."
     return [Error(text, hint=f"Unset it, or write {OWNS_EVERY_MODEL} if that is true.", id="onnxfarm.E002")]
 
 
 @register(Tags.security)
 def check_openid(**_: object) -> list[CheckMessage]:
     """Report an identity provider that is configured only in part, and a farm where nobody can sign in."""
-    known = settings.OPENID
-    if known is not None and known.problem:
-        return [Error(known.problem, hint="docs/signing-in.md says what is needed.", id="onnxfarm.E003")]
-    if known is None and not settings.LOCAL_SIGN_IN:
+    registration = settings.OPENID
+    if registration is not None and registration.problem:
+        return [Error(registration.problem, hint="docs/signing-in.md says what is needed.", id="onnxfarm.E003")]
+    if registration is None and not settings.LOCAL_SIGN_IN:
         text = "ONNXFARM_LOCAL_SIGN_IN is off and no identity provider is named: nobody can sign in."
         return [Error(text, hint="Set ONNXFARM_OIDC_ISSUER, or switch local sign-in on.", id="onnxfarm.E004")]
     return []
@@ -43,11 +43,12 @@ def check_address(**_: object) -> list[CheckMessage]:
 @register(Tags.security, deploy=True)
 def check_sandbox(**_: object) -> list[CheckMessage]:
     """Report the level of the sandbox on this machine; it is an error where uploads cannot be read."""
-    found = current_confinement()
-    if not found.reads_uploads:
-        return [Error(found.advice, id="onnxfarm.E001")]
-    if found.level == "none":
-        return [Warning(found.advice, id="onnxfarm.W001")]
-    text = f"Uploads are read in a sandbox of level {found.level}."
-    hint = f"ONNXFARM_UNSANDBOXED={OWNS_EVERY_MODEL} is set and not needed: unset it." if found.is_accepted else None
+    confinement = current_confinement()
+    if not confinement.reads_uploads:
+        return [Error(confinement.advice, id="onnxfarm.E001")]
+    if confinement.level == "none":
+        return [Warning(confinement.advice, id="onnxfarm.W001")]
+    text = f"Uploads are read in a sandbox of level {confinement.level}."
+    is_needless = f"ONNXFARM_UNSANDBOXED={OWNS_EVERY_MODEL} is set and not needed: unset it."
+    hint = is_needless if confinement.is_accepted else None
     return [Info(text, hint=hint, id="onnxfarm.I001")]

@@ -21,11 +21,11 @@ from farm.config.processes import GATEWAY, HOST, STOP_REQUESTS_S, WEB
 log = logging.getLogger(__name__)
 APPLICATIONS = {WEB.name: "farm.config.wsgi:bridge", GATEWAY.name: "farm.config.asgi:application"}
 PORTS = {server.name: server.port for server in (WEB, GATEWAY)}
-# pages that fill in by themselves ask every two seconds: their connection is not to be made anew each time
+# longer than the two seconds after which open pages ask again, so that they keep their connection
 KEEP_ALIVE_S = 10
-# uvicorn leaves asyncio's minute to whoever begins a TLS handshake
+# uvicorn would allow asyncio's minute for a TLS handshake
 MAX_HANDSHAKE_S = 10.0
-# below this, few silent clients keep everybody out; systemd and containers set it, a shell has `ulimit -n`
+# with fewer, some silent clients keep everybody out; systemd and containers set it, a shell by `ulimit -n`
 MIN_OPEN_FILES = 4096
 
 
@@ -53,27 +53,27 @@ def main() -> None:
         "--stop-within", type=int, default=STOP_REQUESTS_S, help="seconds that requests under way get to end"
     )
     parser.add_argument("--log-level", default="warning")
-    given = parser.parse_args()
+    options = parser.parse_args()
     # a slow client costs a descriptor and nothing else
     _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
     if open_files != resource.RLIM_INFINITY and open_files < MIN_OPEN_FILES:
         log.warning("%d open files are allowed: as many silent clients keep everybody out; allow more.", open_files)
     uvicorn.run(
-        APPLICATIONS[given.kind],
-        host=given.host,
-        port=given.port or PORTS[given.kind],
-        workers=given.workers,
+        APPLICATIONS[options.kind],
+        host=options.host,
+        port=options.port or PORTS[options.kind],
+        workers=options.workers,
         http=LimitedProtocol,
         proxy_headers=False,  # farm.base.forwarded
         loop="farm.config.server:Loop",
-        ssl_certfile=given.cert,
-        ssl_keyfile=given.key,
+        ssl_certfile=options.cert,
+        ssl_keyfile=options.key,
         access_log=False,
-        log_level=given.log_level,
+        log_level=options.log_level,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=given.stop_within,
+        timeout_graceful_shutdown=options.stop_within,
     )
 
 

@@ -67,12 +67,12 @@ class Loads(Message):
         return Loads(opset=max(self.opset, other.opset), ir=max(self.ir, other.ir), ml=max(self.ml, other.ml))
 
 
-def _parse_runtime(given: object) -> Runtime:
-    if isinstance(given, Runtime):
-        return given
-    if not isinstance(given, str):
+def _parse_runtime(value: object) -> Runtime:
+    if isinstance(value, Runtime):
+        return value
+    if not isinstance(value, str):
         raise ValueError("a runtime is spelled distribution==version")
-    return Runtime.of(given)
+    return Runtime.of(value)
 
 
 # a runtime that a document spells `distribution==version`

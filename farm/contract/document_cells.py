@@ -355,11 +355,11 @@ class Cell(LaterAxes, Part):
 
     @field_validator("metrics", mode="before", json_schema_input_type=list[CellMetric] | dict[str, Figure])
     @classmethod
-    def _read_figures_by_name(cls, given: object) -> object:
+    def _read_figures_by_name(cls, value: object) -> object:
         """Take figures by name too, as farms wrote them until 23 November 2026."""
-        if not isinstance(given, Mapping):
-            return given
-        return [CellMetric.from_figure(name, Figure.model_validate(figure)) for name, figure in given.items()]
+        if not isinstance(value, Mapping):
+            return value
+        return [CellMetric.from_figure(name, Figure.model_validate(figure)) for name, figure in value.items()]
 
     @property
     def figures(self) -> dict[str, Figure]:

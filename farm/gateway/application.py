@@ -3,7 +3,8 @@
 A plain ASGI application in front of Django. `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
 is answered here, because a waiting node should cost a coroutine and nothing else (farm.gateway.dispatch decides which
 node gets which block). Other addresses of nodes go to Django in a thread (farm.gateway.calls), files of the store to
-Django's own ASGI handler. Addresses that are not for nodes are not served."""
+Django's own ASGI handler. Addresses that are not for nodes are not served.
+"""
 
 import asyncio
 import logging
@@ -31,7 +32,7 @@ from farm.runs.services import held_attempt
 MAX_OF_NODE = 2
 log = logging.getLogger(__name__)
 DEFAULT_WAIT_S = 25.0
-# of farm.fleet.services.grant_secret
+# the code with which farm.fleet.services.grant_secret refuses
 PENDING = "pending"
 SERVED_HERE = "Only nodes are served here; open the farm's own address for its pages and its API."
 
@@ -70,7 +71,7 @@ class WrongMethodError(Refusal):
 
 
 class Visit:
-    """A request with its endpoint and its secret. `node`: the number of its node, None until that is known."""
+    """A request with its endpoint and its secret. `node` is the id of its node, None until it is identified."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, *, endpoint: Endpoint) -> None:
         self.scope, self.receive, self.send = scope, receive, send
@@ -80,21 +81,21 @@ class Visit:
 
 
 class Gateway:
-    """The ASGI application. `django`: Django's own handler, which streams files; `handler`: answers all other calls."""
+    """The ASGI application. Django's own handler `django` streams files; `handler` answers all other calls."""
 
     def __init__(self, django: Application, handler: ThreadHandler) -> None:
         self._django = django
         self._calls, self._uploads = CallHandler(handler), UploadHandler(handler)
         self._admission, self._polls = Admission(), LongPolls()
-        self._made: Exchange | None = None
-        self._ways = {Way.CALL: self._answer_call, Way.UPLOAD: self._take_in, Way.FILE: self._give_file}
+        self._started_exchange: Exchange | None = None
+        self._handlers = {Way.CALL: self._answer_call, Way.UPLOAD: self._take_upload, Way.FILE: self._stream_file}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._handle_lifespan(receive, send)
         elif scope["type"] == "http":
             try:
-                await self._serve(Visit(scope, receive, send, endpoint=_endpoint(scope)))
+                await self._serve(Visit(scope, receive, send, endpoint=_find_endpoint(scope)))
             except Refusal as refusal:
                 await drain_body(scope, receive)
                 await _refuse(send, refusal)
@@ -123,7 +124,7 @@ class Gateway:
         with self._admission.hold_stranger_place(visit.scope):
             body = await read_body(visit.receive, max_bytes=visit.endpoint.max_bytes, max_s=visit.endpoint.body_s)
             answer = await self._calls.answer(visit.scope, body, visit.endpoint.priority)
-            waiting = _waiting_node(body, answer)
+            waiting = _find_waiting_node(body, answer)
             if waiting is not None:
                 self._admission.charge_waiting_node(visit.scope, waiting)
             elif answer[0] < 400:
@@ -135,10 +136,10 @@ class Gateway:
         try:
             check_length(visit.scope, max_bytes=visit.endpoint.max_bytes)
             with self._admission.hold_place(visit.endpoint, node):
-                status = await self._ways[visit.endpoint.way](visit)
+                status = await self._handlers[visit.endpoint.way](visit)
         except Refusal as refusal:
             if not isinstance(refusal, TooMany):
-                await self._exchange.ask_database(_note, visit, refusal)
+                await self._exchange.ask_database(_log_refusal, visit, refusal)
             raise
         if status == 401:
             self._admission.forget(visit.secret)
@@ -151,34 +152,34 @@ class Gateway:
             self._admission.charge_bytes(visit.endpoint, visit.node, bytes_read=len(body))
         return await _send_answer(visit.send, await self._calls.answer(visit.scope, body, visit.endpoint.priority))
 
-    async def _take_in(self, visit: Visit) -> int:
+    async def _take_upload(self, visit: Visit) -> int:
         endpoint, folder = visit.endpoint, str(incoming_dir())
-        await self._exchange.ask_database(_must_hold, visit)
+        await self._exchange.ask_database(_check_holds_block, visit)
         body = await spool_body(visit.receive, max_bytes=endpoint.max_bytes, max_s=endpoint.body_s, folder=folder)
         with body.file:
             return await _send_answer(visit.send, await self._uploads.answer(visit.scope, body.file))
 
-    async def _give_file(self, visit: Visit) -> int:
-        seen = 200
+    async def _stream_file(self, visit: Visit) -> int:
+        status = 200
 
-        async def watched(message: Mapping[str, object]) -> None:
-            nonlocal seen
+        async def send_and_note_status(message: Mapping[str, object]) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                seen = int(str(message["status"]))
+                status = int(str(message["status"]))
             await visit.send(message)
 
-        await self._django(visit.scope, visit.receive, watched)
-        return seen
+        await self._django(visit.scope, visit.receive, send_and_note_status)
+        return status
 
     async def _poll(self, visit: Visit) -> None:
         node = await self._admission.fetch_node(visit.scope, visit.secret, self._exchange.ask_database)
         self._admission.charge_request(visit.endpoint, node.pk)
         with self._polls.open(node.pk) as newer:
-            gone = _first(_gone(visit.receive), newer)
+            gone = _wait_for_either(_wait_for_disconnect(visit.receive), newer)
             try:
-                offer = await self._exchange.next_offer(node, wait_s=_wait_of(visit.scope), gone=gone)
+                offer = await self._exchange.next_offer(node, wait_s=_parse_wait_s(visit.scope), gone=gone)
             except asyncio.CancelledError:
-                # this process ends: the node asks again, and another one answers
+                # this process ends; the node asks again, and another process answers
                 offer = None
         if offer is None:
             await _answer(visit.send, 204, b"")
@@ -188,66 +189,62 @@ class Gateway:
     @property
     def _exchange(self) -> Exchange:
         """Return the exchange, made with the first request because it needs the server's event loop."""
-        if self._made is None:
-            self._made = Exchange()
-        return self._made
+        if self._started_exchange is None:
+            self._started_exchange = Exchange()
+        return self._started_exchange
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _handle_lifespan(self, receive: Receive, send: Send) -> None:
         """Handle the start and the end of the server."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 self._calls.stop()
                 self._uploads.stop()
-                if self._made is not None:
-                    await self._made.stop()
+                if self._started_exchange is not None:
+                    await self._started_exchange.stop()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
 
 
-def _endpoint(scope: Scope) -> Endpoint:
+def _find_endpoint(scope: Scope) -> Endpoint:
     """Return the endpoint of a request. Raises Missing or WrongMethodError."""
-    there = find_endpoints(scope["path"])
-    if not there:
+    by_method = {endpoint.method: endpoint for endpoint in find_endpoints(scope["path"])}
+    if not by_method:
         raise Missing(SERVED_HERE)
-    found = next((endpoint for endpoint in there if endpoint.method == scope["method"]), None)
-    if found is None:
-        raise WrongMethodError(
-            f"This address takes {' or '.join(endpoint.method for endpoint in there)}, not {scope['method']}."
-        )
-    return found
+    if scope["method"] not in by_method:
+        raise WrongMethodError(f"This address takes {' or '.join(by_method)}, not {scope['method']}.")
+    return by_method[scope["method"]]
 
 
-def _waiting_node(body: bytes, answer: Answer) -> int | None:
-    """Return the number of the node that has just proved its key and waits for approval, which is answered `pending`;
-    None for any other answer."""
+def _find_waiting_node(body: bytes, answer: Answer) -> int | None:
+    """Find the id of a node that proved its key and waits for approval, by its answer `pending`; None for any other."""
     status, _, content = answer
     try:
         if status != 403 or Problem.model_validate_json(content).code != PENDING:
             return None
         return int(SecretRequest.model_validate_json(body).node_id)
     except ValueError:
-        # a refusal of Django's own, in words of its own
+        # Django itself refused, in another form
         return None
 
 
-def _wait_of(scope: Scope) -> float:
+def _parse_wait_s(scope: Scope) -> float:
     """Parse the seconds to wait, between 0 and MAX_WAIT_S; the default for anything that is not a number."""
-    asked = parse_qs(scope["query_string"].decode("latin-1")).get("wait", [""])[0]
+    text = parse_qs(scope["query_string"].decode("latin-1")).get("wait", [""])[0]
     try:
-        seconds = float(asked)
+        seconds = float(text)
     except ValueError:
         return DEFAULT_WAIT_S
     return min(max(seconds, 0.0), float(MAX_WAIT_S)) if math.isfinite(seconds) else DEFAULT_WAIT_S
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _first(event: Awaitable[None], other: asyncio.Future[None]) -> None:
+async def _wait_for_either(event: Awaitable[None], other: asyncio.Future[None]) -> None:
     """Wait until one of the two is done, and cancel both."""
     ends: set[asyncio.Future[None]] = {asyncio.ensure_future(event), other}
     try:
@@ -265,16 +262,16 @@ async def _send_answer(send: Send, answer: Answer) -> int:
     return status
 
 
-def _must_hold(visit: Visit) -> None:
+def _check_holds_block(visit: Visit) -> None:
     """Raise Conflict or NotAllowed where the node does not hold the block of an upload, before its body is read."""
     block_id = visit.scope["path"].removeprefix(PREFIX).split("/")[1]
     attempt = parse_qs(visit.scope["query_string"].decode("latin-1")).get("attempt", [""])[0]
-    if attempt.isascii() and attempt.isdigit():  # else Django says what is wrong with it
+    if attempt.isascii() and attempt.isdigit():  # otherwise Django refuses it
         token = read_header(visit.scope, ATTEMPT_TOKEN_HEADER.lower().encode())
         held_attempt(node=Node(pk=visit.node), block_id=block_id, attempt=int(attempt), token=token)
 
 
-def _note(visit: Visit, refusal: Refusal) -> None:
+def _log_refusal(visit: Visit, refusal: Refusal) -> None:
     """Write a refusal of the gateway to the audit log."""
     log_refusal(
         node=None,

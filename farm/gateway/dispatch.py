@@ -32,15 +32,15 @@ from farm.runs.selectors import first_taker
 
 log = logging.getLogger(__name__)
 
-# threads that ask the database: more would take the interpreter from the one that answers what nodes post
+# threads that query the database; more would slow the thread that answers nodes
 DATABASE_THREADS = 2
-# messages read at one notice, and waiting nodes in one query: few first, since nearly always the first of them may
+# messages read at one notice, and waiting nodes in one query: few in the first, as nearly always the first of them may
 # claim the block, and a query about all nodes of a large fleet takes as long as the claim itself
-LOOK_THROUGH = 32
-ASKED_FIRST = 4
-ASKED_AT_ONCE = 64
-# for so long a block that was offered to a node is offered to no other, so that the node can claim it
-NAMED_FOR_S = 2.0
+MAX_MESSAGES = 32
+FIRST_PORTION = 4
+PORTION = 64
+# a block that was offered to a node is offered to no other for so long, so that the node can claim it
+RESERVED_S = 2.0
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 5.0
 
@@ -56,22 +56,24 @@ class BlockMessage(NamedTuple):
 
 
 def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
-    """Parse a message of kombu's Redis transport: return its block and attempt, None where it is not about a block, and
-    the message itself, empty where it cannot be parsed."""
+    """Parse a message of kombu's Redis transport into its block and attempt, and the message itself.
+
+    The first is None where it is not about a block, the second empty where it cannot be parsed.
+    """
     try:
         message = json.loads(text)
         arguments = json.loads(base64.b64decode(message["body"], validate=True))[1]
-        found = BlockMessage(str(int(arguments["block"])), int(arguments["attempt"]))
+        block = BlockMessage(str(int(arguments["block"])), int(arguments["attempt"]))
         is_ours = message["headers"]["task"] == MEASURE_TASK
     except (ValueError, KeyError, IndexError, TypeError, binascii.Error):
         return None, {}
-    return (found if is_ours else None), message
+    return (block if is_ours else None), message
 
 
-def replace_block(message: dict[str, object], about: BlockMessage) -> dict[str, object]:
+def replace_block(message: dict[str, object], block: BlockMessage) -> dict[str, object]:
     """Return a copy of the message that names another block."""
     arguments, _, embedded = json.loads(base64.b64decode(str(message["body"])))
-    body = json.dumps([arguments, about._asdict(), embedded])
+    body = json.dumps([arguments, block._asdict(), embedded])
     return {**message, "body": base64.b64encode(body.encode()).decode()}
 
 
@@ -85,7 +87,7 @@ class Waiter:
     def wait_as(self, node: Node) -> None:
         """Wait for the queues that the node may consume now."""
         self.node = node
-        # its own queue also while it may take no block, so that a notice reaches it
+        # a node that may take no block waits for its own queue, so that a notice reaches it
         self.queues = node.queues or (name_node_queue(str(node.pk)),)
 
 
@@ -93,16 +95,16 @@ class Exchange:
     """The waiting nodes of one gateway process. Make it inside a running event loop."""
 
     def __init__(self) -> None:
-        # a dict keeps the order of arrival: the node that has waited longest is asked first
+        # a dict keeps the order of arrival, so that the node that has waited longest comes first
         self._waiting: dict[str, dict[Waiter, None]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._threads = ThreadPoolExecutor(
             DATABASE_THREADS, thread_name_prefix="gateway-database", initializer=keep_database_connection
         )
         self._redis = redis.asyncio.Redis.from_url(broker.redis_url(), socket_connect_timeout=5)
-        self._serving: set[asyncio.Task[None]] = set()
-        # the blocks offered lately: when, and the machine of the node
-        self._named: dict[BlockMessage, tuple[float, str]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # when each block was last offered, and the machine of the node
+        self._offered: dict[BlockMessage, tuple[float, str]] = {}
         self._listener = asyncio.create_task(self._listen())
 
     async def stop(self) -> None:
@@ -118,27 +120,27 @@ class Exchange:
     async def ask_database(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a function in a thread that keeps its database connection, and return its result."""
 
-        def asked() -> R:
+        def call_with_fresh_connection() -> R:
             close_old_connections()
             try:
                 return question(*args, **kwargs)
             finally:
                 close_old_connections()
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, asked)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call_with_fresh_connection)
 
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
         """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done."""
         waiter, hung_up = Waiter(node), asyncio.ensure_future(gone)
         try:
-            await self._begin(waiter)
+            await self._register(waiter)
             await asyncio.wait((waiter.offer, hung_up), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             return waiter.offer.result() if waiter.offer.done() and not waiter.offer.cancelled() else None
         finally:
             hung_up.cancel()
-            self._forget(waiter)
+            self._unregister(waiter)
 
-    async def _begin(self, waiter: Waiter) -> None:
+    async def _register(self, waiter: Waiter) -> None:
         """Register a waiter and serve its queues that are not empty, until it has its message."""
         for queue in waiter.queues:
             self._waiting.setdefault(queue, {})[waiter] = None
@@ -154,7 +156,7 @@ class Exchange:
             if length and not waiter.offer.done():
                 await self._serve(queue)
 
-    def _forget(self, waiter: Waiter) -> None:
+    def _unregister(self, waiter: Waiter) -> None:
         for queue in waiter.queues:
             waiters = self._waiting.get(queue, {})
             waiters.pop(waiter, None)
@@ -165,11 +167,11 @@ class Exchange:
         """Let nodes wait for the queues that they may consume now."""
         for waiter in waiters:
             node = await self.ask_database(find_connected_node, waiter.node.pk)
-            # it may have got its message, or hung up, meanwhile
+            # meanwhile it may have got its message, or hung up
             if node is not None and waiter in self._waiting.get(waiter.queues[0], {}):
-                self._forget(waiter)
+                self._unregister(waiter)
                 waiter.wait_as(node)
-                await self._begin(waiter)
+                await self._register(waiter)
 
     async def _listen(self) -> None:
         """Listen for notices as long as the process lives, and reconnect where the broker goes away."""
@@ -182,91 +184,91 @@ class Exchange:
                     # queues that were filled before this process listened
                     self._serve_soon(list(self._waiting))
                     async for message in subscription.listen():
-                        self._hear(message["data"].decode())
+                        self._handle_notice(message["data"].decode())
             except (RedisError, OSError) as problem:
                 log.warning("The broker's notices do not arrive (%s); listening again in %.1f s.", problem, pause_s)
             await asyncio.sleep(pause_s)
             pause_s = min(MAX_PAUSE_S, 2 * pause_s)
 
-    def _hear(self, queue: str) -> None:
+    def _handle_notice(self, queue: str) -> None:
         if queue.startswith(name_node_queue("")):
-            self._soon(self._renew(list(self._waiting.get(queue, {}))))
+            self._start_task(self._renew(list(self._waiting.get(queue, {}))))
         else:
             self._serve_soon([queue])
 
     def _serve_soon(self, queues: Iterable[str]) -> None:
         for queue in queues:
             if queue in self._waiting:
-                self._soon(self._serve(queue))
+                self._start_task(self._serve(queue))
 
-    def _soon(self, work: Coroutine[None, None, None]) -> None:
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, queue: str) -> None:
         """Serve the nodes that wait for a queue. A lock for each queue keeps two tasks from reading it at once."""
         try:
             async with self._locks.setdefault(queue, asyncio.Lock()):
-                await self._look_through(queue)
+                await self._read_queue(queue)
         except (RedisError, OSError) as problem:
             log.warning("Queue %s cannot be read: %s", queue, problem)
 
-    async def _look_through(self, queue: str) -> None:
+    async def _read_queue(self, queue: str) -> None:
         unclaimed: list[bytes] = []
         length = await self._redis.llen(queue)
         try:
-            for _ in range(min(length, LOOK_THROUGH)):
+            for _ in range(min(length, MAX_MESSAGES)):
                 if queue not in self._waiting:
                     return
                 text = cast(bytes | None, await self._redis.rpop(queue))
                 if text is None:
                     return
-                if await self._is_still_wanted(queue, text):
+                if await self._has_no_taker(queue, text):
                     unclaimed.append(text)
         finally:
             if unclaimed:
                 # to the end, so that the next message does not wait behind those that nobody here may claim
                 await self._redis.lpush(queue, *unclaimed)
 
-    async def _is_still_wanted(self, queue: str, text: bytes) -> bool:
-        """Offer the message to the first node that may claim its block. Return whether it has to go back instead."""
-        found, message = parse_message(text)
-        if found is None:
+    async def _has_no_taker(self, queue: str, text: bytes) -> bool:
+        """Offer the message to the first node that may claim its block. Return whether it must go back to the queue."""
+        block, message = parse_message(text)
+        if block is None:
             log.warning("A message in %s is not about a block and is dropped.", queue)
             return False
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
-        for asked in split_into_portions(waiters):
-            named = self._lately_named()
-            if found in named:
+        for portion in split_into_portions(waiters):
+            offered = self._list_lately_offered()
+            if block in offered:
                 return False
-            nodes = [waiter.node.pk for waiter in asked]
-            passed_over = {int(each.block): device for each, device in named.items()}
-            taker, is_alive = await self.ask_database(first_taker, *found, nodes, passed_over=passed_over)
+            nodes = [waiter.node.pk for waiter in portion]
+            passed_over = {int(other.block): device for other, device in offered.items()}
+            taker, is_alive = await self.ask_database(first_taker, *block, nodes, passed_over=passed_over)
             if not is_alive:
                 return False
             if taker is None:
                 continue
-            chosen = next((w for w in asked if w.node.pk == taker.node_id and not w.offer.done()), None)
+            chosen = next((w for w in portion if w.node.pk == taker.node_id and not w.offer.done()), None)
             if chosen is not None and chosen in self._waiting.get(queue, {}):
-                about = BlockMessage(str(taker.block), taker.attempt)
-                self._named[about] = time.monotonic(), chosen.node.device
-                named_message = message if about == found else replace_block(message, about)
-                chosen.offer.set_result(Offer(queue=queue, message=named_message))
-                # the block of the message itself may still have its turn
-                return about != found
+                taken = BlockMessage(str(taker.block), taker.attempt)
+                self._offered[taken] = time.monotonic(), chosen.node.device
+                offer = message if taken == block else replace_block(message, taken)
+                chosen.offer.set_result(Offer(queue=queue, message=offer))
+                # where another block goes first, the message's own block still waits for its turn
+                return taken != block
         return True
 
-    def _lately_named(self) -> dict[BlockMessage, str]:
-        """Return the blocks that were offered within NAMED_FOR_S, with the machine of each."""
+    def _list_lately_offered(self) -> dict[BlockMessage, str]:
+        """Map the blocks that were offered within RESERVED_S to the machine of each."""
         now = time.monotonic()
-        self._named = {block: named for block, named in self._named.items() if now - named[0] < NAMED_FOR_S}
-        return {block: device for block, (_, device) in self._named.items()}
+        self._offered = {block: (at, device) for block, (at, device) in self._offered.items() if now - at < RESERVED_S}
+        return {block: device for block, (_, device) in self._offered.items()}
 
 
 def split_into_portions(waiters: Sequence[R]) -> Iterator[Sequence[R]]:
-    """Split waiting nodes into portions, one for each query: ASKED_FIRST of them, then ASKED_AT_ONCE each."""
+    """Split waiting nodes into portions, one for each query: FIRST_PORTION of them, then PORTION each."""
     if waiters:
-        yield waiters[:ASKED_FIRST]
-    for start in range(ASKED_FIRST, len(waiters), ASKED_AT_ONCE):
-        yield waiters[start : start + ASKED_AT_ONCE]
+        yield waiters[:FIRST_PORTION]
+    for start in range(FIRST_PORTION, len(waiters), PORTION):
+        yield waiters[start : start + PORTION]

@@ -1,9 +1,9 @@
-"""Confines its own process, then becomes the command. Run by path with `python -I -S`, so it imports almost nothing.
+"""Confines its own process, then becomes the command. It is run by path with `python -I -S` and imports very little.
 
 argv: this file, the orders (lines of `key value`), then the command. Orders: `ro`, `rw`, `dev` and `list` name paths,
 `limit` a resource and its value, `bpf` the seccomp program in hex, `own` the word in it that stands for this process,
-`count` what to count of this process, `landlock` that it must hold, `abi` the newest version of it to use, `starter`
-who its parent must be. When anything fails, nothing is run: exit code 125.
+`count` an event to count, `landlock` that Landlock must apply, `abi` its newest version to use, `starter` its parent's
+id. When anything fails, the command is not run, and the exit code is 125.
 Landlock: Linux's Documentation/userspace-api/landlock.rst. seccomp: seccomp(2).
 """
 
@@ -97,7 +97,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Take root's capabilities away from the next exec, all but the right over file modes, which the policy bounds."""
+    """Take root's capabilities away from the next exec, except that over file modes, which the policy limits."""
     if os.geteuid() != 0:
         return
     capability = 0
@@ -123,15 +123,15 @@ def drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _limit(resources: list[tuple[str, int]]) -> None:
+def _set_limits(resources: list[tuple[str, int]]) -> None:
     import resource
 
     for name, value in resources:
-        which = getattr(resource, "RLIMIT_" + name)
-        hard = resource.getrlimit(which)[1]
-        wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # one second more lets SIGXCPU be seen before SIGKILL
-        resource.setrlimit(which, (wanted, wanted + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else wanted))
+        kind = getattr(resource, "RLIMIT_" + name)
+        hard = resource.getrlimit(kind)[1]
+        soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        # one second more, so that SIGXCPU comes before SIGKILL
+        resource.setrlimit(kind, (soft, soft + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else soft))
 
 
 def read_landlock_version() -> int:
@@ -142,7 +142,7 @@ def read_landlock_version() -> int:
         return 0
 
 
-def _allow(ruleset: int, path: str, access: int) -> None:
+def _allow_path(ruleset: int, path: str, access: int) -> None:
     try:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         os.close(parent)
 
 
-def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
+def _apply_landlock(paths: list[tuple[str, str]], *, newest: int) -> None:
     """Apply Landlock as far as the kernel knows it: files always; TCP, abstract sockets and signals on newer ones."""
     version = min(read_landlock_version(), newest)
     if version == 0:
@@ -166,16 +166,16 @@ def _restrict(paths: list[tuple[str, str]], *, newest: int) -> None:
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = _syscall(_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     for kind, path in paths:
-        _allow(ruleset, path, _ACCESS[kind] & handled)
-    # held open over exec: the rule is bound to this very directory entry, which the kernel may otherwise forget
+        _allow_path(ruleset, path, _ACCESS[kind] & handled)
+    # held open over exec, as the rule belongs to this directory entry, which the kernel may otherwise drop
     process_folder = os.open(f"/proc/{os.getpid()}", os.O_PATH)
     os.set_inheritable(process_folder, True)
-    _allow(ruleset, f"/proc/{os.getpid()}", (_READ_FILE | _READ_DIR) & handled)
+    _allow_path(ruleset, f"/proc/{os.getpid()}", (_READ_FILE | _READ_DIR) & handled)
     _syscall(_LANDLOCK_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
 
 
-def _filter(code: bytes, own_word: int) -> None:
+def _install_filter(code: bytes, own_word: int) -> None:
     """Install the program without switching on speculation barriers, which would slow what is measured."""
     process_id = os.getpid().to_bytes(4, sys.byteorder)
     word = own_word.to_bytes(4, sys.byteorder)
@@ -189,16 +189,16 @@ def _filter(code: bytes, own_word: int) -> None:
     _syscall(number, *flags, ctypes.byref(program))
 
 
-def _count(event: str) -> None:
+def _open_counter(event: str) -> None:
     """Open a counter of this thread in user mode, where the system lets it; the command finds it by its number.
 
-    Before the filter, which lets nobody open one: the child gets this one and no other.
+    Call this before the filter is installed, which lets the child open no other.
     """
     kind, config = _EVENTS[event]
-    wanted = _Event(kind, ctypes.sizeof(_Event), config, 0, 0, _READ_TIMES, _USER_MODE_ALONE)
+    event_struct = _Event(kind, ctypes.sizeof(_Event), config, 0, 0, _READ_TIMES, _USER_MODE_ALONE)
     numbers = (ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_int(-1), ctypes.c_ulong(0))
     try:
-        opened = _syscall(_PERF_EVENT_OPEN[os.uname().machine], ctypes.byref(wanted), *numbers)
+        opened = _syscall(_PERF_EVENT_OPEN[os.uname().machine], ctypes.byref(event_struct), *numbers)
     except (OSError, KeyError):
         return
     os.environ["ONNXFARM_COUNTER_FD"] = str(opened)
@@ -216,25 +216,25 @@ def parse_orders(text: str) -> Orders:
 def confine(orders: Orders) -> None:
     """Apply the orders to this process, which cannot be undone. Raises OSError, ValueError or KeyError on failure."""
     _prctl(_PR_SET_PDEATHSIG, 9)
-    # not process 1: in a container that may be who started it. In a name space of its own bubblewrap sees to its end
+    # not compared with process 1, which may have started it in a container; bubblewrap ends it in its own name space
     starter = orders.get("starter")
     if starter and os.getppid() != int(starter[0]):
         raise OSError(f"its parent is gone: process {starter[0]} started it, and it is a child of {os.getppid()}")
-    _limit([(name, int(value)) for name, value in (line.split(" ") for line in orders.get("limit", []))])
+    _set_limits([(name, int(value)) for name, value in (line.split(" ") for line in orders.get("limit", []))])
     for event in orders.get("count", []):
-        _count(event)
+        _open_counter(event)
     _drop_capabilities()
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if orders.get("landlock"):
         paths = [(kind, path) for kind in _ACCESS for path in orders.get(kind, [])]
         newest = int(orders.get("abi", ["99"])[0])
-        _restrict(paths, newest=newest)
+        _apply_landlock(paths, newest=newest)
     if orders.get("bpf"):
-        _filter(bytes.fromhex(orders["bpf"][0]), int(orders["own"][0]))
+        _install_filter(bytes.fromhex(orders["bpf"][0]), int(orders["own"][0]))
 
 
 def main() -> None:
-    """Confine this process as the orders say, then becomes the command.
+    """Confine this process as the orders say, then become the command.
 
     Exits with 125 where it cannot be confined and with 127 where the command cannot be started.
     """

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from farm.sandbox.policy import SandboxError
 
-# a folder with more in it is somebody's attempt to keep us busy
+# a folder with more entries is an attack on our time
 MAX_ENTRIES = 20_000
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -35,24 +35,25 @@ def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
                 raise LeftError(f"It left more than {max_entries:,} files.")
             path = Path(place, name)
             if not is_plain(path) and not stat.S_ISDIR(path.lstat().st_mode):
-                raise LeftError(f"It left {_make_printable(name)}, which is {_kind(path)} and not a regular file.")
+                raise LeftError(
+                    f"It left {_make_printable(name)}, which is {_describe_kind(path)} and not a regular file."
+                )
 
 
 def is_plain(path: Path) -> bool:
     """Say whether the path is a regular file, not a link, that has no other name."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def list_plain_files(folder: Path, pattern: str) -> list[str]:
     """List, sorted, the names of plain files in the folder that match the regular expression as a whole."""
-    fits = re.compile(pattern)
     with os.scandir(folder) as entries:
-        found = [entry.name for entry in entries if fits.fullmatch(entry.name)]
-    return sorted(name for name in found if is_plain(folder / name))
+        names = [entry.name for entry in entries if re.fullmatch(pattern, entry.name)]
+    return sorted(name for name in names if is_plain(folder / name))
 
 
 @contextlib.contextmanager
@@ -63,11 +64,11 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise
     except OSError as problem:
-        raise LeftError(f"{_make_printable(path.name)} is {_kind(path)} and not a regular file.") from problem
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise LeftError(f"{_make_printable(path.name)} is {_describe_kind(path)} and not a regular file.") from problem
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(descriptor)
-        raise LeftError(f"{_make_printable(path.name)} is {_kind(path)} and not a regular file.")
+        raise LeftError(f"{_make_printable(path.name)} is {_describe_kind(path)} and not a regular file.")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 
@@ -75,8 +76,8 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
 def copy_file_into(source: Path, target: Path) -> Path:
     """Copy a file of ours into a child's folder, replace whatever the child has put there, and return `target`."""
     remove_path(target)
-    with source.open("rb") as given, target.open("xb") as copy:
-        shutil.copyfileobj(given, copy, 1 << 20)
+    with source.open("rb") as original, target.open("xb") as copy:
+        shutil.copyfileobj(original, copy, 1 << 20)
     return target
 
 
@@ -100,13 +101,13 @@ def remove_path(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _kind(path: Path) -> str:
+def _describe_kind(path: Path) -> str:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return "gone"
-    known = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
-    return known.get(stat.S_IFMT(found.st_mode), "a file with a second name" if found.st_nlink > 1 else "a device")
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+    return kinds.get(stat.S_IFMT(status.st_mode), "a file with a second name" if status.st_nlink > 1 else "a device")
 
 
 def _make_printable(name: str) -> str:

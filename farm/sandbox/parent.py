@@ -16,7 +16,7 @@ from farm.sandbox.policy import Level, Policy, SandboxError
 from farm.sandbox.watch import Limits, Running, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
-# unless the caller allows another size
+# the default of `max_reply_bytes`
 MAX_REPLY_BYTES = 8 << 20
 
 
@@ -35,7 +35,7 @@ class LaunchOptions(TypedDict, total=False):
 
 
 def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **options: Unpack[LaunchOptions]) -> Ending:
-    """Does what `farm.sandbox.child.run_command` does, for a policy that names its level.
+    """Do what `farm.sandbox.child.run_command` does, for a policy that names its level.
 
     Raises SandboxError where the child cannot be started or confined, ValueError where the policy names no level.
     """

@@ -18,9 +18,9 @@ _TAIL_BYTES = 16 * 1024
 _MAX_OUTPUT_BYTES = 256 << 20
 _READ_BYTES = 1 << 16
 _POLL_S = 0.1
-_BLIND_POLL_S = 0.01  # where no descriptor tells of the child's end
-_ENOUGH_LOOKS = 5
-_LAST_WORDS_S = 1.0
+_BLIND_POLL_S = 0.01  # where no descriptor reports the child's end
+_MIN_MEMORY_READS = 5
+_LAST_OUTPUT_S = 1.0
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to allocate memory", "out of memory")
 
 
@@ -28,8 +28,8 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to a
 class Limits:
     """What the watch enforces, in seconds and bytes.
 
-    `is_group`: the child may start others, whose memory counts too. `is_wrapped`: a program runs the child and reports
-    a signal as the exit code 128 + signal.
+    With `is_group` the child may start others, whose memory counts too. With `is_wrapped` a program runs the child and
+    reports a signal as the exit code 128 + signal.
     """
 
     wall_s: float
@@ -97,7 +97,7 @@ class Watch:
         self._captured = {name: bytearray() for name in self._pipes}
         self._output_bytes = 0
         self._peak_bytes = 0
-        self._looks = 0
+        self._memory_reads = 0
         self._kind: Kind | None = None
         self._limit = ""
 
@@ -121,12 +121,12 @@ class Watch:
                 self._process.reap()
                 raise
             self.running.close()
-            self._read_last_words(selector)
-        return self._ending()
+            self._read_remaining_output(selector)
+        return self._make_ending()
 
     def _follow(self, selector: selectors.BaseSelector) -> None:
-        next_look = 0.0
-        with _exit_of(self._process.pid) as descriptor:
+        next_check = 0.0
+        with _open_exit_descriptor(self._process.pid) as descriptor:
             if descriptor is not None:
                 selector.register(descriptor, selectors.EVENT_READ, "exit")
             while self._kind is None and not self._process.has_exited():
@@ -134,9 +134,9 @@ class Watch:
                 deadline = self._started + self._limits.wall_s + self.running.count_waited_s()
                 if now >= deadline:
                     self._stop("timeout", f"its limit is {self._limits.wall_s:g} s")
-                if now >= next_look:
-                    self._look_at_memory()
-                    next_look = now + _POLL_S
+                if now >= next_check:
+                    self._check_memory()
+                    next_check = now + _POLL_S
                 wait_s = _POLL_S if descriptor is not None else _BLIND_POLL_S
                 self._read(selector, wait_s=min(wait_s, max(0.0, deadline - now)))
             if descriptor is not None:
@@ -146,12 +146,12 @@ class Watch:
         self._kind = self._kind or kind
         self._limit = self._limit or limit
 
-    def _look_at_memory(self) -> None:
+    def _check_memory(self) -> None:
         pid, allowed = self._process.pid, self._limits.memory_bytes
-        found = memory.read_group_memory(pid) if self._limits.is_group else memory.read_process_memory(pid)
-        used = found.resident + found.kernel
-        self._looks += 1
-        self._peak_bytes = max(self._peak_bytes, found.resident)
+        sizes = memory.read_group_memory(pid) if self._limits.is_group else memory.read_process_memory(pid)
+        used = sizes.resident + sizes.kernel
+        self._memory_reads += 1
+        self._peak_bytes = max(self._peak_bytes, sizes.resident)
         if allowed is not None and used > allowed:
             self._stop("out_of_memory", f"it used {_mib(used)} and its limit is {_mib(allowed)}")
 
@@ -165,10 +165,10 @@ class Watch:
             if not chunk:
                 selector.unregister(key.fileobj)
             total += len(chunk)
-            self._keep(key.data, chunk)
+            self._store_output(key.data, chunk)
         return total
 
-    def _keep(self, name: str, chunk: bytes) -> None:
+    def _store_output(self, name: str, chunk: bytes) -> None:
         buffer = self._captured[name]
         buffer += chunk
         if name == "reply":
@@ -181,21 +181,21 @@ class Watch:
         if self._output_bytes > _MAX_OUTPUT_BYTES:
             self._stop("flooded", f"it printed more than {_mib(_MAX_OUTPUT_BYTES)}")
 
-    def _read_last_words(self, selector: selectors.BaseSelector) -> None:
-        """Read what is left in the pipes, for a second at most: another process may still hold one open."""
-        deadline = time.monotonic() + _LAST_WORDS_S
+    def _read_remaining_output(self, selector: selectors.BaseSelector) -> None:
+        """Read what is left in the pipes, for a second at most, as another process may still hold one open."""
+        deadline = time.monotonic() + _LAST_OUTPUT_S
         while selector.get_map() and time.monotonic() < deadline:
             before = len(selector.get_map())
             if self._read(selector, wait_s=0.05) == 0 and len(selector.get_map()) == before:
                 return
 
-    def _ending(self) -> Ending:
+    def _make_ending(self) -> Ending:
         end = self._process.reap()
         code = end.exit_code
         if self._limits.is_wrapped and 128 < code <= 128 + signal.SIGRTMAX:
             code = 128 - code
         tails = {name: self._captured[name].decode("utf-8", errors="replace") for name in ("stdout", "stderr")}
-        kind, limit = self._judge(code, cpu_s=end.cpu_s, stderr=tails["stderr"])
+        kind, limit = self._judge_end(code, cpu_s=end.cpu_s, stderr=tails["stderr"])
         return Ending(
             kind=kind,
             exit_code=code if code >= 0 else None,
@@ -206,16 +206,16 @@ class Watch:
             limit=limit,
             wall_s=time.monotonic() - self._started,
             cpu_s=end.cpu_s,
-            peak_memory_bytes=self._peak(end.peak_bytes),
+            peak_memory_bytes=self._find_peak_bytes(end.peak_bytes),
         )
 
-    def _peak(self, kernel_peak: int) -> int | None:
-        """Return the peak memory in bytes, None where the kernel's figure is the parent's and we looked too rarely."""
+    def _find_peak_bytes(self, kernel_peak: int) -> int | None:
+        """Return the peak memory in bytes, None where the kernel's is the parent's and memory was read too rarely."""
         if kernel_peak > self._own_peak:
             return max(kernel_peak, self._peak_bytes)
-        return self._peak_bytes if self._looks >= _ENOUGH_LOOKS else None
+        return self._peak_bytes if self._memory_reads >= _MIN_MEMORY_READS else None
 
-    def _judge(self, code: int, *, cpu_s: float, stderr: str) -> tuple[Kind, str]:
+    def _judge_end(self, code: int, *, cpu_s: float, stderr: str) -> tuple[Kind, str]:
         if self._kind is not None:
             return self._kind, self._limit
         if self.running.is_cancelled:
@@ -233,11 +233,11 @@ class Watch:
 
 
 @contextlib.contextmanager
-def _exit_of(pid: int) -> Iterator[int | None]:
-    """Open a descriptor that becomes readable when the process ends; None where the system has no such thing."""
+def _open_exit_descriptor(pid: int) -> Iterator[int | None]:
+    """Open a descriptor that becomes readable when the process ends; None where the system has none."""
     try:
         descriptor = os.pidfd_open(pid)
-    except (AttributeError, OSError):  # no Linux, or one older than 5.3
+    except (AttributeError, OSError):  # no Linux, or older than 5.3
         yield None
         return
     try:

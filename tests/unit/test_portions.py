@@ -2,16 +2,16 @@
 
 import pytest
 
-from farm.gateway.dispatch import ASKED_AT_ONCE, ASKED_FIRST, split_into_portions
+from farm.gateway.dispatch import FIRST_PORTION, PORTION, split_into_portions
 
 
-@pytest.mark.parametrize("count", [0, 1, ASKED_FIRST, ASKED_FIRST + 1, ASKED_AT_ONCE + ASKED_FIRST, 1000])
+@pytest.mark.parametrize("count", [0, 1, FIRST_PORTION, FIRST_PORTION + 1, PORTION + FIRST_PORTION, 1000])
 def test_every_waiting_node_is_asked_about_once_in_the_order_of_arrival(count: int) -> None:
     waiting = list(range(count))
     found = list(split_into_portions(waiting))
     assert [one for portion in found for one in portion] == waiting
-    assert all(0 < len(portion) <= ASKED_AT_ONCE for portion in found)
+    assert all(0 < len(portion) <= PORTION for portion in found)
 
 
 def test_a_large_fleet_costs_a_block_a_question_about_few_nodes() -> None:
-    assert len(next(iter(split_into_portions(range(1000))))) == ASKED_FIRST < ASKED_AT_ONCE
+    assert len(next(iter(split_into_portions(range(1000))))) == FIRST_PORTION < PORTION

@@ -165,11 +165,11 @@ def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
         elif node.op_type in _SCALES and (number := numbers.get(node.input[-1], 0)) > 0:
             scaled = _SCALES[node.op_type](*scales[node.input[0]], number)
             scales.update(dict.fromkeys(node.output, scaled))
-            reach = _solve_for_one(*scaled) or reach
+            reach = _invert_scale(*scaled) or reach
     return reach
 
 
-def _solve_for_one(factor: float, offset: float) -> int:
+def _invert_scale(factor: float, offset: float) -> int:
     """Solve x × factor + offset = 1 where the offset is 0 or -1 and x may be a pixel's largest value; else 0."""
     is_scaled = factor > 0 and min(abs(offset), abs(offset + 1)) < 0.01
     end = (1 - offset) / factor if is_scaled else 0.0
