@@ -1,5 +1,6 @@
 """Writes the sample models and their data: `python -m farm.workshop.samples OUT_DIR`."""
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -7,11 +8,10 @@ from farm.workshop.samples import builders
 
 
 def main() -> int:
-    """Write them, print their paths, and return the exit code: 0, or 2 where no folder was named."""
-    if len(sys.argv) != 2:
-        print("usage: python -m farm.workshop.samples OUT_DIR", file=sys.stderr)
-        return 2
-    for path in builders.write_all(Path(sys.argv[1])):
+    """Write them, print their paths, and return the exit code."""
+    parser = argparse.ArgumentParser("python -m farm.workshop.samples", description="Write the sample models.")
+    parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="where; it is made where it is missing")
+    for path in builders.write_all(parser.parse_args().folder):
         print(path)
     return 0
 

@@ -1,6 +1,7 @@
 """The sample models: the same bytes every time, loadable, and the classifier really classifies."""
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from farm.workshop.child import feed
 from farm.workshop.samples import builders, decoder, digits
+from tests.conftest import PROJECT
 
 
 def answered(path: Path, x: np.ndarray) -> np.ndarray:
@@ -112,6 +114,12 @@ def test_the_command_writes_models_and_data(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) == 7
 
 
-def test_the_command_without_a_folder_says_how_it_is_used() -> None:
-    done = subprocess.run([sys.executable, "-m", "farm.workshop.samples"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "usage: python -m farm.workshop.samples OUT_DIR\n")
+@pytest.mark.parametrize(("given", "code"), [([], 2), (["--help"], 0)])
+def test_the_command_without_a_folder_says_how_it_is_used(given: list[str], code: int, tmp_path: Path) -> None:
+    """It wrote the models to a folder that was called `--help`."""
+    words = [sys.executable, "-m", "farm.workshop.samples", *given]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, [*tmp_path.iterdir()]) == (code, [])
+    assert "usage: python -m farm.workshop.samples [-h] OUT_DIR" in done.stdout + done.stderr
