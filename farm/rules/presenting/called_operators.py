@@ -5,8 +5,8 @@ from math import inf
 
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.cells.metrics import JUDGED
-from farm.rules.presenting.outside_graph import MAX_SHARE
-from farm.rules.tracing.attribution import TypeChange, group_by_type
+from farm.rules.presenting.outside_graph import MAX_SHARE, explain_outside
+from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share, group_by_type
 from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import counted
@@ -93,6 +93,18 @@ def describe_changed_type(comparison: Comparison) -> str:
     own = "" if named.nodes == most.nodes else f"{most.nodes} of them "
     whose = "its" if most.nodes == 1 else "their"
     return f"{most.op_type}: {type_times(named)}, {own}{comparison.verdict} by {whose} own pairs"
+
+
+def describe_cause(comparison: Comparison) -> str:
+    """Say in a sentence what a change of the latency comes from: the type of operator that explains most of it, or
+    choosing a token, or where traces contradict the change the type that did most by its own pairs."""
+    named = find_largest_share(comparison.operators)
+    if named is not None and named.share is not None and named.share >= NAMED_SHARE:
+        return f"{named.op_type} {numbers.explains(named.moved_us, named.share)}."
+    if outside := explain_outside(comparison):
+        return f"It comes from {outside}."
+    called = "" if named else describe_changed_type(comparison)
+    return f"{called}." if called else ""
 
 
 def find_whole(comparison: Comparison) -> MetricChange | None:

@@ -20,6 +20,7 @@ from farm.rules.presenting import (
     simulated,
 )
 from farm.rules.presenting.called_operators import (
+    describe_cause,
     describe_certainty,
     describe_changed_type,
     describe_trace_noise,
@@ -270,11 +271,7 @@ def open_of(found: Opening, word: str) -> str:
 
 def _because(standing: Standing) -> str:
     is_told = standing.change.is_decided and standing.change.quantity == "latency"
-    named = find_largest_share(standing.comparison.operators) if is_told else None
-    if named is None or named.share is None or named.share < NAMED_SHARE:
-        outside = outside_graph.explain_outside(standing.comparison) if is_told else None
-        return f"It comes from {outside}." if outside else ""
-    return f"{named.op_type} {explains(named.moved_us, named.share)}."
+    return describe_cause(standing.comparison) if is_told else ""
 
 
 def _also_changed(standing: Standing, candidate: Cell) -> str:
@@ -285,14 +282,16 @@ def _also_changed(standing: Standing, candidate: Cell) -> str:
 
 
 def _agreement(standing: Standing, standings: Sequence[Standing]) -> str:
-    """How many comparisons of the axis came out the same way, of those that count."""
+    """How many comparisons of the axis came out the same way, of those that count, and how many the other way."""
     others = [other.change for other in standings if other.axis == standing.axis and other.is_right]
     if len(others) == 1:
         return ""
     change = standing.change
     verb = _PHRASES[change.quantity if change.is_decided else "latency"].verb
     same = sum(other.word == change.word and other.unit == change.unit for other in others)
-    return f"{same} of {len(others)} comparisons by {standing.axis} {verb.format(word=change.word)}."
+    against = sum(change.is_decided and other.is_decided and other.is_gain != change.is_gain for other in others)
+    said = f"{same} of {len(others)} comparisons by {standing.axis} {verb.format(word=change.word)}"
+    return f"{said}, {against} the other way." if against else f"{said}."
 
 
 def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> str:

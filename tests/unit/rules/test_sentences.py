@@ -50,7 +50,7 @@ def test_the_headline_takes_the_largest_slowdown_and_counts_the_others():
     more = [compared(), compared(ratio=1.5, ci_low=1.4, ci_high=1.6), compared(ratio=0.5, verdict="faster")]
     line = sentences.verdict_line(document(more))
     assert "50 % slower" in line
-    assert line.endswith("2 of 3 comparisons by runtime are slower.")
+    assert line.endswith("2 of 3 comparisons by runtime are slower, 1 the other way.")
 
 
 def test_comparisons_by_runtime_come_first_where_nothing_was_decided():

@@ -5,15 +5,16 @@ import pytest
 from dashboard.figures.operators import draw_operators, make_sides
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.presenting.called_operators import (
+    describe_cause,
     describe_largest_type,
     describe_order,
     list_named_operators,
     operators_heading,
     sort_operators,
 )
-from farm.rules.presenting.sentences import explanation
+from farm.rules.presenting.sentences import explanation, verdict_line
 from farm.rules.wording.numbers import THIN
-from tests.documents import NEW, make_cell, make_comparison
+from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.rules.test_sentences import judged
 
 P50 = MetricChange(name="p50_ms", unit="ms", baseline=15.0, candidate=18.1, verdict="slower", margin=0.02, rounds=8)
@@ -94,6 +95,15 @@ def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
 def test_a_type_is_told_with_all_of_its_operators_that_became_slower(own: dict[str, str], words: str) -> None:
     """`1 node, 215 → 914 µs` was a fourth of what all four had gained, of which one had a verdict."""
     assert (explanation(compared(ONE_PAIR, **own)) or "").startswith(words)
+
+
+def test_a_run_opens_with_what_changed_by_its_own_pairs_where_the_traces_contradict_the_change() -> None:
+    pair = compared(ONE_PAIR, Skip_1="slower", Skip_2="slower")
+    line = verdict_line(make_document(make_cell(), make_cell("c2", runtime=NEW), comparisons=[pair]))
+    assert line.endswith(f" Skip: 2 nodes, 18{THIN}000 → 19{THIN}370 µs, slower by their own pairs.")
+    # a type of which a small part is known is no cause either
+    little = [operator.model_copy(update={"share": 0.01}) for operator in pair.operators]
+    assert describe_cause(pair.model_copy(update={"operators": little})) == ""
 
 
 def doubtful(node: str, old_us: float, new_us: float, change_us: float, low: float, high: float) -> OperatorChange:
