@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from farm.contract.document import Document
@@ -45,8 +45,8 @@ from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain
 from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signed
-from onnxfarm.outputs import make_table, print_lines
-from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, split_to_width
+from onnxfarm.outputs import print_lines
+from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
 # of the largest change, so many operators are named
 NAMED_OPERATORS = 3
@@ -64,7 +64,7 @@ PEAK, FIRST, BY_CLOCK = METRICS["peak_memory_bytes"], METRICS[TTFT], "by the clo
 HEADS = {"p50": JUDGED, "items/s": METRICS["throughput"], "session": METRICS["session_ms"], "memory": PEAK}
 TOKEN_HEADS = {"per token": JUDGED, "first token": FIRST, "overall tokens/s": METRICS[TOKENS_RATE], "memory": PEAK}
 # columns of words that become a line above the table where all of them say the same
-LIFTED = ("parity", "accuracy", "state")
+LIFTED = ("state", "parity", "accuracy")
 LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
 
 CALL = BY_NAME["call"]
@@ -140,11 +140,13 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     is_by_cpu = bool(times.by_processor)
     is_apart = width >= NARROW and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
-    named = [axis.heading.lower() for axis in varying] if is_apart else ["measured"] if varying else []
-    table = _table("cell", *named)
+    named = [axis.heading.lower() for axis in varying] if is_apart or len(varying) < 2 else ["measured"]
+    table = make_folding_table("cell", *named)
     first, *rest = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
     columns = [first, *((titles.CALLS[call], metric) for call, metric in others.items())]
     columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *rest]
+    # where a column has both, which of its figures are processor time
+    marked = {head: () if head == BY_CLOCK else times.find_marked(of.name, cells) for head, of in columns}
     for head, metric in columns:
         text = head if head == BY_CLOCK else times.heading(head, metric.name, cells).replace("the clock", "clock")
         text = text.replace(f"p50, {PROCESSOR}", "CPU time").replace(PROCESSOR, "CPU")
@@ -154,7 +156,8 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
         table.add_column(head, no_wrap=True)
     for cell in cells:
         what = [_text(axis, cell) for axis in varying] if is_apart else [_format_axes(cell, varying)][: len(named)]
-        figures = [_figure(metric, cell if head == BY_CLOCK else times.whole(cell)) for head, metric in columns]
+        whole = {head: cell if head == BY_CLOCK else times.whole(cell) for head, _ in columns}
+        figures = [_figure(of, whole[head]) + " CPU" * (cell.id in marked[head]) for head, of in columns]
         row: list[str | Text] = [cell.id, *what, *figures, colour_text(_parity(cell.parity), cell.parity.verdict)]
         row += [_accuracy(cell)] if is_judged else []
         if is_eventful:
@@ -292,7 +295,7 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
         titles.CALLS[call]: partial(metric_changes.find, metric.name) for call, metric in OF_CALLS.items()
     }
     shown_beside = {head: of for head, of in beside.items() if any(map(of, ordered))}
-    table = _table("compared", "decoding" if "prefill" in shown_beside else "verdict")
+    table = make_folding_table("compared", "decoding" if "prefill" in shown_beside else "verdict")
     lines = [line_of(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
     kinds = {line.quantity for line in lines}
     values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
@@ -391,8 +394,3 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
         console.print(line, soft_wrap=True)
     if len(lines) > CALLED_OPERATORS:
         console.print(Text(f"  and {len(lines) - CALLED_OPERATORS} more"))
-
-
-def _table(*heads: str) -> Table:
-    whole = ("cell", "runtime", "verdict", "decoding")
-    return make_table(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))

@@ -27,6 +27,12 @@ def print_table(table: tables.Table, *, console: Console) -> None:
         console.print(part)
 
 
+def make_folding_table(*heads: str) -> Table:
+    """Make a table of columns that fold, but for those whose texts are short."""
+    whole = ("cell", "runtime", "verdict", "decoding")
+    return make_table(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))
+
+
 def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
     """Take columns out of a table whose cells all say the same. Return what they say, and the table without them.
 
@@ -46,14 +52,15 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
 def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
     """Split a table into parts that are no wider than the terminal.
 
-    The first part has the columns up to the first figures, and those under the heads of `kept`. Columns that find no
-    place in it stand in further parts, each behind the first column again.
+    The first part has the columns up to the first figures, then those under the heads of `kept`, in this order, and
+    others as far as there is room. The rest stands in further parts, each behind the first column again.
     """
     first = next((place for place, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
-    below = [column for column in table.columns[first + 1 :] if column.header not in kept]
-    parts = [[column for column in table.columns if column not in below]]
+    order = {head: place for place, head in enumerate(kept)}
+    others = sorted(table.columns[first + 1 :], key=lambda column: order.get(str(column.header), len(kept)))
+    parts = [table.columns[: first + 1]]
     room = width - sum(map(_width, parts[0]))
-    for column in below:
+    for column in others:
         room -= _width(column)
         if room < -GAP:
             parts.append([table.columns[0]])

@@ -114,6 +114,12 @@ class Times:
             return text
         return heading_of(text, [self.is_processor(name, cell) for cell in known], is_p50=name == JUDGED.name)
 
+    def find_marked(self, name: str, cells: Sequence[Cell]) -> frozenset[str]:
+        """Return the ids of the cells of which a metric is processor time while it is not of others."""
+        known = [cell for cell in cells if BY_NAME[name].value(cell) is not None]
+        found = frozenset(cell.id for cell in known if self.is_processor(name, cell))
+        return found if len(found) < len(known) else frozenset()
+
     def title(self, cells: Sequence[Cell], clock: str = "p50") -> str:
         return title_of([cell.id in self.by_processor for cell in cells], clock)
 
