@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from dashboard.figures.figure import items_entry, latency_entry
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import Best, Top, best_settings, find_left_out
-from farm.rules.presenting.hardware import Measured
-from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.best import Best, best_settings, find_left_out
+from farm.rules.presenting.hardware import Measured, Top
+from farm.rules.presenting.hardware_words import alike, setting
 from farm.rules.presenting.lines import outputs_of, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
 from farm.rules.presenting.times import items_words, title_of
@@ -52,8 +52,8 @@ class Panel:
         """With what it is, and what else is as fast."""
         if not self.top.settings:
             return self.left_out
-        first, *others = self.top.settings
-        return " · ".join(filter(None, (f"{setting(first)} on {first.node}", _alike(len(others)), self.top.doubt)))
+        first = self.top.settings[0]
+        return " · ".join(filter(None, (f"{setting(first)} on {first.node}", alike(self.top), self.top.doubt)))
 
 
 def make_panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
@@ -125,11 +125,7 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
         return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
     first = most.settings[0]
     text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_setting(first)}."
-    return " ".join(filter(None, (text, _alike(len(most.settings) - 1), most.doubt)))
-
-
-def _alike(others: int) -> str:
-    return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others else ""
+    return " ".join(filter(None, (text, alike(most), most.doubt)))
 
 
 def _left_out(settings: Sequence[Measured]) -> str:

@@ -200,7 +200,8 @@ def _keeping(target: Target) -> Entry:
 def _setting(target: Target, address: Address) -> Entry:
     if target.best is None:
         return Entry("none: every setting was left out")
-    return Entry(hardware_words.setting(target.best), href=address(target.best))
+    others = hardware_words.alike(target.top).rstrip(".")
+    return Entry(hardware_words.setting(target.best), href=address(target.best), soft=others)
 
 
 def _latency(best: Measured, *, by: str = "", href: str = "") -> Entry:

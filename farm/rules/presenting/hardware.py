@@ -14,10 +14,12 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import items_per_cpu_second
 from farm.rules.comparing.quantities import Change, change_of
+from farm.rules.comparing.signed_ranks import AT_LEAST, too_few_sentence
 from farm.rules.presenting.lines import fails_parity, is_loss_shown
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
+from farm.rules.wording.numbers import counted
 
 By = Literal["node", "tag"]
 Goal = Literal["latency", "items"]
@@ -62,6 +64,24 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Top:
+    """The best of some settings, then those that launches do not tell apart from it; `unclear`: how many others may be
+    as good, because they, or the best one, have too few launches to tell."""
+
+    settings: Sequence[Measured] = ()
+    unclear: int = 0
+
+    @property
+    def doubt(self) -> str:
+        """Why other settings may be as good, and how many launches would tell; empty where nothing is open."""
+        if not self.unclear:
+            return ""
+        if self.settings[0].cell.p50_ci_ms is None:
+            return too_few_sentence(len(self.settings[0].cell.samples_ms))
+        return f"Of {counted(self.unclear, 'other')} there are too few launches to tell: {AT_LEAST}."
+
+
+@dataclass(frozen=True, slots=True)
 class Loss:
     """What outputs lost against FP32, as a fraction: points of a share, or by how much a mean error grew.
 
@@ -89,7 +109,8 @@ class Wish:
 class Target:
     """A version on a target. `settings`: how many were measured there; `left_out`: how many of them for each fault.
 
-    `best`: None where all were left out. `keeping`: whether the best keeps the wish; of no wish everything does.
+    `top`: the best one and those like it, empty where all were left out. `keeping`: whether the best keeps the wish; of
+    no wish everything does.
     """
 
     version: int
@@ -98,8 +119,12 @@ class Target:
     machine: str
     settings: int
     left_out: Mapping[Fault, int]
-    best: Measured | None
+    top: Top
     keeping: Keeping
+
+    @property
+    def best(self) -> Measured | None:
+        return next(iter(self.top.settings), None)
 
 
 def with_comparable_times(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
@@ -144,6 +169,36 @@ def unbeaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
         if present.isdisjoint((setting.run, better) for better in setting.beaten_by.get(goal, ()))
     ]
     return left or settings
+
+
+def find_top(known: Sequence[Measured], goal: Goal) -> Top:
+    """Find the setting of the lowest time, of an inference or an item, and those whose intervals reach into its own.
+
+    They are in order, and none of them loses to another by a paired verdict.
+    """
+    if not known:
+        return Top()
+    times = _item_times if goal == "items" else inference_times
+    first, *others = sorted(unbeaten(known, goal), key=lambda setting: times(setting)[1])
+    sure = [setting for setting in others if setting.cell.p50_ci_ms is not None]
+    if first.cell.p50_ci_ms is None:
+        return Top([first], len(others))
+    alike = [setting for setting in sure if times(setting)[0] <= times(first)[2]]
+    return Top([first, *alike], len(others) - len(sure))
+
+
+def inference_times(measured: Measured) -> tuple[float, float, float]:
+    """The lower end, the p50 and the upper end; of too few launches for an interval the p50 thrice."""
+    p50 = measured.cell.p50_ms or 0.0
+    low, high = measured.cell.p50_ci_ms or (p50, p50)
+    return low, p50, high
+
+
+def _item_times(measured: Measured) -> tuple[float, float, float]:
+    """The same of one item."""
+    low, p50, high = inference_times(measured)
+    items = (measured.cell.throughput or 0.0) * p50
+    return low / items, p50 / items, high / items
 
 
 def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
@@ -219,9 +274,10 @@ def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish) -> Target
     right = [point for point, fault in zip(settings, faults, strict=True) if fault is None]
     kept = {id(point): judge_wish(point.cell, wish) for point in right}
     keeping: Keeping = min(kept.values(), key=_ORDER.index, default="unknown")
-    able = unbeaten([point for point in right if kept[id(point)] == keeping], goal)
-    best = min(able, key=lambda point: _cost(point.cell, goal), default=None)
-    named = best or settings[0]
+    able = [point for point in right if kept[id(point)] == keeping]
+    counting = [point for point in able if point.cell.throughput] if goal == "items" else able
+    top = find_top(counting, goal) if counting else find_top(able, "latency")
+    named = next(iter(top.settings), settings[0])
     return Target(
         version=named.version,
         nodes=tuple(sorted({point.node for point in settings})),
@@ -229,7 +285,7 @@ def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish) -> Target
         machine=named.machine,
         settings=len(settings),
         left_out={fault: faults.count(fault) for fault in FAULTS if fault in faults},
-        best=best,
+        top=top,
         keeping=keeping,
     )
 

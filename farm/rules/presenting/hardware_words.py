@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from farm.base.grouping import group_by
 from farm.rules.cells import label
-from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Wish
+from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Top, Wish
 from farm.rules.presenting.lines import BUSY
 from farm.rules.presenting.times import heading_of, items_words, title_of
 from farm.rules.wording import titles
@@ -54,6 +54,12 @@ def time(measured: Measured) -> str:
     """Format a setting's latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
     lowest = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
     return f"{lowest} of CPU time" if measured.is_processor else lowest
+
+
+def alike(top: Top) -> str:
+    """Say how many other settings launches do not tell apart from the best one; empty where they tell all."""
+    others = len(top.settings) - 1
+    return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others > 0 else ""
 
 
 def items_heading(measured: Sequence[Measured]) -> str:
@@ -134,7 +140,8 @@ def _best(kept: Sequence[Target], goal: Goal) -> str:
     items = items_words(cell, is_processor=first.best.is_processor) if cell.throughput is not None else ""
     figures = ", ".join(filter(None, (items, lowest) if goal == "items" else (lowest, items)))
     words = f"Lowest {title_of([first.best.is_processor])}" if goal == "latency" else "Most items/s"
-    return f"{words}: {figures} on {target(first)} with {setting(first.best)}."
+    found = f"{words}: {figures} on {target(first)} with {setting(first.best)}."
+    return " ".join(filter(None, (found, alike(first.top), first.top.doubt)))
 
 
 def _nearest(found: Sequence[Target]) -> str:

@@ -182,6 +182,15 @@ def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
     assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer_wish(bare, Wish(), "latency")
 
 
+def test_settings_that_launches_do_not_tell_apart_from_the_best_are_counted() -> None:
+    """The page named 1.31.1 alone, of which the model's page said that 1 other is not told apart from it."""
+    near = [on("a", cell()), on("a", cell("c2", 2.05, threads=2))]
+    told = hardware_words.answer_wish(hardware.targets(near), Wish(), "latency")
+    assert told.endswith(", 1 thread. 1 other is not told apart from it.")
+    few = hardware.targets([on("a", cell()), on("a", cell("c2", 2.05, threads=2, p50_ci_ms=None))])
+    assert "thread. Of 1 other there are too few launches to tell" in hardware_words.answer_wish(few, Wish(), "latency")
+
+
 def test_the_page_is_headed_by_the_best_figure_within_the_limits() -> None:
     measured = [on("a", cell()), on("b", cell("c2", 4.0))]
     found = hardware.targets(measured)
