@@ -17,7 +17,7 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of, why_wrong
-from farm.rules.presenting.times import Times
+from farm.rules.presenting.times import Times, title_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
@@ -28,6 +28,7 @@ OPEN_STATES = ("preparing", "queued", "measuring", "settling")
 STEPS = (0.05, 0.15)
 RAMP = 5
 COMPACT_FROM = 9
+CLOCK = "by the clock"
 # with more fields a map is shown part by part, of about so many each
 MAX_FIELDS, PART_FIELDS, MIN_ROWS = 100, 60, 4
 
@@ -93,7 +94,8 @@ class Part:
 class HeatMap:
     """`column_axis` heads the columns; `row_axes` the rows. `cells`: those in the rows; `part`: None where all are.
 
-    `ends`: the smallest and the largest value, which have the lightest and the darkest colour.
+    `ends`: the smallest and the largest value, which have the lightest and the darkest colour; `so_far`: of which clock
+    the times of cells without a verdict are, as their verdicts may rest on the other.
     """
 
     metric: Metric
@@ -105,6 +107,7 @@ class HeatMap:
     cells: Sequence[Cell] = field(default_factory=tuple)
     part: Part | None = None
     ends: Sequence[str] = ()
+    so_far: str = ""
 
     @property
     def is_compact(self) -> bool:
@@ -253,7 +256,10 @@ def draw_layout(
     chosen = BY_NAME.get(metric, METRICS[0])
     if chosen.name != "verdict":
         chosen = replace(chosen, label=laid.times.heading(chosen.label, chosen.of, laid.cells))
-    told = [laid.times.whole(cell) for cell in laid.cells]
+    open_ids = {name for name, state in (states or {}).items() if state in OPEN_STATES} - laid.times.launched.keys()
+    live = [cell for cell in laid.cells if cell.id in open_ids and cell.samples_ms]
+    times = laid.times.alike(live)
+    told = [times.whole(cell) for cell in laid.cells]
     known = sorted((cell for cell in told if (chosen.read(cell) or 0.0) > 0), key=lambda cell: chosen.read(cell) or 0.0)
     ends = [known[0], known[-1]] if known else []
     grid = Grid(
@@ -264,7 +270,7 @@ def draw_layout(
         states=states or {},
         ends=[chosen.read(cell) or 0.0 for cell in ends],
         address=address,
-        times=laid.times,
+        times=times,
         told={cell.id: cell for cell in told},
     )
     which = _part(laid, part) if laid.is_large else None
@@ -275,7 +281,8 @@ def draw_layout(
     ]
     cells = [cell for _, places in shown for group in places.values() for cell in group]
     in_words = [chosen.write(cell) for cell in ends]
-    return HeatMap(chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, in_words)
+    place = (chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, in_words)
+    return HeatMap(*place, so_far=title_of([cell.id in times.by_processor for cell in live], CLOCK) if live else "")
 
 
 def _part(laid: Layout, number: int) -> Part:

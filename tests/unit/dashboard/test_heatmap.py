@@ -114,6 +114,20 @@ def test_a_running_cell_shows_the_median_of_its_launches_so_far(by_id: dict[str,
     assert (place.value, place.sign.word, place.tone) == ("1.92 ms", "2 rounds so far", "running")
 
 
+def test_a_live_map_says_of_which_clock_its_times_are_and_has_one_of_them(by_id: dict[str, Cell]) -> None:
+    """0.294 ms by the clock became 0.320 of processor time, and neither said which."""
+    calm = by_id["b1-a0"].model_copy(update={"samples_ms": [1.9, 1.9], "cpu_p50_ms": 1.8, "disturbed_samples": 0})
+    busy = by_id["b1-a1"].model_copy(
+        update={"samples_ms": [9.0, 9.0], "p50_ms": 9.0, "cpu_p50_ms": 2.0, "disturbed_samples": 2}
+    )
+    states = {"b1-a0": "measuring", "b1-a1": "measuring"}
+    assert make_heat_map([calm], [], address, states=states).so_far == "by the clock"
+    both = make_heat_map([calm, busy], [], address, states=states)
+    assert both.so_far == "processor time"
+    assert [place.value for row in both.rows for place in row.places] == ["1.80 ms", "2.00 ms"]
+    assert make_heat_map([calm, busy], [], address).so_far == ""
+
+
 def test_many_columns_make_the_map_compact(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"]
     many = [one.model_copy(update={"id": f"c{n}", "runtime": Runtime.of(f"onnxruntime==1.{n}.0")}) for n in range(9)]
