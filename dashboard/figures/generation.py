@@ -12,7 +12,7 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TPOT
 from farm.rules.presenting.generations import first_token_ms, make_generation
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
-from farm.rules.presenting.times import BY_CLOCK, Times, title_of
+from farm.rules.presenting.times import BY_CLOCK, Times, heading_of, title_of
 from farm.rules.wording import numbers, titles
 
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
@@ -46,7 +46,7 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
         *(Number[Cell](f"{part.name}, ms", _written(part.of), note=by) for part in parts),
         Number("together, ms", lambda cell: written(whole_ms(cell)), note=by),
         Number(
-            "tokens/s",
+            heading_of("tokens/s", kinds) if by else "tokens/s",
             lambda cell: written(known[cell.id].tokens_per_s),
             note="new tokens of all sequences over the time together: waiting between the calls is left out",
         ),

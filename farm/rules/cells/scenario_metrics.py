@@ -59,7 +59,7 @@ OF_SCENARIOS: tuple[Metric, ...] = (
         "more",
         summary=median,
         noise="launches",
-        note="prompt and choosing included",
+        note="by the clock, prompt and choosing included",
         judging=Judging(RATE),
     ),
     Metric(

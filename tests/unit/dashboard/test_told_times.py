@@ -8,6 +8,7 @@ from rich.console import Console
 
 from dashboard.figures import cell_bars, latency, pareto, ratios, samples, throughput
 from dashboard.figures.figure import Figure
+from dashboard.figures.generation import draw_phases
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, comparisons, side
 from dashboard.reading.heatmap import make_heat_map
@@ -22,6 +23,7 @@ from farm.rules.presenting.times import Times
 from onnxfarm.screen import show
 from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.dashboard.conftest import address
+from tests.unit.rules.test_generations import generated
 
 ACCURACY = Accuracy(metric="top1", value=0.9, recipe="images")
 
@@ -218,6 +220,15 @@ def test_items_of_a_cell_that_generates_say_that_the_prompt_is_left_out() -> Non
     assert ITEMS_NOTE in notes["throughput of processor time"]
     assert ITEMS_NOTE in throughput.draw_throughput([cell], address).note
     assert ITEMS_NOTE not in throughput.draw_throughput([busy("c2", 1.0)], address).note
+
+
+def test_tokens_per_second_say_of_which_clock_they_are() -> None:
+    """2 468 tokens/s of processor time stood beside 650 by the clock."""
+    for times, head in ((Times(frozenset({"c1"})), "tokens/s, processor time"), (Times(frozenset()), "tokens/s")):
+        table = draw_phases([generated()], times=times).table
+        assert [found.text for found in table.heads if "tokens/s" in found.text] == [head]
+    notes = {row[0].text: row[3].text for row in reading.metric_table(generated()).rows}
+    assert notes["tokens"].startswith("by the clock")
 
 
 def test_what_did_not_settle_says_why_and_what_helps_under_the_terminals_cells(judged: Document) -> None:
