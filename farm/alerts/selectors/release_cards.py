@@ -94,9 +94,9 @@ class _Run(NamedTuple):
 def read_card(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
     """Read a release's card as far as the user may see it.
 
-    It is compared with the version `against` where both were measured together, or else with another one. The number of
-    queries does not depend on the number of models. Raises Missing for a release that this farm neither knows nor
-    measured.
+    It is compared with the version `against` where both were measured together, or else with the one that shows a
+    change which an alert tells, or most models. The number of queries does not depend on the number of models. Raises
+    Missing for a release that this farm neither knows nor measured.
     """
     try:
         new = distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
@@ -107,11 +107,13 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     others = list_baselines({older: {run.model for run in runs} for older, runs in by_older.items()}, new.version)
     if not others and not rounds and not _is_known_release(new):
         raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
-    before = next((name for name in (against, *others) if name in others), None)
+    raised_since = _read_raised(user, new=new, since=others)
+    with_changes = [version for version in others if raised_since[version]]
+    before = next((version for version in (against, *with_changes, *others) if version in others), None)
     old = None if before is None else new.model_copy(update={"version": before})
     open_runs = _list_open_runs(user, new, rounds)
     measured = {} if old is None else _read_measured(by_older[old.version], old=old, new=new)
-    raised = {} if old is None else _read_raised(user, old=old, new=new)
+    raised = {} if old is None else raised_since[old.version]
     work_arounds = _find_work_arounds({change.alert for changes in raised.values() for change in changes})
     names = dict(_list_watched(user, new))
     names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
@@ -206,8 +208,8 @@ def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[
     return measured
 
 
-def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[Raised]]:
-    """Read by model and node the unresolved changes that alerts show between the two releases, in one query."""
+def _read_raised(user: Anyone, *, new: Runtime, since: Iterable[str]) -> dict[str, dict[ModelAndNode, list[Raised]]]:
+    """Read by older version, model and node the unresolved changes that alerts show up to the release, in one query."""
     alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
     ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
@@ -215,12 +217,13 @@ def _read_raised(user: Anyone, *, old: Runtime, new: Runtime) -> dict[ModelAndNo
     names = ("good", "last_good", "bad", "earliest_bad", "first_bad")
     between = [f"alert__{name}" for name in names]
     columns = ("alert__model", "node", "alert__node", *between, "alert", "kind", "text", "size", *ends)
-    raised: dict[ModelAndNode, list[Raised]] = defaultdict(list)
+    raised: dict[str, dict[ModelAndNode, list[Raised]]] = {version: defaultdict(list) for version in since}
     for row in rows.values_list(*columns)[:MAX_SYMPTOMS]:
         model, node, first, good, last_good, bad, earliest_bad, first_bad, *details = row
         range_of_alert = {"good": last_good or good, "bad": earliest_bad or bad, "first_bad": first_bad}
-        if is_within(**range_of_alert, old=old.version, new=new.version):
-            raised[model, node or first or NO_NODE].append(Raised(*details))
+        for version, places in raised.items():
+            if is_within(**range_of_alert, old=version, new=new.version):
+                places[model, node or first or NO_NODE].append(Raised(*details))
     return raised
 
 

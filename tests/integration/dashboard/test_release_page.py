@@ -122,6 +122,20 @@ def test_the_work_around_that_was_run_stands_in_the_headline_and_as_code(
     assert (told["alert"], watching.WANTED in told["code"]) == (alert.pk, True)
 
 
+def test_runs_beside_a_nearer_release_do_not_hide_what_an_alert_tells(
+    signed_in: Client, version: Version, node: Node, owner: User, team: Team
+) -> None:
+    """The page turned from "59 % slower" to "Nothing slower" once two other models were measured beside 1.30.0."""
+    rows.finished_run(version, node, owner)
+    watching.bare_alert(make_watch(version, owner), version, bad="1.31.1")
+    nearer = {**ONE, "matrix": {**ONE["matrix"], "runtime": ["1.30.0", "1.31.1"]}}
+    for name in ("decoder", "digits"):
+        rows.finished_run(rows.make_version(team, owner, name=name), node, owner, matrix=nearer, slow={})
+    words = assert_is_page(signed_in.get(PAGE))
+    assert "Compared with 1.29.0" in words
+    assert "encoder is" in words
+
+
 def test_a_member_sees_the_models_of_their_own_teams_alone(stranger: User, run: Run) -> None:
     response = client_of(stranger).get(PAGE)
     words = assert_is_page(response)
