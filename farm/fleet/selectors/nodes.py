@@ -21,11 +21,11 @@ from farm.rules.planning.plans import NodeOffer
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.learnt import merge_learnt
 
-# columns that a request of a node does not need and that may be long
+# long columns that a node's requests do not need
 UNREAD = ("log_tail", "self_test_json")
-# nodes of these healths are not let in, whatever secret they show
+# nodes of these healths are refused with any secret
 SHUT_OUT = (NodeHealth.PENDING, NodeHealth.RETIRED)
-# a failed trial is not repeated sooner: what is missing on the node is rarely installed in between
+# a failed trial is not repeated sooner, as nodes rarely change in between
 AGAIN_AFTER: Final = timedelta(days=1)
 TRIABLE: Final = frozenset(provider.name for provider in providers.PROVIDERS if providers.can_be_probed(provider))
 RELATED = ("node__team", "node__owner", "team", "asked_by", "answered_by")
@@ -41,16 +41,16 @@ def nodes_visible_to(user: Anyone) -> QuerySet[Node]:
 
 def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
     """Return the nodes that the user may see, for lists: the large columns log and self-test are not loaded."""
-    return nodes_visible_to(user).defer("log_tail", "self_test_json")
+    return nodes_visible_to(user).defer(*UNREAD)
 
 
 def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
-    """What keeps the machines of these nodes from measuring, by machine, in the newest words of any node there."""
+    """Map each machine of these nodes to the newest words of a node there on what it waits for."""
     hosts = {node.host for node in nodes if node.doing and node.host}
-    told = [node for node in nodes if node.doing and node.state == NodeState.ONLINE]
+    waiting = [node for node in nodes if node.doing and node.state == NodeState.ONLINE]
     if hosts:
-        told += Node.objects.filter(state=NodeState.ONLINE, host__in=hosts).exclude(doing="").defer(*UNREAD)
-    return {node.device: node.doing for node in sorted(told, key=lambda node: node.seen_at or node.created_at)}
+        waiting += Node.objects.filter(state=NodeState.ONLINE, host__in=hosts).exclude(doing="").defer(*UNREAD)
+    return {node.device: node.doing for node in sorted(waiting, key=lambda node: node.seen_at or node.created_at)}
 
 
 def count_nodes_online(user: Anyone) -> tuple[int, int]:
@@ -84,42 +84,36 @@ def find_node_of_secret(secret: str) -> Node | None:
     None where the secret is unknown or expired, the node pending or retired, or its owner deactivated.
     """
     valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
-    # whoever was deactivated or deleted has no machine here either
+    # nodes of deactivated and deleted owners are refused
     nodes = Node.objects.filter(secrets__digest=hash_secret(secret), owner__is_active=True, **valid)
     return nodes.exclude(health__in=SHUT_OUT).defer(*UNREAD).first()
 
 
 def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     """List the nodes that may measure what `uploader` uploaded for this team, as planning sees them."""
-    nodes = (
-        Node.objects.seen_and_active()
-        .serving(team, uploader=uploader)
-        .defer("log_tail", "self_test_json")
-        .order_by("pk")
-    )
-    offered = [(node, make_node_offer(node)) for node in nodes]
-    tried = _list_trials([node for node, _ in offered if node.understands_trials])
+    nodes = list(Node.objects.seen_and_active().serving(team, uploader=uploader).defer(*UNREAD).order_by("pk"))
+    tried = _list_trials([node for node in nodes if node.understands_trials])
     return [
-        offer.model_copy(update=_trials_of(node, tried)) if node.understands_trials else offer
-        for node, offer in offered
+        make_node_offer(node).model_copy(update=_trials_of(node, tried) if node.understands_trials else {})
+        for node in nodes
     ]
 
 
 def _list_trials(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
-    """Return the states of trials that are open or failed lately, by node and provider."""
-    found: dict[int, dict[str, TrialState]] = {}
+    """Map node ids to the states of their trials, by provider, that are open or failed lately."""
+    states: dict[int, dict[str, TrialState]] = {}
     lately = Q(state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
     rows = Trial.objects.filter(lately | Q(state__in=OPEN_TRIALS), node__in=nodes).order_by("pk") if nodes else ()
     for trial in rows:
-        found.setdefault(trial.node_id, {})[trial.provider] = TrialState(trial.state)
-    return found
+        states.setdefault(trial.node_id, {})[trial.provider] = TrialState(trial.state)
+    return states
 
 
 def _trials_of(node: Node, tried: Mapping[int, Mapping[str, TrialState]]) -> dict[str, frozenset[str]]:
     """Return the providers that a node may try, and those that its owner can be asked to allow."""
-    known = tried.get(node.pk, {})
-    allowed = {name for name, state in known.items() if state == TrialState.PENDING}
-    untried = TRIABLE.difference(node.providers, known) if node.trials_allowed != Trials.NEVER else frozenset()
+    states = tried.get(node.pk, {})
+    allowed = {name for name, state in states.items() if state == TrialState.PENDING}
+    untried = TRIABLE.difference(node.providers, states) if node.trials_allowed != Trials.NEVER else frozenset()
     is_standing = node.trials_allowed == Trials.ALLOW
     return {
         "may_try": frozenset(allowed | untried if is_standing else allowed),
@@ -148,15 +142,17 @@ def trial(user: Anyone, trial_id: int) -> Trial:
 
 
 def runtimes_on_nodes(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
-    """Return the runtimes installed on the nodes that may measure this upload, as `distribution==version`, and what
-    releases beyond the farm's table were seen to load there, by version."""
+    """Collect the runtimes installed on the nodes that may measure this upload, as `distribution==version`.
+
+    Return with them what releases beyond the farm's table were seen to load there, by version.
+    """
     nodes = list(Node.objects.seen_and_active().serving(team, uploader=uploader).only("runtimes", "loads"))
     return {runtime for node in nodes for runtime in node.runtimes}, collect_loads(nodes)
 
 
 def collect_loads(nodes: Iterable[Node]) -> dict[str, Loads]:
     """Collect what releases beyond the farm's table were seen to load on these nodes, by version."""
-    return merge_learnt({name: Loads(**seen) for name, seen in node.loads.items()} for node in nodes)
+    return merge_learnt({name: Loads(**loads) for name, loads in node.loads.items()} for node in nodes)
 
 
 def make_node_offer(node: Node) -> NodeOffer:

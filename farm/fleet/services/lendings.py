@@ -27,7 +27,7 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
             record(verb="node taken back", subject=node.name, actor=by, team=lendings[name].team)
             lendings[name].delete()
         for team in new:
-            _offer(node, team, by)
+            _make_offer(node, team, by)
     return node
 
 
@@ -45,12 +45,12 @@ def agree(*, lending: Lending, by: User) -> Lending:
             code="offer_lapsed",
             hint="Its owner, or an admin of its team, has to offer it again.",
         )
-    return _answer(lending, LendingState.AGREED, by)
+    return _answer_offer(lending, LendingState.AGREED, by)
 
 
 def decline(*, lending: Lending, by: User) -> Lending:
     """Decline a lending, so that the node gets no more of the team's models. Raises NotAllowed, Conflict."""
-    return _answer(lending, LendingState.DECLINED, by)
+    return _answer_offer(lending, LendingState.DECLINED, by)
 
 
 def end_lapsed_lendings() -> int:
@@ -62,10 +62,10 @@ def end_lapsed_lendings() -> int:
     rows = Lending.objects.filter(state__in=open_states).exclude(
         pk__in=Lending.objects.offered_by_members().values("pk")
     )
-    return sum(_lapse(lending) for lending in rows.select_related("node__team", "team", "asked_by"))
+    return sum(_end_lapsed(lending) for lending in rows.select_related("node__team", "team", "asked_by"))
 
 
-def _offer(node: Node, team: Team, by: User) -> None:
+def _make_offer(node: Node, team: Team, by: User) -> None:
     lending = Lending.objects.create(node=node, team=team, asked_by=by)
     _log(lending, f"{by.username} offered {node.name} to {team.name}; an admin there has to agree.", by=by)
     record(verb="node offered", subject=node.name, actor=by, team=team, facts={"from": node.team.name})
@@ -73,7 +73,7 @@ def _offer(node: Node, team: Team, by: User) -> None:
         agree(lending=lending, by=by)
 
 
-def _answer(lending: Lending, state: LendingState, by: User) -> Lending:
+def _answer_offer(lending: Lending, state: LendingState, by: User) -> Lending:
     if not can_manage(by, team=lending.team):
         raise NotAllowed(f"Only an admin of team “{lending.team.name}” answers for it.")
     with transaction.atomic():
@@ -85,9 +85,9 @@ def _answer(lending: Lending, state: LendingState, by: User) -> Lending:
     return lending
 
 
-def _lapse(lending: Lending) -> bool:
-    who = lending.asked_by.username if lending.asked_by else "The member"
-    reason = f"{who}, who offered it, left team {lending.team.name} or was deactivated: it has to be offered again."
+def _end_lapsed(lending: Lending) -> bool:
+    member = lending.asked_by.username if lending.asked_by else "The member"
+    reason = f"{member}, who offered it, left team {lending.team.name} or was deactivated: it has to be offered again."
     with transaction.atomic():
         moved = lending.move(LendingState.DECLINED, by=None, reason=reason[:300])
         if moved:

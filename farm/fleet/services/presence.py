@@ -1,4 +1,4 @@
-"""Hellos of nodes: what they say of themselves, what the farm answers, and nodes that fell silent."""
+"""Stores and answers the hellos of nodes, and marks silent nodes offline."""
 
 import re
 from datetime import timedelta
@@ -17,9 +17,9 @@ from farm.fleet.services.trials import start_next_trial, store_trial_result
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.runtimes.learnt import merge_learnt
 
-# a node is offline once it was silent for so many pauses between hellos: until then others wait for it
+# a node is offline after it was silent for so many pauses between hellos; until then others wait for it
 SILENT_HELLOS = 1.5
-# of so many releases at most, what they load is stored with a node
+# a node's row says of so many releases what they load
 MAX_LEARNT = 256
 
 SENTENCES = {
@@ -32,7 +32,7 @@ SENTENCES = {
 
 
 def record_hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[str] = frozenset()) -> Welcome:
-    """Store what a node says of itself, mark it online or, when it leaves, offline, and return the answer for it.
+    """Store a node's hello, mark it online or, when it leaves, offline, and return the answer for it.
 
     `host` is the node's name for its machine, ignored unless it is 16 hexadecimal digits; `understands` names what the
     farm may ask of the node beyond the contract's version. Raises Unprocessable for tags without evidence or that the
@@ -46,7 +46,7 @@ def record_hello(*, node: Node, hello: Hello, host: str = "", understands: froze
         raise
     with transaction.atomic():
         node.understands_trials = TRIALS in understands
-        _keep(node, hello, host=host if re.fullmatch(HOST, host) else "")
+        _store_hello(node, hello, host=host if re.fullmatch(HOST, host) else "")
         if hello.tried is not None:
             store_trial_result(node, hello.tried)
         node.change_state(NodeState.OFFLINE if hello.state == "leaving" else NodeState.ONLINE)
@@ -76,7 +76,7 @@ def make_welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Wel
 
 
 def clear_doing(node: Node) -> None:
-    """Forget what the node said it was waiting for, since it has a block now."""
+    """Forget what the node said it was waiting for, as it has a block now."""
     if node.doing:
         Node.objects.filter(pk=node.pk).update(doing="")
 
@@ -88,31 +88,26 @@ def mark_silent_nodes_offline() -> int:
     return sum(node.change_state(NodeState.OFFLINE) for node in silent)
 
 
-def _note_runtimes(node: Node, hello: Hello) -> None:
+def _log_runtimes(node: Node, hello: Hello) -> None:
     """Log runtimes that were installed or removed, so that the owner finds what was installed and for which block."""
-    before = set(node.runtimes)
-    now = {str(runtime) for runtime in hello.runtimes}
-    changes = [
-        f"{what} {', '.join(sorted(names))}"
-        for what, names in (("installed", now - before), ("removed", before - now))
-        if names
-    ]
+    before, after = set(node.runtimes), {str(runtime) for runtime in hello.runtimes}
+    sets = {"installed": after - before, "removed": before - after}
+    changes = [f"{verb} {', '.join(sorted(names))}" for verb, names in sets.items() if names]
     if changes:
         text = f"{'; '.join(changes).capitalize()}."
         node.log(NodeEventKind.RUNTIMES, text[:1000], actor=None, **({"block": hello.block} if hello.block else {}))
 
 
-def _keep(node: Node, hello: Hello, *, host: str) -> None:
-    _note_runtimes(node, hello)
+def _store_hello(node: Node, hello: Hello, *, host: str) -> None:
+    _log_runtimes(node, hello)
     node.contract_version = hello.contract_version
     node.facts_json = hello.facts.model_dump(mode="json")
     node.tags = dict(hello.tags)
     node.providers = list(hello.providers)
     node.runtimes = [str(runtime) for runtime in hello.runtimes]
-    seen = {name: loads for name, loads in hello.loads.items() if merge_learnt([{name: loads}])}
-    # what was evicted is still known
-    kept = {**node.loads, **{name: loads.model_dump() for name, loads in seen.items()}}
-    node.loads = dict([*kept.items()][-MAX_LEARNT:])
+    learnt = {name: loads.model_dump() for name, loads in hello.loads.items() if merge_learnt([{name: loads}])}
+    # the loads of releases that the node has removed stay
+    node.loads = dict([*{**node.loads, **learnt}.items()][-MAX_LEARNT:])
     node.sandbox = hello.facts.sandbox
     node.is_emulated = hello.facts.is_emulated
     node.host = host

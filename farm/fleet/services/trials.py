@@ -1,4 +1,4 @@
-"""Trials of a provider on a node that has not proven it: asked for, allowed by the owner, tried by the node, stored.
+"""Runs trials of a provider on a node that has not proven it: asked for, allowed by the owner, tried, stored.
 
 A node does one trial at a time: it installs the provider's packages and runs a small model in its sandbox.
 """
@@ -21,11 +21,11 @@ from farm.fleet.services.health import check_manages
 from farm.fleet.states import NodeEventKind, NodeHealth, Trials, TrialState
 from farm.rules.runtimes import providers
 
-# how long a node may take to install and probe, and how long it may take to begin
+# time limits of installing and probing, and of beginning
 MAX_TRIAL = timedelta(minutes=30)
 MAX_WAIT = timedelta(hours=1)
 # trials of one node that wait for its owner's answer
-MAX_ASKED = 20
+MAX_UNANSWERED = 20
 
 
 def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
@@ -42,15 +42,15 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
     is_managed = Node.objects.managed_by(by).filter(pk=node.pk).exists()
     if node.trials_allowed == Trials.NEVER and not is_managed:
         raise Conflict(f"The owner of {node.name} lets it try no providers.", code="no_trials")
-    _check_is_able(node, entry.name)
+    _check_can_try(node, entry.name)
     if (opened := node.trials.filter(provider=entry.name, state__in=OPEN_TRIALS).first()) is not None:
         return allow_trial(trial=opened, by=by) if is_managed and opened.state == TrialState.ASKED else opened
     failed = node.trials.filter(provider=entry.name, state=TrialState.FAILED, ended_at__gt=timezone.now() - AGAIN_AFTER)
     if not is_managed and (latest := failed.first()) is not None:
         raise Conflict(latest.words, code="failed_lately", hint="Its owner can have it tried again at once.")
-    if node.trials.filter(state=TrialState.ASKED).count() >= MAX_ASKED:
+    if node.trials.filter(state=TrialState.ASKED).count() >= MAX_UNANSWERED:
         raise Conflict(
-            f"{node.name} was asked for {MAX_ASKED} trials that its owner has not answered.", code="too_many"
+            f"{node.name} was asked for {MAX_UNANSWERED} trials that its owner has not answered.", code="too_many"
         )
     is_allowed = is_managed or node.trials_allowed == Trials.ALLOW
     state = TrialState.PENDING if is_allowed else TrialState.ASKED
@@ -64,13 +64,13 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
                 allowed_at=timezone.now() if is_allowed else None,
             )
             _log(trial, by=by)
-    except IntegrityError:  # asked for twice at once
+    except IntegrityError:  # two requests at once
         return node.trials.get(provider=entry.name, state__in=OPEN_TRIALS)
     return trial
 
 
 def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
-    """Return the open trial that a run waits for, made pending, or a new one: the owner allows all trials here."""
+    """Return the open trial that a run waits for, made pending, or a new one. The owner has allowed all trials."""
     trial, is_new = Trial.objects.get_or_create(
         node_id=node,
         provider=provider,
@@ -83,13 +83,13 @@ def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
 
 
 def allow_trial(*, trial: Trial, by: User) -> Trial:
-    """Let the node try it. Raises NotAllowed for whoever does not manage the node; Conflict if it was answered."""
-    return _answer(trial, TrialState.PENDING, by, allowed_at=timezone.now())
+    """Let the node try it. Raises NotAllowed unless `by` manages the node, Conflict where it was answered."""
+    return _answer_trial(trial, TrialState.PENDING, by, allowed_at=timezone.now())
 
 
 def decline_trial(*, trial: Trial, by: User) -> Trial:
     """Decline an open trial, so that blocks waiting for it are refused. Raises NotAllowed, and Conflict if it ended."""
-    return _answer(trial, TrialState.DECLINED, by, ended_at=timezone.now())
+    return _answer_trial(trial, TrialState.DECLINED, by, ended_at=timezone.now())
 
 
 def start_next_trial(node: Node) -> messages.Trial | None:
@@ -108,7 +108,7 @@ def start_next_trial(node: Node) -> messages.Trial | None:
 
 
 def store_trial_result(node: Node, tried: messages.Tried) -> None:
-    """Store how a trial ended by the node's word: it succeeded only where its hello proves the provider too."""
+    """Store how a trial ended, as the node says; it succeeded only where the hello proves the provider too."""
     trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if is_row_number(tried.id) else None
     if trial is None:
         return
@@ -125,10 +125,10 @@ def end_late_trials() -> int:
     now = timezone.now()
     late = Q(begun_at__lt=now - MAX_TRIAL) | Q(begun_at=None, allowed_at__lt=now - MAX_WAIT)
     rows = Trial.objects.filter(late, state=TrialState.PENDING).select_related("node")
-    return sum(_end_late(trial) for trial in rows)
+    return sum(_fail_late_trial(trial) for trial in rows)
 
 
-def _end_late(trial: Trial) -> bool:
+def _fail_late_trial(trial: Trial) -> bool:
     if trial.begun_at is None:
         problem = f"it did not come for the trial within {MAX_WAIT.seconds // 60} minutes. Start it, and ask again."
     else:
@@ -147,7 +147,7 @@ def _check_may_ask(by: User, node: Node) -> None:
         raise NotAllowed(f"Only those who may start runs on {node.name} ask for trials there.")
 
 
-def _check_is_able(node: Node, provider: str) -> None:
+def _check_can_try(node: Node, provider: str) -> None:
     if node.health in (NodeHealth.RETIRED, NodeHealth.PENDING) or node.is_browser:
         raise Conflict(f"{node.name} tries no providers: it is {'a browser' if node.is_browser else node.health}.")
     if not node.understands_trials:
@@ -156,7 +156,7 @@ def _check_is_able(node: Node, provider: str) -> None:
         raise Conflict(f"{node.name} has proven {providers.title(provider)} already.", code="proven")
 
 
-def _answer(trial: Trial, state: TrialState, by: User, **changes: object) -> Trial:
+def _answer_trial(trial: Trial, state: TrialState, by: User, **changes: object) -> Trial:
     check_manages(trial.node, by)
     with transaction.atomic():
         before = OPEN_TRIALS if state == TrialState.DECLINED else (TrialState.ASKED,)

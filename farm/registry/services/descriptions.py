@@ -1,4 +1,4 @@
-"""Changes what people write about models: names, descriptions, labels for watches and searches, notes of versions."""
+"""Changes the texts of models: names, descriptions, labels for watches and searches, notes of versions."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -49,7 +49,7 @@ def edit_model(
     name of another model.
     """
     _check_may_change(model, by)
-    was = model.name
+    old_name = model.name
     if name is not None:
         model.name = clean_name(name)
     if description is not None:
@@ -58,9 +58,9 @@ def edit_model(
         model.description = description.strip()
     if labels is not None:
         model.labels = _check_labels(labels)
-    facts = {"labels": model.labels, **({"was": was} if was != model.name else {})}
-    taken = f"There is another model “{model.name}” in team “{model.team.name}”; choose another name."
-    with reserve_model_name(model, model.name, refusal=taken) if was != model.name else nullcontext():
+    facts = {"labels": model.labels, **({"was": old_name} if old_name != model.name else {})}
+    refusal = f"There is another model “{model.name}” in team “{model.team.name}”; choose another name."
+    with reserve_model_name(model, model.name, refusal=refusal) if old_name != model.name else nullcontext():
         model.save(update_fields=["name", "description", "labels"])
         record(verb="model described", subject=model.name, actor=by, team=model.team, facts=facts)
     return model

@@ -5,7 +5,7 @@ from django.db import transaction
 from farm.accounts.models import User
 from farm.accounts.services import record
 from farm.base import downloads
-from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
+from farm.base.refusals import Conflict, Invalid, NotAllowed, require_row
 from farm.registry.models import IndexedWheel, PackageIndex
 from farm.rules.runtimes import indexes
 from farm.rules.runtimes.distributions import BUILDS_ALONE
@@ -29,23 +29,21 @@ def add_index(*, by: User, name: str, url: str) -> PackageIndex:
     if PackageIndex.objects.count() >= MAX_INDEXES:
         raise Conflict(f"This farm has {MAX_INDEXES} indexes; remove one first.", code="too_many")
     with transaction.atomic():
-        made = PackageIndex.objects.create(name=name, url=url, created_by=by)
+        index = PackageIndex.objects.create(name=name, url=url, created_by=by)
         record(verb="index added", subject=name, actor=by, facts={"url": url})
-    return made
+    return index
 
 
 def remove_index(*, by: User, name: str) -> None:
-    """Remove a package index, so that nothing of it is installed any more; what was measured with it stays.
+    """Remove a package index, so that nothing of it is installed any more; measurements with it stay.
 
     Raises NotAllowed for anybody but an admin of the farm, and Missing where there is no such index.
     """
     _check_is_admin(by)
     with transaction.atomic():
-        found = PackageIndex.objects.filter(name=name).first()
-        if found is None:
-            raise Missing(f"This farm has no index “{name[:40]}”.")
-        record(verb="index removed", subject=found.name, actor=by, facts={"url": found.url})
-        found.delete()
+        index = require_row(PackageIndex.objects.filter(name=name), f"This farm has no index “{name[:40]}”.")
+        record(verb="index removed", subject=index.name, actor=by, facts={"url": index.url})
+        index.delete()
 
 
 def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
@@ -76,8 +74,8 @@ def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: f
         ignore_conflicts=True,
     )
     offered = tuple(version for version, files in page.items() if not any(file.name in changed for file in files))
-    what = f"The index {index.name} has other bytes than before under the name {changed[0]}." if changed else ""
-    return offered, what
+    sentence = f"The index {index.name} has other bytes than before under the name {changed[0]}." if changed else ""
+    return offered, sentence
 
 
 def _check_is_admin(user: User) -> None:

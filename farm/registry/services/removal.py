@@ -1,4 +1,4 @@
-"""Removes models and versions with their files, and restores them; what runs have measured is only hidden."""
+"""Removes models and versions with their files, and restores them; measured versions are only hidden."""
 
 import logging
 import time
@@ -39,11 +39,11 @@ class Removed(NamedTuple):
 def remove_version(*, version: Version, by: User) -> Removed:
     """Remove a version. Without runs it is deleted with the files that nothing else uses; with runs it is hidden.
 
-    A hidden version keeps its files and can be restored. A model whose last version goes, goes too. Raises NotAllowed
+    A hidden version keeps its files and can be restored. A model without versions is removed too. Raises NotAllowed
     for whoever may not write in the team.
     """
     check_may_remove(version.model, by)
-    return _remove_versions(version.model, [version], by=by, what="version", name=str(version))
+    return _remove_versions(version.model, [version], by=by, kind="version", name=str(version))
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
@@ -53,7 +53,7 @@ def remove_model(*, model: Model, by: User) -> Removed:
     """
     check_may_remove(model, by)
     return _remove_versions(
-        model, model.versions.not_removed().select_related("artifact", "model"), by=by, what="model", name=model.name
+        model, model.versions.not_removed().select_related("artifact", "model"), by=by, kind="model", name=model.name
     )
 
 
@@ -61,7 +61,7 @@ def expire_model(model: Model) -> int:
     """Remove a model that retention says is over, with every version; return 1, or 0 where a run has measured one."""
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
-    _remove_versions(model, model.versions.select_related("artifact", "model"), by=None, what="model", name=model.name)
+    _remove_versions(model, model.versions.select_related("artifact", "model"), by=None, kind="model", name=model.name)
     return 1
 
 
@@ -74,7 +74,7 @@ def expire_branch_version(version: Version) -> int:
         Team.objects.select_for_update().get(pk=version.model.team_id)
         if not Version.objects.not_removed().filter(pk=version.pk, is_kept=False).exclude(branch="").exists():
             return 0
-        removed = _remove_versions(version.model, [version], by=None, what="branch's version", name=str(version))
+        removed = _remove_versions(version.model, [version], by=None, kind="branch's version", name=str(version))
         if removed.hidden:
             _sweep_files(version.artifact)
     return 1
@@ -99,19 +99,19 @@ def check_has_files(version: Version) -> None:
         raise Conflict(text, code="swept", hint="Upload the model again.")
 
 
-def _remove_versions(model: Model, versions: Iterable[Version], *, by: User | None, what: str, name: str) -> Removed:
-    """Remove these versions, and the model if none is left. `what` and `name` are for the audit log."""
+def _remove_versions(model: Model, versions: Iterable[Version], *, by: User | None, kind: str, name: str) -> Removed:
+    """Remove these versions, and the model if none is left. `kind` and `name` are for the audit log."""
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
         now = timezone.now()
-        each = [_remove(version, at=now) for version in versions]
+        each = [_remove_or_hide(version, at=now) for version in versions]
         total = Removed(*(sum(figures) for figures in zip(*each, strict=True)))
         if not model.versions.exists():
             model.delete()
         elif not model.versions.not_removed().exists():
             Model.objects.not_removed().filter(pk=model.pk).update(removed_at=now)
         facts = {"freed_bytes": total.freed_bytes, "deleted": total.deleted, "hidden": total.hidden}
-        record(verb=f"{what} removed", subject=name, actor=by, team=model.team, facts=facts)
+        record(verb=f"{kind} removed", subject=name, actor=by, team=model.team, facts=facts)
     return total
 
 
@@ -120,7 +120,7 @@ def check_may_remove(model: Model, by: User) -> None:
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not delete or restore them.")
 
 
-def _remove(version: Version, *, at: datetime) -> Removed:
+def _remove_or_hide(version: Version, *, at: datetime) -> Removed:
     """Delete a version, or hide it where runs name it. Call inside a transaction that has locked the team."""
     artifact = version.artifact
     rows = EvaluationData.objects.filter(version=version)
@@ -135,11 +135,10 @@ def _remove(version: Version, *, at: datetime) -> Removed:
 
 
 def _remove_artifact(artifact: Artifact) -> int:
-    """Delete an artifact with what was made of it, unless a version or another artifact's variant is it; return the
-    bytes freed."""
+    """Delete an artifact and its products, unless another row uses it; return the bytes freed."""
     if artifact.versions.exists() or artifact.derived_by.exclude(artifact=artifact).exists():
         return 0
-    derived = [made.derived for made in artifact.variants.all() if made.derived not in (None, artifact)]
+    derived = [variant.derived for variant in artifact.variants.all() if variant.derived not in (None, artifact)]
     candidates: set[int | None] = {file.blob_id for file in artifact.files.all()}
     candidates |= {artifact.inputs_id, artifact.expected_id, artifact.prompts_id, artifact.calibration_id}
     candidates |= set(Outline.objects.filter(artifact=artifact).values_list("blob_id", flat=True))
@@ -160,7 +159,7 @@ def remove_unused_blobs(candidates: Iterable[int | None]) -> int:
     """
     freed = 0
     blobs = Blob.objects.filter(pk__in=[pk for pk in candidates if pk is not None])
-    # whoever stores the same content for another use holds the team's lock until a row names it
+    # the locks keep out uploads of the same content, whose rows are not written yet
     list(Team.objects.select_for_update().filter(pk__in=blobs.values("team")).order_by("pk"))
     for blob in blobs:
         if _is_used(blob):
@@ -206,27 +205,27 @@ def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGE
     until = time.monotonic() + budget_s
     limit = time.time() - older_than_s
     removed = 0
-    for team_id, folder in _folders():
+    for team_id, folder in _list_folders():
         if time.monotonic() > until:
             break
         old = {
             path.name for path in folder.iterdir() if len(path.name) == NAME_LENGTH and path.lstat().st_mtime < limit
         }
-        known = Blob.objects.filter(team=team_id, sha256__in=old, swept_at=None).values_list("sha256", flat=True)
-        for sha256 in sorted(old - set(known)):
+        stored = Blob.objects.filter(team=team_id, sha256__in=old, swept_at=None).values_list("sha256", flat=True)
+        for sha256 in sorted(old - set(stored)):
             remove_file(team_id=team_id, sha256=sha256)
             removed += 1
     return removed
 
 
-def _folders() -> Iterator[tuple[int, Path]]:
+def _list_folders() -> Iterator[tuple[int, Path]]:
     """Yield team id and folder of all stored files of teams, from another starting point each day."""
     store = Path(settings.STORE_DIR)
     teams = [path for path in store.iterdir() if path.name.isdecimal()] if store.is_dir() else []
-    found = [(int(team.name), folder) for team in teams if int(team.name) != OF_THE_FARM for folder in team.iterdir()]
-    found = sorted((entry for entry in found if entry[1].is_dir()), key=lambda entry: str(entry[1]))
-    start = int(time.time() // 86_400) * 97 % len(found) if found else 0
-    return iter(found[start:] + found[:start])
+    entries = [(int(team.name), path) for team in teams if int(team.name) != OF_THE_FARM for path in team.iterdir()]
+    folders = sorted((entry for entry in entries if entry[1].is_dir()), key=lambda entry: str(entry[1]))
+    start = int(time.time() // 86_400) * 97 % len(folders) if folders else 0
+    return iter(folders[start:] + folders[:start])
 
 
 def restore_model(*, model: Model, by: User) -> Model:
@@ -246,7 +245,7 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 
 def restore_version(*, version: Version, by: User) -> Version:
-    """Restore a deleted version, and its model. Raises as `restore_model` does; Conflict too if its files are gone."""
+    """Restore a deleted version, and its model. Raises as `restore_model` does, and Conflict if its files are gone."""
     check_may_remove(version.model, by)
     check_has_files(version)
     with _reserve_own_name(version.model):

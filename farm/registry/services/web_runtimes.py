@@ -40,10 +40,10 @@ def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
         raise Missing(sentence)
     if version not in web.RELEASES and not WebRuntime.objects.filter(version=version).exists():
         _check_is_wanted(version, team)
-    for known in WebRuntime.objects.filter(version=version, state=MakingState.READY):
-        if web.mismatch_sentence(version, _digests(known.files)) is not None:
-            # fetched by a farm that did not know this release yet
-            known.delete()
+    for stored in WebRuntime.objects.filter(version=version, state=MakingState.READY):
+        if web.mismatch_sentence(version, _digests(stored.files)) is not None:
+            # fetched before the farm's table had this release
+            stored.delete()
     row = ensure_web_runtime(version, team=team)
     if row.state == MakingState.FAILED:
         raise Conflict(row.reason_text, code=row.reason_code)
@@ -70,16 +70,16 @@ def list_npm_releases() -> dict[str, str]:
     """
     offered = npm.list_versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
     return {
-        version: why
-        for version, why in offered.items()
+        version: reason
+        for version, reason in offered.items()
         if web.is_release(version) and web.too_old_sentence(version) is None
     }
 
 
 def find_web_runtime_file(sha256: str) -> Path:
     """Return the path of a file of a fetched release. Raises Missing where there is none with this sha256."""
-    known = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
-    if any(file["sha256"] == sha256 for files in known for file in files):
+    fetched = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
+    if any(file["sha256"] == sha256 for files in fetched for file in files):
         path = storage.fetch_blob(team_id=storage.OF_THE_FARM, sha256=sha256)
         if path.is_file():
             return path

@@ -1,4 +1,4 @@
-"""Which releases of ONNX Runtime load a version: as runs have shown, or as its opsets and IR version say."""
+"""Tells which releases of ONNX Runtime load a version, by its runs, or by its opsets and IR version."""
 
 import json
 from collections import defaultdict
@@ -20,16 +20,16 @@ from farm.runs.models import Arm, Cell, CellDocument, Run
 from farm.runs.states import RunState
 
 CPU = "CPUExecutionProvider"
-# what a runner says of a model that its release does not load
+# reasons for which a release does not load a model
 NOT_LOADED = (ReasonCode.MODEL_NOT_LOADED, ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW, ReasonCode.CUSTOM_DOMAIN)
-# at most so many of the newest finished runs are read
-RUNS = 200
+# so many of the newest finished runs are read
+MAX_RUNS = 200
 
 
 def compatibility_of(version: Version) -> list[Row]:
     """Make a row for every known release, also those learnt from nodes: whether it loads the version.
 
-    What was measured is taken from cells of the model as uploaded, on the CPU provider of the default distribution.
+    Only cells of the model as uploaded, on the CPU provider of the default distribution, count as measured.
     Raises Conflict until inspection has accepted the version.
     """
     facts = model_facts(version)
@@ -42,23 +42,21 @@ def compatibility_of(version: Version) -> list[Row]:
 
 
 def _find_measured_releases(version: Version) -> dict[str, Reason | None]:
-    """Return why each release did not load the model, None where a cell of it ran; releases without a cell are left
-    out."""
-    rows = Cell.objects.filter(
-        run__version__artifact=version.artifact_id, beside=None, provider=CPU, precision="fp32", opset="as-is"
-    ).filter(arms__isnull=False)
-    found: dict[str, Reason | None] = {}
+    """Map each release with a cell to why it did not load the model; None where a cell of it ran."""
+    cells = Cell.objects.filter(run__version__artifact=version.artifact_id, beside=None, arms__isnull=False)
+    rows = cells.filter(provider=CPU, precision="fp32", opset="as-is")
+    reasons: dict[str, Reason | None] = {}
     for cell in rows.distinct().order_by("pk").only("runtime", "status", "reason_code", "reason_text"):
         release = _read_release(cell.runtime)
         if release and cell.status == CellStatus.DONE:
-            found[release] = None
+            reasons[release] = None
         elif release and cell.reason_code in NOT_LOADED:
-            found.setdefault(release, cell.reason)
-    return found
+            reasons.setdefault(release, cell.reason)
+    return reasons
 
 
 def _count_executed_nodes(version: Version) -> dict[str, int]:
-    """Return the number of graph nodes in the trace of the newest cell of each release, with all optimisations.
+    """Count the graph nodes in the trace of the newest cell of each release, with all optimisations.
 
     Copies between layouts are left out, unless a cell is so old that its trace does not tell them apart.
     """
@@ -76,20 +74,20 @@ def _count_executed_nodes(version: Version) -> dict[str, int]:
     cells = {release: json.loads(body) for runtime, body in bodies if (release := _read_release(runtime))}
     traced = {release: cell for release, cell in cells.items() if cell.get("providers")}
     if all(cell.get("executed") for cell in traced.values()):
-        by = {release: [sum(own.values()) for own in cell["executed"].values()] for release, cell in traced.items()}
+        counts = {name: sum(sum(n.values()) for n in cell["executed"].values()) for name, cell in traced.items()}
     else:
-        by = {release: [share["nodes"] for share in cell["providers"]] for release, cell in traced.items()}
-    return {release: sum(nodes) for release, nodes in by.items() if sum(nodes)}
+        counts = {name: sum(share["nodes"] for share in cell["providers"]) for name, cell in traced.items()}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _read_release(runtime: str) -> str | None:
-    known = Runtime.of(runtime)
-    return known.version if known.distribution == DEFAULT_DISTRIBUTION else None
+    parsed = Runtime.of(runtime)
+    return parsed.version if parsed.distribution == DEFAULT_DISTRIBUTION else None
 
 
 @dataclass
 class Measured:
-    """What the newest runs measured with a release: numbers of runs and models, the last time, names of nodes."""
+    """Measurements of the newest runs with a release: numbers of runs and models, the last time, names of nodes."""
 
     runs: int
     models: int
@@ -98,25 +96,27 @@ class Measured:
 
 
 def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measured]:
-    """Sum up, by version of the distribution, what the newest finished runs that the user may see have measured."""
+    """Sum up, by version of the distribution, the measurements of the newest finished runs that the user may see."""
     finished = Run.objects.visible_to(user).filter(state=RunState.FINISHED).order_by("-pk")
-    newest = list(finished.values_list("pk", flat=True)[:RUNS])
+    newest = list(finished.values_list("pk", flat=True)[:MAX_RUNS])
     prefix = f"{distribution}=="
     done = Cell.objects.filter(run__in=newest, runtime__startswith=prefix, status=CellStatus.DONE)
     cells = done.order_by().values("runtime")
     models = Count("run__version__model", distinct=True)
     grouped = cells.annotate(runs=Count("run", distinct=True), models=models, last=Max("run__finished_at"))
-    found = {row["runtime"].removeprefix(prefix): Measured(row["runs"], row["models"], row["last"]) for row in grouped}
-    for version, nodes in _nodes(newest, prefix).items():
-        if version in found:
-            found[version].nodes = sorted(nodes)
-    return found
+    nodes = _list_nodes(newest, prefix)
+    return {
+        (version := row["runtime"].removeprefix(prefix)): Measured(
+            row["runs"], row["models"], row["last"], sorted(nodes.get(version, ()))
+        )
+        for row in grouped
+    }
 
 
-def _nodes(runs: list[int], prefix: str) -> dict[str, set[str]]:
+def _list_nodes(runs: list[int], prefix: str) -> dict[str, set[str]]:
     done = Arm.objects.filter(block__run__in=runs, cell__runtime__startswith=prefix, status=CellStatus.DONE)
     nodes = done.filter(block__node__isnull=False).order_by().values_list("cell__runtime", "block__node__name")
-    found: dict[str, set[str]] = defaultdict(set)
+    by_version: dict[str, set[str]] = defaultdict(set)
     for runtime, node in nodes.distinct():
-        found[str(runtime).removeprefix(prefix)].add(node)
-    return found
+        by_version[str(runtime).removeprefix(prefix)].add(node)
+    return by_version

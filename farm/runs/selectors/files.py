@@ -1,4 +1,4 @@
-"""Finds files for people and nodes: what a leased block needs, raw traces and timings, compiled models; Parquet."""
+"""Finds files for people and nodes: those of a leased block, raw traces and timings, compiled models, Parquet."""
 
 import io
 import re
@@ -51,8 +51,7 @@ def find_team_asking_for(runtime: str, *, node: Node) -> Team | None:
 
 
 def _filter_needed(block: Block) -> Q:
-    """Return the filter for the blobs that a block needs: bundles of models, inputs, references, prompts, labelled
-    data."""
+    """Make the filter for the blobs that a block needs, from bundles to labelled data."""
     cells = Cell.objects.filter(arms__block=block)
     versions = block.run.versions
     uploads = [version.artifact for version in versions]
@@ -97,16 +96,16 @@ def compiled_model(run: Run, name: str) -> CompiledModel | None:
 
 def explain_removed_compiled(run: Run, name: str) -> str:
     """Say that retention removed the cell's compiled model; empty where it did not, or nothing was compiled."""
-    gone = explain_removed_compiled_models(run)
-    if not gone or compiled_model(run, name) is not None:
+    sentence = explain_removed_compiled_models(run)
+    if not sentence or compiled_model(run, name) is not None:
         return ""
     # nodes compile a model once for a cell and its twin, and they compile no program
     arm = Arm.objects.select_related("cell").filter(match_arms(run, name), twin_of=None).first()
     entry = providers.find(arm.cell.spec.provider) if arm is not None else None
     if arm is None or entry is None or not entry.leaves_context or arm.cell.spec.recipe.is_program:
         return ""
-    # what comes compiled is measured as it is
-    return "" if model_facts(run.version).compiled else gone
+    # a model that was uploaded compiled is measured as it is
+    return "" if model_facts(run.version).compiled else sentence
 
 
 def name_compiled_model(cell: doc_cells.Cell) -> str:
@@ -128,14 +127,14 @@ def make_parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
             code="no_pyarrow",
             hint="An administrator can install it: pip install 'onnxfarm[parquet]'. CSV and JSON have the same rows.",
         ) from None
-    table = pyarrow.Table.from_pylist([{name: _plain(value) for name, value in row.items()} for row in rows])
+    table = pyarrow.Table.from_pylist([{name: _simplify(value) for name, value in row.items()} for row in rows])
     target = io.BytesIO()
     pyarrow.parquet.write_table(table, target)
     return target.getvalue()
 
 
-def _plain(value: object) -> object:
-    """Return numbers and times as they are, an empty text as None, anything else as text."""
+def _simplify(value: object) -> object:
+    """Keep numbers and times, turn an empty text into None, and anything else into text."""
     if value is None or value == "":
         return None
     if isinstance(value, Enum):
@@ -148,8 +147,8 @@ def timing_lines(run: Run, name: str) -> Iterator[str]:
 
     Raises Missing for a cell that was never in a block, and Gone where retention removed the timings.
     """
-    if gone := explain_removed_timings(run):
-        raise Gone(gone, code="retention")
+    if sentence := explain_removed_timings(run):
+        raise Gone(sentence, code="retention")
     arm = Arm.objects.filter(match_arms(run, name)).select_related("block").first()
     if arm is None:
         raise Missing(f"Run {run.pk} has no measured cell {name!r}.", hint="Its cells are listed by its results.")

@@ -1,4 +1,4 @@
-"""Collects what was measured of a model on all hardware: the newest measurement of each cell on each node."""
+"""Collects the newest measurement of each cell of a model on each node."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ from farm.runs.models import Arm, CellDocument, Run
 from farm.runs.selectors.cells import with_compared_figures
 from farm.runs.states import FARM_MADE
 
-# so many of the newest arms are considered, and the documents of so many different ones are read
+# so many of the newest arms are considered, and so many of their documents read
 MAX_ARMS = 20_000
 MAX_PLACES = 1_000
 
@@ -43,21 +43,17 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     where there is one, else against the FP32 cell of its own version and runtime on any node, since all nodes judge the
     same samples.
     """
-    places = _newest(user, model)
+    places = _find_newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")
     nodes = {node.pk: node for node in rows}
     bodies = dict(CellDocument.objects.filter(arm__in=[place.arm for place in places]).values_list("arm", "body"))
-    known = [place for place in places if place.arm in bodies]
-    cells = _judged(known, [CellPart.model_validate_json(bodies[place.arm]) for place in known])
-    return with_compared_figures(
-        [
-            _measured(place, cell, nodes.get(place.node) if place.node else None)
-            for place, cell in zip(known, cells, strict=True)
-        ]
-    )
+    places = [place for place in places if place.arm in bodies]
+    cells = _compare_accuracies(places, [CellPart.model_validate_json(bodies[place.arm]) for place in places])
+    pairs = zip(places, cells, strict=True)
+    return with_compared_figures([_make_measured(place, cell, nodes.get(place.node or 0)) for place, cell in pairs])
 
 
-def _newest(user: Anyone, model: Model) -> list[_Place]:
+def _find_newest(user: Anyone, model: Model) -> list[_Place]:
     runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="").exclude(reason__in=FARM_MADE)
     arms = Arm.objects.filter(block__run__in=runs, cell__beside=None, twin_of=None, status="done").order_by("-pk")
     rows = arms.values_list(
@@ -67,47 +63,48 @@ def _newest(user: Anyone, model: Model) -> list[_Place]:
     for row in rows[:MAX_ARMS]:
         place = _Place(*row)
         newest.setdefault((place.digest, place.version, place.node), place)
-    return _fairly(newest.values())
+    return _take_turns(newest.values())
 
 
-def _fairly(places: Iterable[_Place]) -> list[_Place]:
+def _take_turns(places: Iterable[_Place]) -> list[_Place]:
     """Choose MAX_PLACES at most, in turns from every version on every node, so that none hides the others."""
-    taken: dict[tuple[int, int | None], int] = {}
+    counts: dict[tuple[int, int | None], int] = {}
     ranked = []
     for place in places:
-        rank = taken[place.version, place.node] = taken.get((place.version, place.node), 0) + 1
+        rank = counts[place.version, place.node] = counts.get((place.version, place.node), 0) + 1
         ranked.append((rank, place))
     return [place for _, place in sorted(ranked, key=lambda pair: pair[0])[:MAX_PLACES]]
 
 
-def _judged(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPart]:
+def _compare_accuracies(places: Sequence[_Place], cells: Sequence[CellPart]) -> list[CellPart]:
     """Give each cell the accuracy that it lost against its FP32 cell, or an earlier version on the same data."""
-    found = accuracies.compare_across_runs(cells)
+    compared = accuracies.compare_across_runs(cells)
     versions = group_by(range(len(places)), lambda at: places[at].version)
     plain: dict[int, Accuracy] = {}
-    for at, cell in enumerate(found):
+    for at, cell in enumerate(compared):
         if cell.precision == "fp32" and cell.accuracy is not None and cell.accuracy.value is not None:
             plain.setdefault(places[at].version, cell.accuracy)
-    for version, own in versions.items():
+    for version, indices in versions.items():
         before = accuracies.drop_lossy(plain[earlier] for earlier in sorted(plain) if earlier < version)
-        for at, cell in zip(own, accuracies.compare_versions([found[at] for at in own], before), strict=True):
-            found[at] = cell
-    return found
+        changed = accuracies.compare_versions([compared[at] for at in indices], before)
+        for at, cell in zip(indices, changed, strict=True):
+            compared[at] = cell
+    return compared
 
 
-def _measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
+def _make_measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
     return Measured(
         run=place.run,
         version=place.version,
         node=name_or_removed(node),
-        machine=_machine(cell, node.facts if node else None),
+        machine=_name_machine(cell, node.facts if node else None),
         at=place.at,
         cell=cell,
         device=node.device if node else "",
     )
 
 
-def _machine(cell: CellPart, facts: Facts | None) -> str:
+def _name_machine(cell: CellPart, facts: Facts | None) -> str:
     """Name the accelerator that computed the cell, or the processor where its provider has none; empty if unknown."""
     entry = providers.find(cell.provider)
     device = cell.provider_facts.get("device", "")

@@ -1,4 +1,4 @@
-"""The versions that a run measures side by side: which they are, and what planning and documents need of them."""
+"""Finds the versions that a run measures side by side, and their facts for planning and documents."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
 
     Raises Invalid for a name without a version, and for a version with the same files as another.
     """
-    found: list[Version] = []
+    others: list[Version] = []
     for name in matrix.models:
         other = previous_version(version) if name == PREVIOUS else _find_version(version, name)
         if other is None:
@@ -34,31 +34,25 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
                 code="models",
                 hint="NAME@VERSION names one; `onnxfarm models` lists them.",
             )
-        if twin := next((known for known in [version, *found] if known.artifact_id == other.artifact_id), None):
+        if twin := next((side for side in [version, *others] if side.artifact_id == other.artifact_id), None):
             same = "is the version that is measured" if twin.pk == other.pk else f"has the same files as {twin}"
             raise Invalid(f"models names {name}, which {same}: there is nothing to compare.", code="models")
-        found.append(other)
-    return found
+        others.append(other)
+    return others
 
 
 def previous_version(version: Version) -> Version | None:
     """Find the newest accepted version before this one, on the model's own line and with other files; None if none."""
-    before = (
-        version.model.versions.not_removed().on_main_line().filter(number__lt=version.number, state=VersionState.READY)
-    )
-    return (
-        before.exclude(artifact=version.artifact_id)
-        .select_related("model__team", "artifact")
-        .order_by("-number")
-        .first()
-    )
+    accepted = version.model.versions.not_removed().on_main_line().filter(state=VersionState.READY)
+    before = accepted.filter(number__lt=version.number).exclude(artifact=version.artifact_id)
+    return before.select_related("model__team", "artifact").order_by("-number").first()
 
 
 def _find_version(version: Version, name: str) -> Version | None:
     match = _NAMED.fullmatch(name)
     rows = Version.objects.not_removed().filter(model__team=version.model.team_id, model__removed_at=None)
-    known = rows.filter(model__name=match["model"], number=int(match["number"])) if match else rows.none()
-    return known.select_related("model__team", "artifact").first()
+    named = rows.filter(model__name=match["model"], number=int(match["number"])) if match else rows.none()
+    return named.select_related("model__team", "artifact").first()
 
 
 def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
@@ -76,15 +70,15 @@ def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
 
 
 def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
-    """Collect what planning and documents must know of versions measured side by side, with names that differ.
+    """Collect the facts of versions measured side by side, with names that differ, for planning and documents.
 
     If all take the same inputs, the inputs and prompts given with the last version, or one before it, are used for all.
     """
     if len(versions) == 1:
         return [model_facts(versions[0])]
-    known = _collect_named_facts(versions)
-    alike, apart = align_models(known)
-    return alike if apart else [facts.model_copy(update=_choose_given(known)) for facts in alike]
+    named = _collect_named_facts(versions)
+    aligned, difference = align_models(named)
+    return aligned if difference else [facts.model_copy(update=_choose_given(named)) for facts in aligned]
 
 
 def explain_different_inputs(versions: Sequence[Version]) -> str:
@@ -95,12 +89,13 @@ def _collect_named_facts(versions: Sequence[Version]) -> list[ModelFacts]:
     return [model_facts(version).model_copy(update={"name": str(version)}) for version in versions]
 
 
-def _choose_given(known: Sequence[ModelFacts]) -> dict[str, object]:
-    last_first = known[::-1]
-    fed = next((facts for facts in last_first if facts.inputs_sha256), last_first[0])
-    generating = next((facts for facts in last_first if facts.prompts), last_first[0])
-    given = {"inputs_sha256": fed.inputs_sha256, "prompts": generating.prompts}
-    return given | ({"inputs_batch": fed.inputs_batch, "sizes": fed.sizes} if fed.inputs_sha256 else {})
+def _choose_given(all_facts: Sequence[ModelFacts]) -> dict[str, object]:
+    last_first = all_facts[::-1]
+    with_inputs = next((facts for facts in last_first if facts.inputs_sha256), last_first[0])
+    with_prompts = next((facts for facts in last_first if facts.prompts), last_first[0])
+    chosen: dict[str, object] = {"inputs_sha256": with_inputs.inputs_sha256, "prompts": with_prompts.prompts}
+    sizes = {"inputs_batch": with_inputs.inputs_batch, "sizes": with_inputs.sizes}
+    return chosen | sizes if with_inputs.inputs_sha256 else chosen
 
 
 def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:

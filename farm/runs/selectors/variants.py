@@ -1,4 +1,4 @@
-"""Reads what was measured of a variant."""
+"""Reads the measurements of a variant."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,28 +38,27 @@ def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
     rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")
     rows = rows.select_related("arm__cell__run", "arm__block").order_by("-pk")
     beside, others = rows.filter(arm__in=list(against)), rows.exclude(arm__in=list(against))
-    newest = _newest(beside)
+    newest = _choose_newest(beside)
     if len(newest) < MAX_VARIANTS:
-        newest = _newest([*newest, *others[:MAX_READ]])
+        newest = _choose_newest([*newest, *others[:MAX_READ]])
     return [Measured(row.arm.cell.run, parse_cell(row), *against.get(row.arm_id, (None, ""))) for row in newest]
 
 
-def _newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
-    """Return the first row of each cell on each node; columns tell cells apart, since reading documents takes long."""
-    found: dict[tuple[object, ...], CellDocument] = {}
+def _choose_newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
+    """Choose the first row of each cell on each node, told apart by columns, as reading documents takes long."""
+    newest: dict[tuple[object, ...], CellDocument] = {}
     for row in rows:
         cell = row.arm.cell
         shapes = tuple(sorted((cell.spec_json.get("workload") or {}).get("shapes", {}).items()))
         place = (cell.runtime, cell.provider, cell.batch, cell.threads, shapes, row.arm.block.node_id)
-        found.setdefault(place, row)
-    return list(found.values())[:MAX_VARIANTS]
+        newest.setdefault(place, row)
+    return list(newest.values())[:MAX_VARIANTS]
 
 
 def _compare_with_upload(user: Anyone, variant: Variant) -> dict[int, tuple[doc_comparisons.Comparison, str]]:
-    """Return the comparisons of arms with the upload as it is, by arm id, each with the precision of the upload's
-    cell."""
-    known = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
-    rows = Comparison.objects.filter(**known, candidate__twin_of=None).defer("operators")
+    """Map arm ids to their comparison with the upload as it is, and the precision of the upload's cell."""
+    columns = {"candidate__cell__variant": variant, "axis__in": AXES, "run__in": Run.objects.visible_to(user)}
+    rows = Comparison.objects.filter(**columns, candidate__twin_of=None).defer("operators")
     return {
         row.candidate_id: (
             doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict}),
@@ -76,8 +75,8 @@ def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] 
         arm__cell__variant=variant, arm__twin_of=None, arm__cell__run__in=Run.objects.visible_to(user)
     )
     measured = rows.select_related("arm__cell__run__version__model").order_by("-pk")
-    found = measured.exclude(operators="[]").first() or measured.first()
-    return (found.arm.cell.run, cell_document(found.arm.cell.run, found.arm.name)) if found is not None else None
+    row = measured.exclude(operators="[]").first() or measured.first()
+    return (row.arm.cell.run, cell_document(row.arm.cell.run, row.arm.name)) if row is not None else None
 
 
 def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
