@@ -118,7 +118,7 @@ def _drop(path: Path | None) -> None:
 
 
 def _read_or_drop(path: Path) -> Spooled | None:
-    """Return the report of a file; None for one that is too old or cannot be read, which is removed."""
+    """Return the report of a file; remove one that is too old or cannot be read, and return None."""
     try:
         if time.time() - path.stat().st_mtime < MAX_AGE_S:
             return Spooled.model_validate_json(path.read_bytes())
