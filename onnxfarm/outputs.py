@@ -1,7 +1,6 @@
-"""What a command writes: text, documents and plain values, to a file or to stdout."""
+"""What a command writes: text, documents and JSON, to a file or to stdout."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,28 +36,20 @@ def write_bytes(content: bytes, path: Path) -> None:
         raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a file.") from problem
 
 
-def write_privately(text: str, path: Path) -> None:
-    """Write a file that nobody else can read, whole or not at all. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_suffix(f".{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    draft.touch(mode=0o600)
-    draft.write_text(text)
-    draft.replace(path)
-
-
 def write_document(document: "Document", path: Path | None) -> None:
+    """Write a document as JSON to a file; None writes nothing. Raises Usage when the file cannot be written."""
     if path is not None:
         write_text(document.to_json() + "\n", path)
 
 
-def write_plain(plain: object, path: Path | None = STDOUT) -> None:
+def write_json(value: object, path: Path | None = STDOUT) -> None:
+    """Write a plain value as indented JSON; None writes nothing. Raises Usage when the file cannot be written."""
     if path is not None:
-        write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", path)
+        write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", path)
 
 
 def make_folder(path: Path, *, option: str) -> Path:
-    """Make the folder that an option names where it is missing, and return its real path. Raises Usage."""
+    """Make the folder that an option names, unless it exists, and return its real path. Raises Usage."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -67,19 +58,22 @@ def make_folder(path: Path, *, option: str) -> Path:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Make a console that does not fold tables where nobody looks at a terminal."""
+    """Make a console. Where its output is not a terminal, it is PLAIN_WIDTH wide, so that tables are not folded."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def print_lines(*lines: str, console: Console | None = None) -> None:
-    """Print lines for people, on stderr unless a console is given: nothing in one is folded, coloured or a command."""
-    shown = console or Console(stderr=True)
+    """Print lines as they are, without colours or folding, on stderr unless a console is given.
+
+    Line breaks within a line are escaped, so that a pipeline takes no part of it for a command.
+    """
+    console = console or Console(stderr=True)
     for line in lines:
-        shown.print(escape_line_breaks(line), highlight=False, markup=False, soft_wrap=True)
+        console.print(escape_line_breaks(line), highlight=False, markup=False, soft_wrap=True)
 
 
 def make_table(*heads: str | Column) -> Table:
-    """Make a table without lines around it. A head that is text makes a column that folds where it is narrow."""
+    """Make a table without borders. A head given as text makes a column whose long cells are folded."""
     columns = (Column(head, overflow="fold") if isinstance(head, str) else head for head in heads)
     return Table(*columns, box=None, pad_edge=False, header_style="dim")

@@ -18,14 +18,16 @@ from worker.agent.home import NodeHome, NotEnrolledError, default_folder
 from worker.agent.machine import facts
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
-# how long an agent that starts together with its farm waits for it
-FARM_STARTS_S = 60.0
+# an agent may start together with its farm, and waits this long for it
+FARM_START_TIMEOUT_S = 60.0
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 
 def main() -> int:
-    """Enrol with the code of the environment where there is no node yet, then start it, and return the exit code:
-    EXIT_USAGE without an enrolment, EXIT_INFRASTRUCTURE where the gateway refuses or does not answer."""
+    """Enrol with the code of $ONNXFARM_NODE_TOKEN unless the folder holds a node, run the agent, and return its status.
+
+    The status is EXIT_USAGE without an enrolment, and EXIT_INFRASTRUCTURE where the gateway refuses or does not answer.
+    """
     parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
     parser.add_argument("--home", type=Path, default=default_folder())
     parser.add_argument("--url", help="address of the farm's gateway")
@@ -57,12 +59,12 @@ def main() -> int:
 
 
 def _enrol(home: NodeHome, *, url: str, code: str) -> None:
-    """Wait for a farm that is still starting. Raises GatewayError, ValueError."""
-    known = facts.read_facts(busy_window_s=0)
-    deadline = time.monotonic() + FARM_STARTS_S
+    """Enrol under this machine's name, and try again while the farm is starting. Raises GatewayError, ValueError."""
+    machine_facts = facts.read_facts(busy_window_s=0)
+    deadline = time.monotonic() + FARM_START_TIMEOUT_S
     while True:
         try:
-            enrolment.enrol_by_host_name(home, url=url, code=code, name=agent.make_node_name(), facts=known)
+            enrolment.enrol_by_host_name(home, url=url, code=code, name=agent.make_node_name(), facts=machine_facts)
             return
         except gateway.UnavailableError:
             if time.monotonic() > deadline:

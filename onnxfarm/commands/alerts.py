@@ -9,7 +9,7 @@ from rich.text import Text
 from farm.contract.api.alerts import AlertOut, AlertPageOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import make_console, print_lines, write_plain
+from onnxfarm.outputs import make_console, print_lines, write_json
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -51,7 +51,7 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
     """Print an alert: what changed, why, since when, the work-around, and its log."""
     found = ask_farm(server, operations.ALERT, alert=alert)
     if as_json:
-        write_plain(found.plain)
+        write_json(found.plain)
         return
     console = make_console()
     for line in _lines(found.shape):

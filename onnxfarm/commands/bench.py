@@ -1,4 +1,4 @@
-"""`onnxfarm bench MODEL`: the farm's blocks, rounds and verdicts on this machine, without any server."""
+"""`onnxfarm bench MODEL`: measures a model on this machine, in the blocks and by the verdicts of a farm."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,15 +42,19 @@ TimingsOption = Annotated[
 
 
 class Extras(NamedTuple):
-    """What is done beside the rounds. `recipe`: how outputs are judged on the labelled data of `evaluation`."""
+    """Settings of `bench` that are not in the matrix.
+
+    `recipe`: how outputs are judged on the labelled data of `evaluation`. `rounds`: the maximum of each block; None:
+    that of the budget. `finds_divergences`: whether the first divergent node is searched where outputs changed.
+    """
 
     home: Path
-    timings_dir: Path | None = None
-    calibration: Path | None = None
-    evaluation: Path | None = None
-    recipe: Judging = ""
-    is_diverging: bool = False
-    rounds: int | None = None
+    timings_dir: Path | None
+    calibration: Path | None
+    evaluation: Path | None
+    recipe: Judging
+    rounds: int | None
+    finds_divergences: bool
 
 
 @add_axis_options
@@ -95,22 +99,29 @@ def bench(  # noqa: PLR0913  every option of the command
     something given cannot be used; 130: stopped by Ctrl-C, with what was measured until then.
     """
     home = home or default_home()
-    ort = release_index.resolve_runtimes(ort, home=home, with_prereleases=pre)
-    named = {"runtime": ort, "provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
-    given = {**named, "precision": precision, "opset": opset, **axes, "budget": budget}
-    declared = read_matrix(matrix, given, packages=allow_package)
+    runtimes = release_index.resolve_runtimes(ort, home=home, with_prereleases=pre)
+    values = {"runtime": runtimes, "provider": provider, "batch": batch, "shapes": parse_sizes(shape)}
+    values |= {"threads": threads, "precision": precision, "opset": opset, **axes, "budget": budget}
     settings = {"sustained": sustained, "tolerance": parse_tolerances(tolerance), "operators": operators or None}
-    declared = apply_settings(declared, inputs=parse_fills(input_), **settings)
+    declared = apply_settings(
+        read_matrix(matrix, values, packages=allow_package), inputs=parse_fills(input_), **settings
+    )
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     judging = options.parse_judging(recipe, judge, evaluation)
-    console = make_console(stderr=True)
-    folder = timings and make_folder(timings, option="--timings")
     options.check_rounds(rounds, declared.budget)
-    extras = Extras(home, folder, calibration, evaluation, judging, diverge, rounds)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
-    subject = Subject(model, inputs, expected, seed, source, prompts)
-    document, is_stopped = _measure(subject, declared, extras, console=console)
+    subject = Subject(model, inputs=inputs, expected=expected, seed=seed, source=source, prompts=prompts)
+    extras = Extras(
+        home=home,
+        timings_dir=timings and make_folder(timings, option="--timings"),
+        calibration=calibration,
+        evaluation=evaluation,
+        recipe=judging,
+        rounds=rounds,
+        finds_divergences=diverge,
+    )
+    document, is_stopped = _measure(subject, declared, extras, console=make_console(stderr=True))
     write_document(document, json_file)
     show(document, console=make_console(stderr=json_file == STDOUT))
     if is_stopped:
@@ -119,7 +130,7 @@ def bench(  # noqa: PLR0913  every option of the command
 
 
 def _measure(subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console) -> tuple[Document, bool]:
-    """Return the document, and whether somebody stopped it, so that blocks may be missing."""
+    """Measure the matrix. Return the document, and whether Ctrl-C ended it early, so that blocks may be missing."""
     with require_extra("node"):
         from onnxfarm.here import workbench
     with workbench.open_workbench(subject, home=extras.home, console=console) as bench:
@@ -129,13 +140,12 @@ def _measure(subject: Subject, declared: matrices.Matrix, extras: Extras, *, con
             bench.set_calibration(extras.calibration)
         if extras.evaluation is not None:
             bench.set_evaluation(extras.evaluation, extras.recipe)
-        # stopped by Ctrl-C, what was measured is kept
         plan = bench.plan(bench.add_default_shapes(declared))
         if (rounds := extras.rounds) is not None:
             plan = workbench.reshape_plan(plan, lambda block: workbench.limit_rounds(block, rounds))
         document = bench.template.measure(plan)
         is_stopped = bench.template.is_cancelled()
-    if extras.is_diverging and not is_stopped:
+    if extras.finds_divergences and not is_stopped:
         from onnxfarm.commands.bench_divergence import add_divergent_nodes
 
         document = add_divergent_nodes(

@@ -25,7 +25,7 @@ from onnxfarm.commands.bench_options import read_matrix_without_runtimes
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import resolve_runtimes
-from onnxfarm.outputs import make_console, print_lines, write_plain
+from onnxfarm.outputs import make_console, print_lines, write_json
 from onnxfarm.problems import Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
@@ -98,7 +98,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics, pre)
     console = make_console(stderr=True)
     answer = _search(question, home=place, report=report, console=console)
-    write_plain(answer, json_file)
+    write_json(answer, json_file)
     details = (answer["change"], f"{answer['explanation']}." if answer["explanation"] else "")
     print_lines("", answer["sentence"], *filter(None, details), console=console)
 

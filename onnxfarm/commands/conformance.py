@@ -18,7 +18,7 @@ from farm.sandbox.policy import Policy
 from onnxfarm.commands.bench_options import parse_ort_option
 from onnxfarm.commands.options import DocumentOption, HomeOption
 from onnxfarm.here.home import default_home
-from onnxfarm.outputs import write_plain
+from onnxfarm.outputs import write_json
 from onnxfarm.problems import Infrastructure, Usage, exit_with_problem
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -47,7 +47,7 @@ def conformance(
         reports = [_run(runtime, suite=suite, home=place, work=Path(folder), console=console) for runtime in runtimes]
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
     _print(reports, console=console, quiet=quiet)
-    write_plain(document, json_file)
+    write_json(document, json_file)
 
 
 class CaseReport(TypedDict):

@@ -23,34 +23,43 @@ CHECK_S = 60.0
 
 
 class Need(NamedTuple):
-    """Something to check. `problem` returns what is wrong, empty if nothing is; `added` is the command to mend it."""
+    """Something that a machine needs. `find_problem` says what is wrong with it, empty if nothing is.
 
-    what: str
-    problem: Callable[[], str]
-    added: str
+    `way_out` is the command that adds it.
+    """
+
+    name: str
+    find_problem: Callable[[], str]
+    way_out: str
 
 
 def list_needs() -> dict[str, list[Need]]:
-    """List what each part (node, server, tests) needs, by part; the tests only in a checkout.
+    """List the needs of each part: node, server, and in a checkout also tests.
 
-    What the server and the tests look for themselves is asked of them, each in a process of its own.
+    What a part looks for by itself is checked by a process that runs that part's own code.
     """
+    index = (
+        "from onnxfarm.here.release_index import fetch_listing; "
+        "fetch_listing('onnxruntime').offered or exit('none answers')"
+    )
     chromium = "from tests.acceptance.browser.chromium import CHROMIUM as found; found or exit('none is on PATH')"
     npm = "import shutil; shutil.which('npm') or exit('npm is not on PATH')"
     parts = {
         "node": [
-            _packages("node"),
+            _make_packages_need("node"),
             Need("a sandbox", _check_sandbox, "apt-get install bubblewrap libseccomp2"),
-            Need("a package index", _check_answers, "pip config set global.index-url https://INDEX.EXAMPLE/simple"),
+            Need("a package index", lambda: _run_code(index),
+                 "pip config set global.index-url https://INDEX.EXAMPLE/simple"),
         ],
         "server": [
-            _packages("server"),
+            _make_packages_need("server"),
             Need("a broker", lambda: _run_code("from farm.config.embedded import broker; broker.find_server()"),
                  "apt-get install redis-server"),
-            Need("SQLite with full text search", _no_search, "use a Python whose sqlite3 has FTS5, such as Debian's"),
+            Need("SQLite with full text search", _check_full_text_search,
+                 "use a Python whose sqlite3 has FTS5, such as Debian's"),
         ],
         "tests": [
-            _packages("dev"),
+            _make_packages_need("dev"),
             Need("Chromium, for browser tests", lambda: _run_code(chromium), "apt-get install chromium"),
             Need("npm, for OpenID and accessibility", lambda: _run_code(npm), "apt-get install nodejs npm"),
             Need("PostgreSQL, for --postgres", lambda: _run_code("from tests import postgres; postgres.programs()"),
@@ -77,45 +86,45 @@ def doctor(
     for name in [part] if part else parts:
         print_lines(f"{name}:", console=console)
         for need in parts[name]:
-            problem = need.problem()
+            problem = need.find_problem()
             missing += bool(problem)
-            print_lines(f"  ✕ {need.what}: {problem}" if problem else f"  ✓ {need.what}", console=console)
+            print_lines(f"  ✕ {need.name}: {problem}" if problem else f"  ✓ {need.name}", console=console)
             if problem:
-                print_lines(f"      {need.added}", console=console)
+                print_lines(f"      {need.way_out}", console=console)
     if missing:
         raise GateFailed(f"{counted(missing, 'thing')} missing; the commands that add them are above.")
 
 
-def _packages(extra: str) -> Need:
-    return Need("packages", lambda: ", ".join(list_missing(_requirements(extra))), install_command(extra))
+def _make_packages_need(extra: str) -> Need:
+    return Need("packages", lambda: ", ".join(list_missing(_list_requirements(extra))), install_command(extra))
 
 
 def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
-    """Yield a phrase for each requirement of which no version, or a wrong one, is installed."""
+    """Yield a phrase for each requirement that is not installed, or in a version that does not fit."""
     for requirement in requirements:
         try:
-            found = version(requirement.name)
+            installed = version(requirement.name)
         except PackageNotFoundError:
             yield f"{requirement.name} is not installed"
             continue
-        if not requirement.specifier.contains(found, prereleases=True):
-            yield f"{requirement.name} is {found}, and {requirement.specifier} is needed"
+        if not requirement.specifier.contains(installed, prereleases=True):
+            yield f"{requirement.name} is {installed}, and {requirement.specifier} is needed"
 
 
-def _requirements(extra: str) -> Iterator[Requirement]:
-    """Yield what an extra of this release requires on this machine, and what the extras in it require."""
-    checkout = ROOT / "pyproject.toml"
-    if checkout.exists():
-        named = map(Requirement, tomllib.loads(checkout.read_text())["project"]["optional-dependencies"][extra])
+def _list_requirements(extra: str) -> Iterator[Requirement]:
+    """Yield the requirements of an extra of this release on this machine, with those of the extras that it includes."""
+    project = ROOT / "pyproject.toml"
+    if project.exists():
+        texts = tomllib.loads(project.read_text())["project"]["optional-dependencies"][extra]
     else:
-        named = map(Requirement, requires("onnxfarm") or ())
-    for requirement in named:
+        texts = requires("onnxfarm") or ()
+    for requirement in map(Requirement, texts):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
             continue
         if requirement.name == "onnxfarm":
-            for inner in requirement.extras:
-                yield from _requirements(inner)
-        elif checkout.exists() or "extra" in str(requirement.marker):
+            for included in requirement.extras:
+                yield from _list_requirements(included)
+        elif project.exists() or "extra" in str(requirement.marker):
             yield requirement
 
 
@@ -123,12 +132,7 @@ def _check_sandbox() -> str:
     return confinement.explain_missing_sandbox() if confinement.find_available_level() == "none" else ""
 
 
-def _check_answers() -> str:
-    asked = "from onnxfarm.here.published import asked_of; asked_of('onnxruntime').offered or exit('none answers')"
-    return _run_code(asked)
-
-
-def _no_search() -> str:
+def _check_full_text_search() -> str:
     try:
         sqlite3.connect(":memory:").execute("CREATE VIRTUAL TABLE words USING fts5(word)")
     except sqlite3.OperationalError as error:
@@ -137,19 +141,19 @@ def _no_search() -> str:
 
 
 def _run_code(code: str) -> str:
-    """Run a piece of this release's code, and return the last line of its complaint; empty where it ends well."""
+    """Run Python code in a process that imports this release. Return the last line of its error; empty without one."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code],
             env=environment, capture_output=True, text=True, timeout=CHECK_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"it gave no answer within {CHECK_S:.0f} s"
-    if done.returncode == 0:
+    if process.returncode == 0:
         return ""
-    last_line = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+    last_line = (process.stderr.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]
     if "No module named" in last_line:
         return "this is known once the packages are there"
-    kind, _, rest = last_line.partition(": ")
-    return rest if rest and kind.endswith("Error") else last_line
+    error, _, message = last_line.partition(": ")
+    return message if message and error.endswith("Error") else last_line

@@ -17,7 +17,7 @@ from farm.contract.api.people import InvitationOut, InvitedOut, RetentionOut, Ro
 from onnxfarm.commands.listing import format_minute, show_rows
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.here.home import check_server_installed, exec_module, find_farm_home
-from onnxfarm.outputs import make_table, write_plain
+from onnxfarm.outputs import make_table, write_json
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -98,7 +98,7 @@ def retention(
             }
             answer = client.ask(operations.SET_RETENTION, json=days, team=found.id)
     if as_json:
-        write_plain(answer.plain)
+        write_json(answer.plain)
         return
     _show(found.name, answer.shape)
 
@@ -172,7 +172,7 @@ def invite(
         answer = client.ask(operations.INVITE_PERSON, json=asked, team=found.id)
     invited = answer.shape
     if as_json:
-        write_plain(answer.plain)
+        write_json(answer.plain)
         return
     print(_outcome(invited, found.name), file=sys.stderr)
     if invited.sign_in_link:
@@ -259,7 +259,7 @@ def create(
     """Make a team with you as its admin (administrators)."""
     made = ask_farm(server, operations.CREATE_TEAM, json={"name": name})
     if as_json:
-        write_plain(made.plain)
+        write_json(made.plain)
         return
     command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made.shape.name])
     print(f"Team {made.shape.name} is created. Invite people into it: {command}")
@@ -335,7 +335,7 @@ def make(
     asked = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days, "team": team}
     made = ask_farm(server, operations.MAKE_TOKEN, json=asked)
     if as_json:
-        write_plain(made.plain)
+        write_json(made.plain)
         return
     print(made.shape.secret)
     may, until = _may(made.shape), f"{made.shape.expires_at:%Y-%m-%d}"

@@ -1,7 +1,7 @@
-"""`onnxfarm node invite|list|approve|…|lend|take-back|…`: the farm's nodes, from anybody's terminal."""
+"""`onnxfarm node invite|list|approve|…|lend|take-back|…`: commands about the nodes of a farm, from any machine."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from farm.rules.planning.time_left import format_about
 from farm.rules.wording.numbers import counted, duration
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import print_lines, write_plain
+from onnxfarm.outputs import print_lines, write_json
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -78,7 +78,7 @@ def invite(
     if made.warning:
         print(f"onnxfarm: {made.warning}", file=sys.stderr)
     if as_json:
-        write_plain(answer.plain)
+        write_json(answer.plain)
         return
     if made.install:
         print_lines("On the machine that joins, where onnxfarm is not installed yet:", made.install, "Then:")
@@ -101,11 +101,11 @@ def _make_order_command(what: str) -> Callable[..., None]:
         server: ServerOption = None,
     ) -> None:
         with Client(find_account(server)) as client:
-            found = find_node(client, node)
-            if fingerprint and fingerprint != found.fingerprint:
-                raise Usage(f"{found.name} has the fingerprint {found.fingerprint}, not {fingerprint}.")
-            done = _resume(client, found) if what == "resume" else _order(client, found, what)
-        print(describe_node(done))
+            before = find_node(client, node)
+            if fingerprint and fingerprint != before.fingerprint:
+                raise Usage(f"{before.name} has the fingerprint {before.fingerprint}, not {fingerprint}.")
+            changed = _resume(client, before) if what == "resume" else _order(client, before, what)
+        print(describe_node(changed))
 
     return order
 
@@ -118,9 +118,9 @@ for what, line in ORDERS.items():
 def pause(node: NodeArgument, server: ServerOption = None) -> None:
     """Pause a node: it finishes its current block and accepts no more until it is resumed."""
     with Client(find_account(server)) as client:
-        found = find_node(client, node)
-        done = client.call(operations.CHANGE_NODE, json={"is_paused": True}, node=found.id)
-    print(describe_node(done))
+        node_id = find_node(client, node).id
+        paused = client.call(operations.CHANGE_NODE, json={"is_paused": True}, node=node_id)
+    print(describe_node(paused))
 
 
 @app.command()
@@ -132,16 +132,16 @@ def ledger(
 ) -> None:
     """Show what your node did, for whom and for how many minutes, what was installed on it, and what waits."""
     with Client(find_account(server)) as client:
-        found = find_node(client, node)
-        answer = client.ask(operations.NODE_LEDGER, node=found.id, params={"days": days})
+        owned = find_node(client, node)
+        answer = client.ask(operations.NODE_LEDGER, node=owned.id, params={"days": days})
     if as_json:
-        write_plain(answer.plain)
+        write_json(answer.plain)
         return
-    for line in format_ledger(found.name, answer.shape, days=days):
-        print_lines(line)
+    print_lines(*format_ledger(owned.name, answer.shape, days=days))
 
 
 def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
+    """Yield the lines of a node's ledger for people; `name` is the node's, and the ledger covers `days` days."""
     blocks, took = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
     yield f"{name} measured {blocks} in {counted(days, 'day')}, {took} in all."
     for work in ledger.work:
@@ -175,22 +175,24 @@ def limits(  # noqa: PLR0913  every option of the command
     server: ServerOption = None,
 ) -> None:
     """Show a node's limits, or change those that are given."""
-    asked = {
-        "max_block_s": None if max_block is None else 60.0 * _finite("--max-block", max_block),
-        "cache_bytes": None if model_cache is None else int(GIB * _finite("--model-cache", model_cache)),
-        "runtimes_bytes": None if runtime_cache is None else int(GIB * _finite("--runtime-cache", runtime_cache)),
-        "trials": trials and trials.value,
-        "tags": None if tags is None else [tag.strip() for tag in tags.split(",") if tag.strip()],
-    }
-    changes: dict[str, object] = {name: value for name, value in asked.items() if value is not None}
-    changes |= {} if hours is None else _hours(hours)
+    changes: dict[str, object] = {} if hours is None else _parse_hours(hours)
+    if max_block is not None:
+        changes["max_block_s"] = 60.0 * _check_finite("--max-block", max_block)
     if max_temperature is not None:
-        changes["max_temperature_c"] = _celsius(max_temperature)
+        changes["max_temperature_c"] = _parse_celsius(max_temperature)
+    if model_cache is not None:
+        changes["cache_bytes"] = int(GIB * _check_finite("--model-cache", model_cache))
+    if runtime_cache is not None:
+        changes["runtimes_bytes"] = int(GIB * _check_finite("--runtime-cache", runtime_cache))
+    if tags is not None:
+        changes["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    if trials is not None:
+        changes["trials"] = trials.value
     with Client(find_account(server)) as client:
-        found = find_node(client, node)
+        limited = find_node(client, node)
         if changes:
-            found = client.call(operations.CHANGE_NODE, json=changes, node=found.id)
-    _show(found)
+            limited = client.call(operations.CHANGE_NODE, json=changes, node=limited.id)
+    _show_limits(limited)
 
 
 @app.command()
@@ -198,8 +200,10 @@ def lend(node: NodeArgument, team: TeamArgument, server: ServerOption = None) ->
     """Offer a node of yours to another team; an admin there has to agree."""
     with Client(find_account(server)) as client:
         _set_teams(client, node, add=team)
-        found = [row for row in client.call(operations.LENDINGS) if row.team == team]
-    print("\n".join(f"{row.node}: {row.sentence}" for row in found if node in (row.node, str(row.node_id))))
+        lendings = client.call(operations.LENDINGS)
+    for lending in lendings:
+        if lending.team == team and node in (lending.node, str(lending.node_id)):
+            print(f"{lending.node}: {lending.sentence}")
 
 
 @app.command()
@@ -214,25 +218,25 @@ def take_back(node: NodeArgument, team: TeamArgument, server: ServerOption = Non
 def lendings(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List nodes that are lent or offered: yours to others, and others' to your teams."""
 
-    def cells(row: LendingOut) -> tuple[str, ...]:
-        of = f"{row.owner or 'nobody'}, {row.from_team}"
-        return str(row.id), row.node, of, row.team, row.sandbox, row.fingerprint, row.sentence
+    def format_row(row: LendingOut) -> tuple[str, ...]:
+        owner = f"{row.owner or 'nobody'}, {row.from_team}"
+        return str(row.id), row.node, owner, row.team, row.sandbox, row.fingerprint, row.sentence
 
     heads = ("lending", "node", "of", "for", "sandbox", "fingerprint", "status")
     none = "No node is lent: `onnxfarm node lend NODE TEAM` offers one."
-    show_rows(ask_farm(server, operations.LENDINGS), heads, cells, as_json=as_json, none=none)
+    show_rows(ask_farm(server, operations.LENDINGS), heads, format_row, as_json=as_json, none=none)
 
 
 @app.command()
 def agree(lending: LendingArgument, server: ServerOption = None) -> None:
     """Let a node of others measure your team's models, once its fingerprint was compared."""
-    _answer(lending, "agree", server)
+    _answer_lending(lending, "agree", server)
 
 
 @app.command()
 def decline(lending: LendingArgument, server: ServerOption = None) -> None:
     """Let a node of others have none of your team's models, or no more of them."""
-    _answer(lending, "decline", server)
+    _answer_lending(lending, "decline", server)
 
 
 @app.command("try")
@@ -243,8 +247,8 @@ def try_(
 ) -> None:
     """Ask a node's owner to let it try a provider; on a node that you manage, or that is allowed to, it tries it."""
     with Client(find_account(server)) as client:
-        found = find_node(client, node)
-        print(client.call(operations.ASK_TRIAL, json={"provider": provider}, node=found.id).sentence)
+        node_id = find_node(client, node).id
+        print(client.call(operations.ASK_TRIAL, json={"provider": provider}, node=node_id).sentence)
 
 
 @app.command()
@@ -271,13 +275,14 @@ def deny(trial: TrialArgument, server: ServerOption = None) -> None:
     print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="decline").shape.sentence)
 
 
-def _answer(lending: int, what: str, server: str | None) -> None:
-    done = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=what).shape
-    print(f"{done.node}: {done.sentence}")
+def _answer_lending(lending: int, what: str, server: str | None) -> None:
+    answered = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=what).shape
+    print(f"{answered.node}: {answered.sentence}")
 
 
-def _set_teams(client: Client, wanted: str, *, add: str = "", remove: str = "") -> None:
-    node = find_node(client, wanted)
+def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: str = "") -> None:
+    """Offer a node to one more team, or to one team less. Raises Usage where it is not offered to that team."""
+    node = find_node(client, number_or_name)
     teams = [row.team for row in client.call(operations.LENDINGS) if row.node_id == node.id]
     if remove and remove not in teams:
         raise Usage(f"{node.name} is not offered to {remove}: `onnxfarm node lendings` shows what is.")
@@ -292,32 +297,35 @@ def describe_node(node: NodeOut) -> str:
 
 
 def read_limits(node: NodeOut) -> NodeSettings:
+    """Return the limits that a node's answer holds. Keys that this version does not know are left out."""
     return NodeSettings.model_validate(node.settings, extra="ignore")
 
 
-def _show(node: NodeOut) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    rows = {**_rows(read_limits(node), node.owner_tags), "tries providers": TRIED[Trials(node.trials_allowed)]}
-    for label, value in rows.items():
-        table.add_row(label, value)
-    Console(soft_wrap=True).print(describe_node(node), markup=False, highlight=False)
-    Console(soft_wrap=True).print(table)
-
-
-def _rows(settings: NodeSettings, tags: list[str]) -> Mapping[str, str]:
-    heat = settings.max_temperature_c
-    return {
+def _show_limits(node: NodeOut) -> None:
+    settings = read_limits(node)
+    max_c = settings.max_temperature_c
+    rows = {
         "hours": f"{settings.hours} {settings.timezone}" if settings.hours else ALWAYS,
         "longest block": f"{settings.max_block_s / 60:g} min",
-        "highest temperature": ANY if heat is None else f"{heat:g} °C",
+        "highest temperature": ANY if max_c is None else f"{max_c:g} °C",
         "model cache": f"{settings.cache_bytes / GIB:g} GiB",
         "runtime cache": f"{settings.runtimes_bytes / GIB:g} GiB",
-        "tags of its owner": ", ".join(tags) or "none",
+        "tags of its owner": ", ".join(node.owner_tags) or "none",
+        "tries providers": TRIED[Trials(node.trials_allowed)],
     }
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for label, value in rows.items():
+        table.add_row(label, value)
+    console = Console(soft_wrap=True)
+    console.print(describe_node(node), markup=False, highlight=False)
+    console.print(table)
 
 
-def _hours(text: str) -> dict[str, object]:
-    """Parse `20:00-06:00 Europe/Vienna`; without a zone it stays. The farm judges both."""
+def _parse_hours(text: str) -> dict[str, object]:
+    """Parse `20:00-06:00 Europe/Vienna` into settings. Without a zone, the node keeps its own. Raises Usage.
+
+    Whether the hours and the zone are valid is checked by the farm.
+    """
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise Usage(f"--hours is {text!r}: write it like '20:00-06:00 Europe/Vienna', or `{ALWAYS}`.")
@@ -325,17 +333,18 @@ def _hours(text: str) -> dict[str, object]:
     return {"hours": "" if words[0] == ALWAYS else words[0], **zone}
 
 
-def _finite(option: str, value: float) -> float:
+def _check_finite(option: str, value: float) -> float:
     if not isfinite(value):
         raise Usage(f"{option} is {value}: give a number.")
     return value
 
 
-def _celsius(text: str) -> float | None:
+def _parse_celsius(text: str) -> float | None:
+    """Parse a temperature limit in °C; None: any temperature. Raises Usage."""
     if text == ANY:
         return None
     try:
-        return _finite("--max-temperature", float(text))
+        return _check_finite("--max-temperature", float(text))
     except ValueError as problem:
         raise Usage(f"--max-temperature is {text!r}: give a number of degrees, or `{ANY}`.") from problem
 
@@ -343,8 +352,8 @@ def _celsius(text: str) -> float | None:
 def make_row(node: NodeOut) -> tuple[str, ...]:
     """Make the cells of a node's row in the list, in the order of HEADS."""
     tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
-    tested = node.self_test.sentence if node.self_test else "not run yet"
-    return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, tested
+    self_test = node.self_test.sentence if node.self_test else "not run yet"
+    return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, self_test
 
 
 def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
@@ -352,7 +361,10 @@ def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
 
 
 def _resume(client: Client, node: NodeOut) -> NodeOut:
-    """End a node's pause and whatever else keeps it from work; the farm refuses that for a node that nothing keeps."""
+    """End a node's pause, and whatever else keeps it from accepting blocks.
+
+    The farm refuses to resume a node that accepts blocks, so a node that was only paused is not resumed again.
+    """
     was_paused = read_limits(node).is_paused
     if was_paused:
         node = client.call(operations.CHANGE_NODE, json={"is_paused": False}, node=node.id)

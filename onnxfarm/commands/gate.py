@@ -36,7 +36,7 @@ from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import check_installable, find_unknown_runtimes, resolve_runtimes
 from onnxfarm.model_files import list_model_files
-from onnxfarm.outputs import make_console, print_lines, write_document, write_plain, write_text
+from onnxfarm.outputs import make_console, print_lines, write_document, write_json, write_text
 from onnxfarm.problems import GateFailed, Infrastructure, Usage, exit_with_problem, require_extra
 from onnxfarm.remote import lookups
 from onnxfarm.remote.downloads import download_version
@@ -110,7 +110,7 @@ def _write_files(outcome: "GateOutcome", asked: gate_comment.Asked, files: Mappi
             write_text(text, path)
     if step := os.environ.get(STEP_SUMMARY):
         _append(f"{comment}\n{gate_reports.format_findings(answer)}\n", Path(step))
-    write_plain(gate_reports.as_benchmark_entries(answer, document), files["--benchmark-json"])
+    write_json(gate_reports.as_benchmark_entries(answer, document), files["--benchmark-json"])
     write_document(document, files["--json"])
 
 

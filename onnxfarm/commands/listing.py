@@ -1,36 +1,36 @@
-"""Lists of what a farm has: a table for people, or the farm's own JSON."""
+"""Lists that a farm answers: printed as a table, or as the farm's own JSON."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from onnxfarm.outputs import make_console, make_table, print_lines, write_plain
+from onnxfarm.outputs import make_console, make_table, print_lines, write_json
 from onnxfarm.remote.client import Answered
 
 Row = TypeVar("Row")
 
 
 def show_rows(
-    found: Answered[list[Row]],
+    answer: Answered[list[Row]],
     heads: Sequence[str],
-    cells: Callable[[Row], Sequence[str]],
+    format_row: Callable[[Row], Sequence[str]],
     *,
     as_json: bool,
     none: str = "",
 ) -> None:
-    """Print the rows as a table under `heads`, or the farm's JSON; print `none` where there are no rows.
+    """Print the rows of an answer as a table under `heads`, or the answer as JSON. Without rows, print `none`.
 
-    `cells` makes the texts of a row.
+    `format_row` returns the cells of a row.
     """
     console = make_console()
     if as_json:
-        write_plain(found.plain)
-    elif not found.shape and none:
+        write_json(answer.plain)
+    elif not answer.shape and none:
         print_lines(none, console=console)
     else:
         table = make_table(*heads)
-        for row in found.shape:
-            table.add_row(*cells(row))
+        for row in answer.shape:
+            table.add_row(*format_row(row))
         console.print(table)
 
 

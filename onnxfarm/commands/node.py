@@ -1,4 +1,4 @@
-"""`onnxfarm node …`: join a farm, work for it, look at it, have it started by the system."""
+"""`onnxfarm node enroll|start|status|runtimes|install-service`: this machine as a node of a farm."""
 
 import os
 import shlex
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -15,7 +16,7 @@ from farm.contract.texts import strip_pydantic_prefix
 from onnxfarm.commands.fleet import app as app
 from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
-from onnxfarm.outputs import write_plain
+from onnxfarm.outputs import write_json
 from onnxfarm.problems import Infrastructure, Usage, require_extra
 
 HomeOption = Annotated[
@@ -55,23 +56,27 @@ def enroll(
         from worker.agent.connection import enrolment, gateway
         from worker.agent.home import NodeHome
         from worker.agent.machine import facts
-    folder = _own_folder(home)
-    joining = NodeHome(folder)
+    folder = _make_node_folder(home)
+    node_home = NodeHome(folder)
     try:
-        known = facts.read_facts(busy_window_s=0)
-        tested = None if joining.is_enrolled else selftest.run_on_agent_runtime(folder)
-        join = enrolment.enrol if name else enrolment.enrol_by_host_name
-        identity, enrolled = join(
-            joining, url=url, code=token, name=name or main.make_node_name(), facts=known, self_test=tested
+        self_test = None if node_home.is_enrolled else selftest.run_on_agent_runtime(folder)
+        enrol = enrolment.enrol if name else enrolment.enrol_by_host_name
+        identity, enrolled = enrol(
+            node_home,
+            url=url,
+            code=token,
+            name=name or main.make_node_name(),
+            facts=facts.read_facts(busy_window_s=0),
+            self_test=self_test,
         )
     except (enrolment.AlreadyEnrolledError, gateway.RejectedError, gateway.LeaseLostError, ValueError) as problem:
-        raise Usage(_sentence(problem)) from problem
+        raise Usage(_describe_problem(problem)) from problem
     except gateway.GatewayError as problem:
         raise Infrastructure(f"{url} cannot be reached: {problem}") from problem
     print(f"This machine is node {identity.name!r} of {identity.url}, kept in {folder}.")
     print(f"Fingerprint: {identity.fingerprint}")
-    if tested is not None:
-        print(f"Self-test: {tested.sentence}")
+    if self_test is not None:
+        print(f"Self-test: {self_test.sentence}")
     command = shlex.join(["onnxfarm", "node", "start", *(["--home", str(folder)] if home is not None else [])])
     if enrolled.health == "pending":
         print(f"Ask an admin of the farm to compare it and approve the node. Start it then, or now: {command}")
@@ -96,7 +101,7 @@ def start(
         from worker.agent.home import AlreadyRunningError, NotEnrolledError
     try:
         status = main.start(
-            _own_folder(home),
+            _make_node_folder(home),
             search=find_first_divergence,
             url=url,
             probe_first=tuple(probe or ()),
@@ -104,7 +109,7 @@ def start(
             indexes=allow_index or (),
         )
     except (AlreadyRunningError, NotEnrolledError, ValueError) as problem:
-        raise Usage(_sentence(problem)) from problem
+        raise Usage(_describe_problem(problem)) from problem
     raise typer.Exit(status)
 
 
@@ -118,19 +123,19 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
         from worker.agent.connection import node_status
         from worker.agent.home import NodeHome, NotEnrolledError
     try:
-        found = node_status.read_status(NodeHome(_folder(home)), url=url)
+        node = node_status.read_status(NodeHome(_resolve_folder(home)), url=url)
     except NotEnrolledError as problem:
-        raise Usage(_sentence(problem)) from problem
+        raise Usage(str(problem)) from problem
     if as_json:
-        write_plain(found.as_plain())
+        write_json(node.as_plain())
     else:
         table = Table(show_header=False, box=None, pad_edge=False)
-        for label, value in found.list_rows():
+        for label, value in node.list_rows():
             table.add_row(label, value)
         Console().print(table)
-    if found.problem:
-        raise Infrastructure(found.problem)
-    if not found.is_known:
+    if node.problem:
+        raise Infrastructure(node.problem)
+    if not node.is_known:
         raise typer.Exit(1)
 
 
@@ -139,21 +144,23 @@ def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the runtimes that are installed on this node."""
     with require_extra("node"):
         from worker.agent.installation.runtimes import RuntimeStore
-    installed = RuntimeStore(_folder(home) / "runtimes").list_installed()
+    installed = RuntimeStore(_resolve_folder(home) / "runtimes").list_installed()
     if as_json:
-        plain: list[dict[str, object]] = []
-        for runtime in installed:
-            facts = {"runtime": str(runtime.runtime), "python": runtime.python_version, "bytes": runtime.bytes}
-            plain.append({**facts, "providers": list(runtime.providers)})
-        write_plain(plain)
+        write_json(
+            [
+                {"runtime": str(entry.runtime), "python": entry.python_version, "bytes": entry.bytes}
+                | {"providers": list(entry.providers)}
+                for entry in installed
+            ]
+        )
         return
     if not installed:
         print("No runtimes yet: they are installed when the first block asks for them.")
         return
     table = Table("runtime", "Python", "MB", "providers in its build", box=None, pad_edge=False)
-    for runtime in installed:
-        shown = ", ".join(name.removesuffix("ExecutionProvider") for name in runtime.providers)
-        table.add_row(str(runtime.runtime), runtime.python_version, f"{runtime.bytes / 1e6:.0f}", shown)
+    for entry in installed:
+        providers = ", ".join(name.removesuffix("ExecutionProvider") for name in entry.providers)
+        table.add_row(str(entry.runtime), entry.python_version, f"{entry.bytes / 1e6:.0f}", providers)
     Console().print(table)
 
 
@@ -165,8 +172,8 @@ def install_service(
     allow_index: IndexesOption = None,
 ) -> None:
     """Have systemd (Linux) or launchd (macOS) start this node with the machine, for this user."""
-    command = _start_command(allow_package or (), allow_index or ())
-    unit = service.make_unit(sys.platform, command=command, home=_folder(home))
+    command = _make_start_command(allow_package or (), allow_index or ())
+    unit = service.make_unit(sys.platform, command=command, home=_resolve_folder(home))
     if print_only:
         print(unit.text, end="")
         return
@@ -177,24 +184,24 @@ def install_service(
         print(f"  {line}")
 
 
-def _start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]:
-    """This same command, by full paths."""
+def _make_start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]:
+    """Make the words of `onnxfarm node start`, with the full path of the program that runs now."""
     program = Path(sys.argv[0]).resolve()
     words = [str(program)] if os.access(program, os.X_OK) else [sys.executable, "-m", "onnxfarm.main"]
     allowed = [f"--allow-package={name}" for name in packages] + [f"--allow-index={name}" for name in indexes]
     return [*words, "node", "start", *allowed]
 
 
-def _folder(home: Path | None) -> Path:
-    """Return an absolute path: children that measure work in folders of their own."""
+def _resolve_folder(home: Path | None) -> Path:
+    """Return the node's folder as an absolute path, because the processes that measure work in other folders."""
     with require_extra("node"):
         from worker.agent.home import default_folder
     return (home or default_folder()).resolve()
 
 
-def _own_folder(home: Path | None) -> Path:
-    """Return the node's folder, which it writes in. Raises Infrastructure."""
-    folder = _folder(home)
+def _make_node_folder(home: Path | None) -> Path:
+    """Return the node's folder, which is made where it is missing. Raises Infrastructure unless it is writable."""
+    folder = _resolve_folder(home)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_writable = os.access(folder, os.W_OK | os.X_OK)
@@ -208,11 +215,10 @@ def _own_folder(home: Path | None) -> Path:
     return folder
 
 
-def _sentence(problem: Exception) -> str:
-    """Return a problem's own words; of pydantic's many lines the first that says something."""
-    errors = getattr(problem, "errors", None)
-    if errors is None:
+def _describe_problem(problem: Exception) -> str:
+    """Return the message of a problem; for a pydantic error, one sentence about its first field."""
+    if not isinstance(problem, ValidationError):
         return str(problem)
-    first = errors()[0]
+    first = problem.errors()[0]
     text = strip_pydantic_prefix(first["msg"]).rstrip(".")
     return f"{'.'.join(map(str, first['loc']))} {text[:1].lower()}{text[1:]}; got {first['input']!r}."

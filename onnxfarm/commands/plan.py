@@ -18,7 +18,7 @@ from onnxfarm.commands.feed_options import apply_feed_options
 from onnxfarm.commands.submit import MatrixOption, read_matrix
 from onnxfarm.exit_codes import judge_plan
 from onnxfarm.model_files import check_files_exist
-from onnxfarm.outputs import make_table, print_lines, write_plain
+from onnxfarm.outputs import make_table, print_lines, write_json
 from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
@@ -68,7 +68,7 @@ def plan(  # noqa: PLR0913  every option of the command
                 version.id, declared, wish=wish, progress=lambda order: status.update(_describe_waiting(order))
             )
     if as_json:
-        write_plain(answer.plain)
+        write_json(answer.plain)
     else:
         show_plan(answer.shape, console=Console())
     judge_plan(answer.shape)

@@ -11,7 +11,7 @@ from farm.contract.cells import Runtime
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from onnxfarm.commands.listing import format_minute
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import make_console, make_table, write_plain
+from onnxfarm.outputs import make_console, make_table, write_json
 from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption
@@ -32,7 +32,7 @@ def release(
     place = {"distribution": runtime.distribution or DEFAULT_DISTRIBUTION, "version": runtime.version}
     found = ask_farm(server, operations.RELEASE, params={"against": against} if against else None, **place)
     if as_json:
-        write_plain(found.plain)
+        write_json(found.plain)
         return
     card, console = found.shape, make_console()
     table = make_table("model", "node", "what", "run")

@@ -8,7 +8,7 @@ import typer
 from farm.contract import document, document_find
 from farm.rules.matrices import matrix
 from farm.rules.runtimes.nearest import choice_sentence
-from onnxfarm.outputs import write_plain
+from onnxfarm.outputs import write_json
 from onnxfarm.problems import Usage, exit_with_problem
 
 SCHEMAS: Mapping[str, Callable[[], object]] = {
@@ -31,4 +31,4 @@ def schema(
     """Print the JSON Schema (2020-12) of bench and find documents, or of matrix files."""
     if name not in SCHEMAS:
         raise Usage(choice_sentence("schema", name, SCHEMAS))
-    write_plain(SCHEMAS[name]())
+    write_json(SCHEMAS[name]())

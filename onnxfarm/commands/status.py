@@ -10,7 +10,7 @@ from farm.contract.api.runs import RunOut
 from onnxfarm.commands.listing import format_minute
 from onnxfarm.commands.options import JsonOption
 from onnxfarm.exit_codes import judge_run
-from onnxfarm.outputs import make_table, write_plain
+from onnxfarm.outputs import make_table, write_json
 from onnxfarm.problems import exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -44,7 +44,7 @@ def status(
             show = f"Run {found.id}: {format_status(found)}, {' '.join(filter(None, sentences))}\n{found.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
-        write_plain(answer)
+        write_json(answer)
     else:
         console.print(show, highlight=False, soft_wrap=True)
     if document is not None:

@@ -22,7 +22,7 @@ from onnxfarm.commands.bench_options import read_matrix
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import list_releases
-from onnxfarm.outputs import make_console, print_lines, write_plain, write_text
+from onnxfarm.outputs import make_console, print_lines, write_json, write_text
 from onnxfarm.problems import Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
@@ -73,7 +73,7 @@ def sweep(  # noqa: PLR0913  every option of the command
     subject = Subject(model, inputs, seed=seed)
     with workbench.open_workbench(subject, home=place, console=console, releases=releases) as bench:
         swept = sweep_run.measure_sweep(bench, declared, distribution, versions=versions, reference=pinned)
-    write_plain(swept, json_file)
+    write_json(swept, json_file)
     if html is not None:
         write_text(sweep_run.render_page(swept), html)
     show(swept, console=console)

@@ -11,7 +11,7 @@ from farm.contract.api.alerts import RoundOut, WatchOut
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption, TeamOption
 from onnxfarm.commands.submit import TimeoutOption, read_matrix
-from onnxfarm.outputs import make_console, print_lines, write_plain
+from onnxfarm.outputs import make_console, print_lines, write_json
 from onnxfarm.problems import Commands, GateFailed, Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -89,7 +89,7 @@ def add(  # noqa: PLR0913  every option of the command
     answer = ask_farm(server, operations.CREATE_WATCH, json=order)
     made = answer.shape
     print_lines(f"Watch {made.id} of team {made.team}: {made.url}")
-    write_plain(answer.plain) if as_json else print(made.id)
+    write_json(answer.plain) if as_json else print(made.id)
 
 
 @app.command("list")
@@ -136,7 +136,7 @@ def run(
         if wait:
             called = _follow(client, found.id, {opened.id for opened in called.shape}, minutes=timeout)
     if as_json:
-        write_plain(called.plain)
+        write_json(called.plain)
     if wait:
         for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
             if sentences := [each.sentence for each in called.shape if each.outcome == outcome]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from farm.base import downloads
+from farm.base.private_files import write_private_file
 from farm.contract.blocks import WheelFile
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -182,10 +183,7 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
             return listing
     found = fetch_listing(distribution)
     with contextlib.suppress(OSError):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = place.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(asdict(found)), encoding="utf-8")
-        draft.replace(place)
+        write_private_file(place, json.dumps(asdict(found)))
     return found
 
 

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import typer
 
-from onnxfarm.outputs import write_privately
+from farm.base.private_files import write_private_file
 from onnxfarm.problems import Infrastructure, Usage
 
 SERVER_VARIABLE = "ONNXFARM_SERVER"
@@ -128,7 +128,7 @@ def store_account(account: Account) -> Path:
     farms = _read()
     tokens = {**farms.get("tokens", {}), account.server: account.token}
     try:
-        write_privately(json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n", path)
+        write_private_file(path, json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n")
     except OSError as problem:
         raise Infrastructure(f"{path} cannot be written ({problem.strerror}).") from problem
     return path

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 import httpx2
 
-from onnxfarm.outputs import write_privately
+from farm.base.private_files import write_private_file
 from onnxfarm.problems import Infrastructure, Usage
 
 TRIES = 6
@@ -239,7 +239,7 @@ def _remember(known: Mapping[str, str]) -> None:
     """Write the keys of begun uploads; when that fails, an upload begins anew next time."""
     newest = dict(list(known.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
-        write_privately(json.dumps(newest), find_memory_file())
+        write_private_file(find_memory_file(), json.dumps(newest))
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:

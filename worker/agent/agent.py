@@ -21,6 +21,7 @@ from celery.worker import WorkController
 from celery.worker import state as worker_state
 from celery.worker.consumer import Consumer
 
+from farm.base.private_files import write_private_file
 from farm.contract import node as messages
 from farm.contract.reports import Facts
 from farm.contract.version import name_node_queue
@@ -33,7 +34,7 @@ from worker.agent.connection.lan import BrokerConnection
 from worker.agent.connection.mailbox import Mailbox
 from worker.agent.connection.outbox import Outbox
 from worker.agent.connection.presence import Presence
-from worker.agent.home import NodeHome, write_privately
+from worker.agent.home import NodeHome
 from worker.agent.installation.runtimes import Installed
 from worker.agent.logs import LogTail
 from worker.agent.machine import host_lock
@@ -251,7 +252,7 @@ class Agent:
             if welcome.queues and not self._is_ready:
                 self._is_ready = True
                 self._measurer.restart_idle_time()
-            write_privately(self._home.folder / "ready", str(os.getpid()))
+            write_private_file(self._home.folder / "ready", str(os.getpid()))
 
     def _on_ready(self, **_: object) -> None:
         # Celery's own answer to SIGHUP is to start itself again with another command line

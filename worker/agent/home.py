@@ -1,9 +1,9 @@
 """A node's own folder: who it is, its secret, reports not answered yet, installed runtimes, cached artifacts.
 
 node.json   address of the farm, id, name, private key (0600)
-secret.json the bearer secret of the day (0600)
+secret.json the bearer secret that is valid now (0600)
 spool/      reports the farm has not answered yet
-running     held by the agent that works out of this folder, with its process
+running     locked by the agent that uses this folder, whose process id it holds
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from farm.base.private_files import write_private_file
 from farm.contract.node import SecretGrant
 
 ENVIRONMENT_NAME = "ONNXFARM_NODE_HOME"
@@ -23,7 +24,7 @@ RUNNING = "running"
 
 
 class NotEnrolledError(RuntimeError):
-    """This folder holds no node yet, or none that can be read."""
+    """The folder holds no node yet, or its node.json cannot be read."""
 
 
 class Identity(BaseModel):
@@ -37,7 +38,7 @@ class Identity(BaseModel):
 
 
 def default_folder() -> Path:
-    """$ONNXFARM_NODE_HOME, else onnxfarm-node in the user's data folder."""
+    """Return the folder of a node where no --home is given: $ONNXFARM_NODE_HOME, or one in the user's data folder."""
     chosen = os.environ.get(ENVIRONMENT_NAME)
     if chosen:
         return Path(chosen)
@@ -45,19 +46,8 @@ def default_folder() -> Path:
     return Path(data).expanduser() / "onnxfarm-node"
 
 
-def write_privately(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, and put it in the old one's place in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
 class AlreadyRunningError(RuntimeError):
-    """Another agent works out of the folder."""
+    """Another agent uses the folder."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +66,7 @@ class NodeHome:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the folder for this process alone inside the `with`; a process that dies lets it go.
+        """Lock the folder for this process inside the `with`; the lock of a process that dies is released.
 
         Raises AlreadyRunningError while another agent holds it.
         """
@@ -110,7 +100,7 @@ class NodeHome:
         return (self.folder / "node.json").exists()
 
     def load_identity(self) -> Identity:
-        """Read who this node is. Raises NotEnrolledError where there is no such file, or none that can be read."""
+        """Read node.json. Raises NotEnrolledError where it is missing or cannot be read."""
         path = self.folder / "node.json"
         try:
             return Identity.model_validate_json(path.read_text())
@@ -122,10 +112,10 @@ class NodeHome:
             raise NotEnrolledError(f"{path} cannot be read; move it away and enrol again.") from problem
 
     def store_identity(self, identity: Identity) -> None:
-        write_privately(self.folder / "node.json", identity.model_dump_json(indent=2))
+        write_private_file(self.folder / "node.json", identity.model_dump_json(indent=2))
 
     def load_secret(self) -> SecretGrant | None:
-        """Read the stored secret; None where there is none, or none that is valid still."""
+        """Read secret.json. Return None where it is missing, cannot be read or has expired."""
         try:
             grant = SecretGrant.model_validate_json((self.folder / "secret.json").read_text())
         except (FileNotFoundError, ValidationError):
@@ -133,4 +123,4 @@ class NodeHome:
         return grant if grant.expires_at > datetime.now(UTC) else None
 
     def store_secret(self, grant: SecretGrant) -> None:
-        write_privately(self.folder / "secret.json", grant.model_dump_json())
+        write_private_file(self.folder / "secret.json", grant.model_dump_json())

@@ -70,6 +70,13 @@ def test_what_is_asked_of_another_process_ends_in_a_sentence(
     assert doctor._run_code(code) == problem
 
 
+def test_an_index_that_does_not_answer_is_told_from_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check imported a module that was renamed, and so could never fail."""
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    need = next(need for need in doctor.list_needs()["node"] if need.name == "a package index")
+    assert need.find_problem() == "none answers"
+
+
 @pytest.mark.parametrize("part", ["browser", "", "nodes", "--node", "node server", "../tests"])
 def test_what_is_no_part_is_refused(part: str) -> None:
     done = CliRunner().invoke(app, ["doctor", part or "\x00"])

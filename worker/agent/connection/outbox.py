@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from farm.base.private_files import write_private_file
 from farm.contract.reports import Reply, Report
 from worker.agent.connection import gateway as farm
 from worker.agent.connection.mailbox import pause_after
-from worker.agent.home import write_privately
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Outbox:
             name = f"{time.time_ns():020d}-{self._count:06d}.json"
         path = self._folder / name
         try:
-            write_privately(path, spooled.model_dump_json())
+            write_private_file(path, spooled.model_dump_json())
         except OSError as problem:  # a full disk: the report is sent all the same, it just outlives no crash
             logger.warning("A report cannot be kept on disk (%s).", problem)
             return None
