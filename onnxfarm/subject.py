@@ -1,4 +1,4 @@
-"""What a command measures, and what a gate is given beside it, on this machine and on a farm."""
+"""What a command measures: a model with its inputs, how its outputs are judged, and what a gate compares."""
 
 import time
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a model, what was given beside it, and the seed of what is not given.
+    """A model to measure, with the files that the user gives beside it. Inputs that are not given are made by the seed.
 
-    `source`: the framework's program that the model was exported beside. `prompts`: token ids to generate from.
+    `source`: the framework's program that the model was exported from. `prompts`: token ids to generate from.
     """
 
     model: Path
@@ -22,37 +22,41 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class OwnJudge:
-    """A function of the user's that judges outputs on this machine, in place of a recipe. `lower_is_better` None: it
-    says so itself, by an attribute."""
+class UserJudge:
+    """A function in a file of the user's that judges outputs on this machine, in place of a recipe.
+
+    `lower_is_better` None: the function's attribute of that name decides.
+    """
 
     path: Path
     function: str
     lower_is_better: bool | None = None
 
 
-# how outputs are judged on labelled data
-Judging = str | OwnJudge
+# how outputs are judged on labelled data: a recipe's text, or the user's own function
+Judging = str | UserJudge
 
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a gate measures, and until when: `deadline` is of `time.monotonic`, None: it may take any time."""
+    """What a gate measures. With a `base` or a `base_version` it compares two models, and two runtimes otherwise.
+
+    `deadline` is a time of `time.monotonic`; None: there is no limit. `rounds`: the maximum of a block on this machine;
+    None: that of the budget. `is_of_pipeline`: an A/A pair is measured too, and processor time decides. `base_version`:
+    NAME@VERSION on the farm. `recipe`: how both models are judged on the labelled data of `evaluation`. `origin`: the
+    `branch` and `commit` of the model, as far as they are given.
+    """
 
     subject: Subject
     deadline: float | None
-    # of a block at most, on this machine, where somebody said how many; a farm's block has those of its budget
     rounds: int | None = None
-    # begins with an A/A pair, and is judged by processor time
     is_of_pipeline: bool = False
-    # the model in use now, where two are compared, or the farm's version of it; how both are judged on labelled data
-    beside: Subject | None = None
-    version: str = ""
+    base: Subject | None = None
+    base_version: str = ""
+    base_commit: str = ""
     evaluation: Path | None = None
     recipe: Judging = ""
-    # what a farm is told of where both come from: `branch` and `commit`, where said
     origin: Mapping[str, str] = field(default_factory=dict)
-    base_commit: str = ""
 
     @property
     def is_late(self) -> bool:

@@ -1,4 +1,4 @@
-"""`onnxfarm alerts`: what somebody must look at, and what is done with it."""
+"""`onnxfarm alerts list|show|ack|assign|snooze|…`: alerts of a farm, shown and triaged in the terminal."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -32,29 +32,29 @@ def list_alerts(
     if which not in LISTS:
         raise Usage(f"--list {which!r} is not one of {', '.join(LISTS)}.")
     with Client(find_account(server)) as client:
-        found = client.list_rows(operations.ALERTS, params={"list": which})
+        alerts = client.list_rows(operations.ALERTS, params={"list": which})
 
-    def cells(alert: AlertOut) -> tuple[str, ...]:
-        return str(alert.id), _state(alert), alert.release, alert.model, alert.node, alert.sentence
+    def format_row(alert: AlertOut) -> tuple[str, ...]:
+        return str(alert.id), _format_state(alert), alert.release, alert.model, alert.node, alert.sentence
 
     heads = ("alert", "state", "release", "model", "node", "what")
     none = f"No {'' if which == 'all' else which + ' '}alerts."
-    show_rows(found, heads, cells, as_json=as_json, none=none)
+    show_rows(alerts, heads, format_row, as_json=as_json, none=none)
 
 
-def _state(alert: AlertOut) -> str:
+def _format_state(alert: AlertOut) -> str:
     return f"{alert.state}, snoozed" if alert.is_snoozed else alert.state
 
 
 @app.command()
 def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption = False) -> None:
     """Print an alert: what changed, why, since when, the work-around, and its log."""
-    found = ask_farm(server, operations.ALERT, alert=alert)
+    answer = ask_farm(server, operations.ALERT, alert=alert)
     if as_json:
-        write_json(found.plain)
+        write_json(answer.plain)
         return
     console = make_console()
-    for line in _lines(found.shape):
+    for line in _format_lines(answer.shape):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -66,7 +66,7 @@ def ack(
     server: ServerOption = None,
 ) -> None:
     """Acknowledge it: somebody is looking at it."""
-    _order(server, alert, "acknowledge", note=note, assignee=assignee)
+    _send_order(server, alert, "acknowledge", note=note, assignee=assignee)
 
 
 @app.command()
@@ -74,7 +74,7 @@ def assign(
     alert: AlertArgument, assignee: Annotated[str, typer.Argument(help="A member.")], server: ServerOption = None
 ) -> None:
     """Assign it to a member of its team."""
-    _order(server, alert, "assign", assignee=assignee)
+    _send_order(server, alert, "assign", assignee=assignee)
 
 
 @app.command()
@@ -85,26 +85,26 @@ def snooze(
     server: ServerOption = None,
 ) -> None:
     """Snooze it until a day or a release."""
-    given = {"until": _moment(until) if until else "", "release": release}
-    _order(server, alert, "snooze", **{name: text for name, text in given.items() if text})
+    texts = {"until": _parse_moment(until) if until else "", "release": release}
+    _send_order(server, alert, "snooze", **{name: text for name, text in texts.items() if text})
 
 
 @app.command()
 def invalid(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
     """Mark it as a false alert, which digests count."""
-    _order(server, alert, "invalid", reason=reason)
+    _send_order(server, alert, "invalid", reason=reason)
 
 
 @app.command()
 def infra(alert: AlertArgument, reason: ReasonOption, server: ServerOption = None) -> None:
     """Mark it as caused by the farm or a machine."""
-    _order(server, alert, "infra", reason=reason)
+    _send_order(server, alert, "infra", reason=reason)
 
 
 @app.command()
 def reopen(alert: AlertArgument, note: NoteOption = "", server: ServerOption = None) -> None:
     """Open it again."""
-    _order(server, alert, "reopen", note=note)
+    _send_order(server, alert, "reopen", note=note)
 
 
 @app.command()
@@ -112,7 +112,7 @@ def note(
     alert: AlertArgument, text: Annotated[str, typer.Argument(help="For the log.")], server: ServerOption = None
 ) -> None:
     """Add a note to it and to its log."""
-    _order(server, alert, "notes", note=text)
+    _send_order(server, alert, "notes", note=text)
 
 
 @app.command("bisect")
@@ -123,17 +123,17 @@ def bisect_alert(
     server: ServerOption = None,
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` has the answer."""
-    asked = ask_farm(server, operations.BISECT_ALERT, json={"good": good, "bad": bad}, alert=alert).shape
-    print_lines(f"Bisection {asked.id} of alert {alert} is {asked.state}; each step is one run.")
+    bisection = ask_farm(server, operations.BISECT_ALERT, json={"good": good, "bad": bad}, alert=alert).shape
+    print_lines(f"Bisection {bisection.id} of alert {alert} is {bisection.state}; each step is one run.")
 
 
-def _order(server: str | None, alert: int, what: str, **body: str) -> None:
+def _send_order(server: str | None, alert: int, what: str, **body: str) -> None:
     changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=what).shape
     latest = changed.events[-1].text if changed.events else ""
-    print_lines(f"Alert {alert} is {_state(changed)}. {latest}".strip())
+    print_lines(f"Alert {alert} is {_format_state(changed)}. {latest}".strip())
 
 
-def _moment(text: str) -> str:
+def _parse_moment(text: str) -> str:
     """Return a moment as the farm takes it; one without a zone is UTC. Raises Usage."""
     try:
         moment = datetime.fromisoformat(text)
@@ -144,12 +144,12 @@ def _moment(text: str) -> str:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
-def _lines(alert: AlertPageOut) -> list[str]:
+def _format_lines(alert: AlertPageOut) -> list[str]:
     lines = [f"Alert {alert.id}, {alert.state}: {alert.sentence}", ""]
     for symptom in alert.symptoms:
         lines.append(f"  {symptom.kind}: {symptom.text}")
         lines += [f"    {symptom.explanation}"] if symptom.explanation else []
-    for asked in alert.investigations:
-        lines.append(f"  {asked.kind.replace('_', ' ')}: {asked.sentence or asked.state}")
+    for investigation in alert.investigations:
+        lines.append(f"  {investigation.kind.replace('_', ' ')}: {investigation.sentence or investigation.state}")
     events = [f"  {event.at:%Y-%m-%dT%H:%M} {event.kind}: {event.text}" for event in alert.events]
     return [*lines, "", *events, "", alert.url]

@@ -1,4 +1,4 @@
-"""Options that every measuring command reads alike."""
+"""Reads the options that measuring commands share: the axes, the matrix and its settings."""
 
 import functools
 import inspect
@@ -18,35 +18,36 @@ from farm.rules.runtimes.distributions import RuntimeProblem, parse_runtime, rea
 from onnxfarm.documents import read_text
 from onnxfarm.problems import Usage
 
-# the parameter of a command in whose place the options stand
-PLACE = "axes"
+# the parameter of a command that is replaced by an option for each axis
+AXES_PARAMETER = "axes"
 
 
 def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command: its parameter `axes` becomes an option for each axis, and gets their texts by axis name."""
-    optional_axes = [axis for axis in OWN_AXES if axis.help]
+    axes = [axis for axis in OWN_AXES if axis.help]
 
     @functools.wraps(command)
-    def called(**given: object) -> None:
-        texts = {axis.name: given.pop(axis.field) for axis in optional_axes}
-        command(**given, **{PLACE: texts})
+    def run_command(**arguments: object) -> None:
+        texts = {axis.name: arguments.pop(axis.field) for axis in axes}
+        command(**arguments, **{AXES_PARAMETER: texts})
 
-    called.__signature__ = _signature(command, optional_axes)  # type: ignore[attr-defined]
-    return called
+    run_command.__signature__ = _make_signature(command, axes)  # type: ignore[attr-defined]
+    return run_command
 
 
-def _signature(command: Callable[..., None], own: Sequence[MatrixAxis]) -> inspect.Signature:
-    written = inspect.signature(command)
+def _make_signature(command: Callable[..., None], axes: Sequence[MatrixAxis]) -> inspect.Signature:
+    """Make the command's signature, with an option for each axis in place of AXES_PARAMETER, for typer to read."""
+    signature = inspect.signature(command)
     kind = inspect.Parameter.KEYWORD_ONLY
     options = []
-    for axis in own:
-        usual = str(BY_NAME[axis.name].default).lower()
-        option = Annotated[str | None, typer.Option(f"--{axis.name}", help=axis.help, show_default=usual)]
+    for axis in axes:
+        default = str(BY_NAME[axis.name].default).lower()
+        option = Annotated[str | None, typer.Option(f"--{axis.name}", help=axis.help, show_default=default)]
         options.append(inspect.Parameter(axis.field, kind, default=None, annotation=option))
     parameters: list[inspect.Parameter] = []
-    for parameter in written.parameters.values():
-        parameters += options if parameter.name == PLACE else [parameter.replace(kind=kind)]
-    return written.replace(parameters=parameters)
+    for parameter in signature.parameters.values():
+        parameters += options if parameter.name == AXES_PARAMETER else [parameter.replace(kind=kind)]
+    return signature.replace(parameters=parameters)
 
 
 def parse_ort_option(text: str) -> Runtime:
@@ -60,10 +61,10 @@ def parse_ort_option(text: str) -> Runtime:
 def read_matrix(
     text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
 ) -> matrices.Matrix:
-    """Read the matrix of a file, of - (stdin) or of JSON text (`text`), and put the axes of the options over it.
+    """Read the matrix that `text` names, a file or - for stdin, or is, as JSON; then set the axes of the options.
 
-    `packages`: names beyond the known distributions that its runtimes may have. Raises Usage for a matrix that cannot
-    be read.
+    None is an empty matrix. `packages`: names of packages that may be runtimes beside the known distributions. Raises
+    Usage.
     """
     try:
         allowed = read_names(",".join(packages or ()))
@@ -76,16 +77,16 @@ def read_matrix(
 
 
 def read_matrix_without_runtimes(
-    text: str | None, axes: Mapping[str, object], *, asker: str, by: str
+    text: str | None, axes: Mapping[str, object], *, command: str, options: str
 ) -> matrices.Matrix:
     """Read a matrix as `read_matrix` does, for a command that sets the runtimes itself.
 
-    `asker` and `by` name that command and its options in the error. Raises Usage where the matrix has runtimes, or
-    where nothing of it could be compared.
+    Errors call the command `command`, and the options that set its runtimes `options`. Raises Usage also where the
+    matrix has runtimes, or where nothing in it could be compared.
     """
     declared = read_matrix(text, axes)
     if "runtime" in declared.axes:
-        raise Usage(f"{asker} sets the runtimes by {by}: leave `runtime` out of the matrix.")
+        raise Usage(f"{command} sets the runtimes by {options}: leave `runtime` out of the matrix.")
     if (sentence := unpaired_sentence(declared)) is not None:
         raise Usage(sentence)
     return declared
@@ -94,16 +95,15 @@ def read_matrix_without_runtimes(
 def apply_settings(
     declared: matrices.Matrix, *, inputs: Mapping[str, str] | None = None, **settings: object
 ) -> matrices.Matrix:
-    """Return the matrix with these settings in place of its own; one that is None is left as it is.
+    """Return the matrix with these settings in place of its own. A setting that is None leaves the matrix's own.
 
-    `inputs` are added to the matrix's own, by name. Raises Usage for a setting that cannot be read.
+    `inputs` are fills by input, added to those of the matrix. Raises Usage for a setting that cannot be read.
     """
-    given = {name: value for name, value in settings.items() if value is not None}
+    changes = {name: value for name, value in settings.items() if value is not None}
     if inputs:
-        # one at a time: those that the matrix says of other inputs stay
-        given["inputs"] = {**declared.inputs, **inputs}
+        changes["inputs"] = {**declared.inputs, **inputs}
     try:
-        return matrices.parse({**declared.as_plain(), **given}, allowed=declared.allowed) if given else declared
+        return matrices.parse({**declared.as_plain(), **changes}, allowed=declared.allowed) if changes else declared
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
 
@@ -112,11 +112,11 @@ def parse_tolerances(given: Sequence[str] | None) -> dict[str, dict[str, str]] |
     """Parse --tolerance NAME=ATOL[,RTOL] into texts by output, as a matrix reads them. Raises Usage."""
     if not given:
         return None
-    found: dict[str, dict[str, str]] = {}
+    tolerances: dict[str, dict[str, str]] = {}
     for text in given:
         name, sign, numbers = text.rpartition("=")
         atol, comma, rtol = numbers.partition(",")
         if not sign or not name or not atol or (comma and not rtol):
             raise Usage(f"--tolerance {text!r} is not NAME=ATOL or NAME=ATOL,RTOL, like logits=0.001,0.01.")
-        found[name] = {"atol": atol, **({"rtol": rtol} if rtol else {})}
-    return found
+        tolerances[name] = {"atol": atol, **({"rtol": rtol} if rtol else {})}
+    return tolerances

@@ -1,7 +1,7 @@
-"""`onnxfarm bisect MODEL --good 1.20.1 --bad 1.31.1`: which release made the model worse, on this machine.
+"""`onnxfarm bisect MODEL --good 1.20.1 --bad 1.31.1`: finds the release that made the model worse, on this machine.
 
-The JSON document, `onnxfarm.bisect/1`, holds the sentence, the first bad release with the ratio to the good one and its
-95 % interval, every step with its own, and the minutes it took.
+The JSON document `onnxfarm.bisect/1` has the sentence, the first bad release, its ratio to the good one with the 95 %
+interval, the same of every step, and the minutes that the search took.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ from onnxfarm.outputs import make_console, print_lines, write_json
 from onnxfarm.problems import Usage, exit_with_problem, require_extra
 from onnxfarm.subject import Subject
 
-# what is looked for unless --for names one kind; the others are metrics
+# searched for unless --for names a kind or a metric
 DEFAULT_KINDS = [key for key, kind in KINDS.items() if kind.compare is not None]
 
 
@@ -82,8 +82,8 @@ def bisect(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Find the first bad release by halving: each step measures the good one and one other side by side."""
     place = home or default_home()
-    rule = _rule(kind, threshold)
-    sides = _sides(
+    rule = _make_rule(kind, threshold)
+    sides = _read_sides(
         resolve_runtimes(good, home=place) or "", resolve_runtimes(bad, home=place, with_prereleases=pre) or ""
     )
     metrics = sought.find_metric_names(kind)
@@ -92,10 +92,11 @@ def bisect(  # noqa: PLR0913  every option of the command
         matrix,
         {**axes, "precision": precision, "optimization": optimization, "scenario": scenario, "budget": budget}
         | {"memory-limit-mb": memory_limit_mb},
-        asker="A bisection",
-        by="--good and --bad",
+        command="A bisection",
+        options="--good and --bad",
     )
-    question = _Question(Subject(model, inputs, expected, seed), declared, rule, sides, metrics, pre)
+    subject = Subject(model, inputs=inputs, expected=expected, seed=seed)
+    question = _Question(subject, declared, rule, sides, metrics, with_prereleases=pre)
     console = make_console(stderr=True)
     answer = _search(question, home=place, report=report, console=console)
     write_json(answer, json_file)
@@ -104,7 +105,10 @@ def bisect(  # noqa: PLR0913  every option of the command
 
 
 class _Question(NamedTuple):
-    """What is asked: since which release, between two, is a subject worse in a matrix by a rule."""
+    """The question of a bisection: since which release between the two `sides` is the subject worse by the rule.
+
+    `metrics`: those whose change is searched for in place of what the rule calls worse.
+    """
 
     subject: Subject
     declared: Matrix
@@ -115,7 +119,10 @@ class _Question(NamedTuple):
 
 
 def _search(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
-    """Search on this machine, and write the report of what was found. Raises Usage, Infrastructure."""
+    """Search on this machine, and return the document `onnxfarm.bisect/1`. Write the zip to `report`, if given.
+
+    Raises Usage and Infrastructure.
+    """
     with require_extra("node"):
         from onnxfarm.here import bisection, workbench
     good, bad = question.sides
@@ -127,11 +134,9 @@ def _search(question: _Question, *, home: Path, report: Path | None, console: Co
         )
         answer = search.run()
         if report is not None:
-            from onnxfarm.here.bisection import write_report
-
             document, plan = search.evidence[answer["first_bad"]]
             old, new = answer["cells"]
-            write_report(bench, plan, document, sides=(old, new), path=report, since=answer["sentence"])
+            bisection.write_report(bench, plan, document, sides=(old, new), path=report, since=answer["sentence"])
     return answer
 
 
@@ -144,7 +149,7 @@ def _rule(kind: str, threshold: float) -> Rule:
         raise Usage(f"--threshold {threshold:g} is not a fraction from 0 to 100: write 0.05 for 5 %.") from problem
 
 
-def _sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
+def _read_sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
     """Return both releases, of one distribution. Raises Usage."""
     try:
         sides = read_runtime(good), read_runtime(bad)

@@ -1,4 +1,4 @@
-"""`onnxfarm cancel RUN` and `onnxfarm more RUN`: stop a run, or measure more of it."""
+"""`onnxfarm cancel RUN` and `onnxfarm more RUN`: stop a run, or measure more rounds of it."""
 
 import sys
 from typing import Annotated
@@ -31,6 +31,6 @@ def more(
     """Measure more rounds of a finished run's blocks, so that undecided comparisons may be decided."""
     if not 1 <= rounds <= 96:
         raise Usage(f"--rounds is {rounds}: give 1 to 96.")
-    asked = {"rounds": rounds} | ({"blocks": block} if block else {})
-    answer = ask_farm(server, operations.MORE_ROUNDS, json=asked, run=run).shape
+    order = {"rounds": rounds} | ({"blocks": block} if block else {})
+    answer = ask_farm(server, operations.MORE_ROUNDS, json=order, run=run).shape
     print(f"Run {run}: {format_status(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`onnxfarm changepoints FILE.csv`: the level shifts of a series, by the rules that alerts use.
+"""`onnxfarm changepoints FILE.csv`: finds the level shifts of a series, by the rules that alerts use.
 
 The file has `time,value`, a bare column, or several columns with one series each; a header is optional. The first of
 several columns is the time, and no series, when its header says so, when its values are no numbers, or when there is no
@@ -50,11 +50,11 @@ def changepoints(
     with require_extra("node"):
         from farm.rules.comparing import changepoints as rules
     columns, times = read_series(read_text(file), where=str(file))
-    found = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
-    for column, points in zip(columns, found, strict=True):
-        print(_sentence(column, points, times=times, margin=margin), file=sys.stderr if is_json else sys.stdout)
+    shifts = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
+    for column, points in zip(columns, shifts, strict=True):
+        print(_describe_shifts(column, points, times=times, margin=margin), file=sys.stderr if is_json else sys.stdout)
     if is_json:
-        pairs = ((column, point) for column, points in zip(columns, found, strict=True) for point in points)
+        pairs = ((column, point) for column, points in zip(columns, shifts, strict=True) for point in points)
         print(dump_json_line([{"series": column.name, **dataclasses.asdict(point)} for column, point in pairs]))
 
 
@@ -85,7 +85,7 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
     _check_order(times, where=where)
     columns = range(first, len(names))
     return [
-        Series(names[c], [_number(row[c], r, names[c], where) for r, row in enumerate(body)]) for c in columns
+        Series(names[c], [_parse_value(row[c], r, names[c], where) for r, row in enumerate(body)]) for c in columns
     ], times
 
 
@@ -102,7 +102,7 @@ def _starts_with_time(header: Sequence[str] | None, body: Sequence[Sequence[str]
 
 def _check_order(times: Sequence[str], *, where: str) -> None:
     """Refuse rows that run backwards; times that are neither numbers nor dates are taken as they come."""
-    moments = _moments(times)
+    moments = _parse_times(times)
     for place, (before, after) in enumerate(pairwise(moments)):
         if after < before:
             raise Usage(
@@ -110,7 +110,7 @@ def _check_order(times: Sequence[str], *, where: str) -> None:
             )
 
 
-def _moments(times: Sequence[str]) -> list[float]:
+def _parse_times(times: Sequence[str]) -> list[float]:
     try:
         if all(map(_is_number, times)):
             return [float(time) for time in times]
@@ -127,13 +127,13 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _number(cell: str, row: int, name: str, where: str) -> float:
+def _parse_value(cell: str, row: int, name: str, where: str) -> float:
     if not _is_number(cell) or not isfinite(float(cell)):
         raise Usage(f"{where}: row {row} of column {name} is {cell!r}: every value must be a finite number.")
     return float(cell)
 
 
-def _sentence(column: Series, points: Sequence["ChangePoint"], *, times: Sequence[str], margin: float) -> str:
+def _describe_shifts(column: Series, points: Sequence["ChangePoint"], *, times: Sequence[str], margin: float) -> str:
     if not points:
         return f"{column.name}: no level shift of {100 * margin:.3g} % or more in {len(column.values)} rows."
     shifts = []

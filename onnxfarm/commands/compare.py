@@ -1,8 +1,8 @@
-"""`onnxfarm compare`: two models, measured side by side here; or two bench documents, OLD.json NEW.json.
+"""`onnxfarm compare BASE NEW`: measures two models side by side, or compares two files of `onnxfarm bench`.
 
-Two files tell what their distance in time allows. Cells are matched by what they measure. Their launches were not
-interleaved, so that every change of the machine between the two files is in the ratio too: the verdict is
-`not comparable`, with the command that measures both in one block. The answer is `onnxfarm.compare/1`.
+The cells of two files are matched by what they measure. Their launches were not interleaved, so a change of the machine
+between the two files is in the ratio too. So the verdict is always `not comparable`, with the command that measures
+both in one block. The JSON is `onnxfarm.compare/1`.
 """
 
 import dataclasses
@@ -39,11 +39,11 @@ MAX_CONFOUNDERS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bench:
-    """What a comparison needs of a bench document. `done`: measured cells; `silent`: others, as (cell, why not)."""
+    """What a comparison needs of a bench document. `done`: measured cells; `unmeasured`: others, as (cell, why not)."""
 
     machine: Mapping[str, object]
     done: list[Cell]
-    silent: list[tuple[Cell, str]]
+    unmeasured: list[tuple[Cell, str]]
 
 
 @exit_with_problem()
@@ -111,17 +111,17 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     before, after = (read_bench(path) for path in (old, new))
     matches, only_old, only_new = matching_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
-        *_explain_unmatched(only_old, before.silent, path=old),
-        *_explain_unmatched(only_new, after.silent, path=new),
+        *_explain_unmatched(only_old, before.unmeasured, path=old),
+        *_explain_unmatched(only_new, after.unmeasured, path=new),
     ]
     if not matches:
         raise Usage(
             f"{old} and {new} have no measured cell in common: {' '.join(entry['reason'] for entry in unmatched)}"
         )
     differing = confounders.find_confounders(before.machine, after.machine)
-    judged = judge([_arms(match, old=old, new=new) for match in matches], margin=margin)
+    judged = judge([_read_arms(match, old=old, new=new) for match in matches], margin=margin)
     entries = [
-        _entry(match, comparison, differing=differing) for match, comparison in zip(matches, judged, strict=True)
+        _make_entry(match, comparison, differing=differing) for match, comparison in zip(matches, judged, strict=True)
     ]
     wrong_first = sorted(entries, key=lambda entry: not entry["wrong_outputs"])
     for text in [*(entry["sentence"] for entry in wrong_first), *(entry["reason"] for entry in unmatched)]:
@@ -147,19 +147,19 @@ def read_bench(path: Path) -> Bench:
             raise Usage(f"{path}: cells[{place}] has no id and status: it is not a complete file of `onnxfarm bench`.")
     arms = [cell for cell in cells if not cell.get("twin_of")]
     done = [cell for cell in arms if cell["status"] == "done"]
-    return Bench(machine, done, [(cell, _why(cell)) for cell in arms if cell["status"] != "done"])
+    return Bench(machine, done, [(cell, _explain_unmeasured(cell)) for cell in arms if cell["status"] != "done"])
 
 
-def _why(cell: Cell) -> str:
+def _explain_unmeasured(cell: Cell) -> str:
     reason = cell.get("reason")
     text = reason.get("text") if isinstance(reason, dict) else None
     return f"was not measured ({cell['status']}){f': {text}' if text else '.'}"
 
 
 def _explain_unmatched(
-    alone: Sequence[Cell], silent: Sequence[tuple[Cell, str]], *, path: Path
+    alone: Sequence[Cell], unmeasured: Sequence[tuple[Cell, str]], *, path: Path
 ) -> list[dict[str, str]]:
-    """Return why a cell is in no comparison."""
+    """Make an entry for each cell of a file that is in no comparison, with the reason."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
         {
@@ -167,11 +167,11 @@ def _explain_unmatched(
             "cell": cell["id"],
             "reason": f"{path}: {matching_cells.label_cell(cell)} ({cell['id']}) {why}",
         }
-        for cell, why in [*unpaired, *silent]
+        for cell, why in [*unpaired, *unmeasured]
     ]
 
 
-def _arms(match: Match, *, old: Path, new: Path) -> Arms:
+def _read_arms(match: Match, *, old: Path, new: Path) -> Arms:
     sides = []
     for cell, path in ((match.old, old), (match.new, new)):
         samples = parse_samples(cell.get("samples_ms"), where=f"{path}: {cell['id']}: samples_ms")
@@ -181,7 +181,7 @@ def _arms(match: Match, *, old: Path, new: Path) -> Arms:
     return Arms(*sides)
 
 
-def _entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
+def _make_entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
     repeat = matching_cells.make_repeat_command(match)
     reasons = [*differing[:MAX_CONFOUNDERS]]
     if len(differing) > len(reasons):

@@ -1,4 +1,4 @@
-"""Two models side by side in the same blocks: what `onnxfarm compare BASE.onnx NEW.onnx` measures."""
+"""Measures two models side by side in the same blocks, for `onnxfarm compare BASE.onnx NEW.onnx`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""`onnxfarm conformance`: the ONNX package's own operator tests, per runtime."""
+"""`onnxfarm conformance --ort VERSIONS`: runs the operator tests of the ONNX package on each runtime."""
 
 import tempfile
 import time
@@ -44,9 +44,11 @@ def conformance(
         suite, counts = _make_suite(Path(folder))
         console.print(f"{counts['cases']} cases with plain tensors; {counts['left_out']} others left out.")
         place = home or default_home()
-        reports = [_run(runtime, suite=suite, home=place, work=Path(folder), console=console) for runtime in runtimes]
+        reports = [
+            _run_suite(runtime, suite=suite, home=place, work=Path(folder), console=console) for runtime in runtimes
+        ]
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
-    _print(reports, console=console, quiet=quiet)
+    _print_reports(reports, console=console, quiet=quiet)
     write_json(document, json_file)
 
 
@@ -76,7 +78,7 @@ def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
     return suite, TypeAdapter(dict[str, int]).validate_json(ending.reply)
 
 
-def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Console) -> Report:
+def _run_suite(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Console) -> Report:
     store = RuntimeStore(home / "runtimes", say=lambda text: console.print(text))
     try:
         installed = store.provide(runtime)
@@ -95,7 +97,7 @@ def _run(runtime: Runtime, *, suite: Path, home: Path, work: Path, console: Cons
     }
 
 
-def _print(reports: list[Report], *, console: Console, quiet: bool) -> None:
+def _print_reports(reports: list[Report], *, console: Console, quiet: bool) -> None:
     table = Table("runtime", *OUTCOMES, "seconds")
     for report in reports:
         table.add_row(report["runtime"], *(str(report["counts"][name]) for name in OUTCOMES), str(report["seconds"]))

@@ -58,7 +58,7 @@ def diverge(  # noqa: PLR0913  every option of the command
     with require_extra("node"):
         from onnxfarm.here.divergence import DivergenceRequest
     axes = {"runtime": ort, "provider": provider, "optimization": level, "precision": precision}
-    asked = DivergenceRequest(
+    request = DivergenceRequest(
         model=model,
         candidate=read_matrix(None, {**axes, "threads": str(threads)}),
         against=read_matrix(None, {"runtime": against, "threads": str(threads)}) if against is not None else None,
@@ -70,7 +70,7 @@ def diverge(  # noqa: PLR0913  every option of the command
         tolerances=(atol, rtol),
     )
     console = make_console(stderr=True)
-    document = search_first_divergence(asked, home=home or default_home(), out=out, console=console)
+    document = search_first_divergence(request, home=home or default_home(), out=out, console=console)
     if json_file is not None:
         write_text(document.to_json() + "\n", json_file)
     _show(document, out=out, console=console)
@@ -79,7 +79,7 @@ def diverge(  # noqa: PLR0913  every option of the command
 
 
 def search_first_divergence(
-    asked: "DivergenceRequest", *, home: Path, out: Path | None, console: Console
+    request: "DivergenceRequest", *, home: Path, out: Path | None, console: Console
 ) -> DivergenceDocument:
     """Search the first divergent tensor on this machine, and write the part of the model that shows it to `out`.
 
@@ -89,12 +89,12 @@ def search_first_divergence(
     from onnxfarm.here.workbench import make_scratch_folder
 
     with make_scratch_folder(home, "diverge-") as folder, bench.stop_on_signals() as is_cancelled:
-        place = make_folder(out or folder / "out", option="--out")
+        out_folder = make_folder(out or folder / "out", option="--out")
         return divergence.find_divergence(
-            asked,
+            request,
             home=bench.Home(home.resolve()),
             scratch=folder,
-            out=place,
+            out=out_folder,
             say=lambda text: console.print(text, style="dim", highlight=False),
             is_cancelled=is_cancelled,
         )

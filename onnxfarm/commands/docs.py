@@ -1,4 +1,4 @@
-"""`onnxfarm docs CODE`: what a refusal means, with an example and the way out."""
+"""`onnxfarm docs CODE`: explains a refusal, with an example and the way out."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`onnxfarm evaluate MODEL --data FILE`: is a model right on labelled data, by variant, runtime and provider, here."""
+"""`onnxfarm evaluate MODEL --data FILE`: judges a model and its variants on labelled data, on this machine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -68,22 +68,22 @@ def evaluate(  # noqa: PLR0913  every option of the command
             bench.set_calibration(calibration)
         bench.set_evaluation(data, judging)
         bench.template.execute = evaluate_block
-        document = _mark_judged(bench.template.measure(bench.plan(declared)))
+        document = _make_judged_document(bench.template.measure(bench.plan(declared)))
         if bench.template.is_cancelled():
             raise Stopped("Stopped before the end.")
-    _show(document, console=console, json_file=json_file)
-    _gate(document, strict=strict)
+    _write_and_show(document, console=console, json_file=json_file)
+    _judge_document(document, strict=strict)
 
 
-def _mark_judged(document: Document) -> Document:
+def _make_judged_document(document: Document) -> Document:
     """Return the document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
-    cells = [_mark_ended(cell) for cell in document.cells if cell.twin_of is None]
-    known = sum(cell.status == CellStatus.DONE for cell in cells)
-    sentence = f"{known} of {len(cells)} cells were judged on labelled data."
+    cells = [_copy_accuracy_status(cell) for cell in document.cells if cell.twin_of is None]
+    judged = sum(cell.status == CellStatus.DONE for cell in cells)
+    sentence = f"{judged} of {len(cells)} cells were judged on labelled data."
     return document.model_copy(update={"cells": cells, "comparisons": [], "sentence": sentence})
 
 
-def _mark_ended(cell: Cell) -> Cell:
+def _copy_accuracy_status(cell: Cell) -> Cell:
     accuracy = cell.accuracy
     if accuracy is None:
         return cell
@@ -91,7 +91,7 @@ def _mark_ended(cell: Cell) -> Cell:
     return cell.model_copy(update={"status": status, "reason": accuracy.reason})
 
 
-def _show(document: Document, *, console: Console, json_file: Path | None) -> None:
+def _write_and_show(document: Document, *, console: Console, json_file: Path | None) -> None:
     write_document(document, json_file)
     console.print(Text(f"\n{document.sentence}\n", style="bold"))
     figures = ("bytes", "accuracy", "interval", "against upload")
@@ -100,7 +100,11 @@ def _show(document: Document, *, console: Console, json_file: Path | None) -> No
     for cell in document.cells:
         provider = cell.provider.removesuffix("ExecutionProvider")
         table.add_row(
-            cell.id, str(cell.runtime), provider, cell.recipe or BY_NAME["precision"].label(cell), *_figures(cell)
+            cell.id,
+            str(cell.runtime),
+            provider,
+            cell.recipe or BY_NAME["precision"].label(cell),
+            *_format_figures(cell),
         )
     console.print(table)
     for cell in document.cells:
@@ -108,7 +112,7 @@ def _show(document: Document, *, console: Console, json_file: Path | None) -> No
             console.print(Text(f"{signed(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
 
 
-def _figures(cell: Cell) -> list[str | Text]:
+def _format_figures(cell: Cell) -> list[str | Text]:
     accuracy = cell.accuracy
     size = "" if cell.model_bytes is None else f"{cell.model_bytes:,}"
     if accuracy is None or accuracy.value is None:
@@ -119,7 +123,7 @@ def _figures(cell: Cell) -> list[str | Text]:
     return [size, entry.format_value(accuracy.value), interval, Text(entry.format_difference(accuracy), style=style)]
 
 
-def _gate(document: Document, *, strict: bool) -> None:
+def _judge_document(document: Document, *, strict: bool) -> None:
     """Raise Infrastructure or GateFailed as after a bench; with `strict`, also where a cell lost accuracy."""
     missing = [cell.id for cell in document.cells if cell.status != CellStatus.DONE]
     worse = [cell.id for cell in document.cells if cell.accuracy is not None and is_less_accurate(cell.accuracy)]

@@ -1,6 +1,6 @@
-"""`onnxfarm farm users|teams|tokens|retention|backup|restore …`: who may do what on a farm, for its administrators.
+"""`onnxfarm farm users|teams|invitations|tokens|retention|backup|restore …`: people of a farm, and what it keeps.
 
-`retention` shows what would go and removes nothing itself; `backup` and `restore` work on the farm's own machine.
+`backup` and `restore` work on the farm's own machine, the others through its API.
 """
 
 import shlex
@@ -36,7 +36,7 @@ TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_defaul
 TimingsOption = Annotated[str, typer.Option("--timings", metavar="DAYS", help=TIMINGS, show_default=AS_IT_IS)]
 TracesOption = Annotated[str, typer.Option("--traces", metavar="DAYS", help=TRACES, show_default=AS_IT_IS)]
 ModelsOption = Annotated[str, typer.Option("--models", metavar="DAYS", help=MODELS, show_default=AS_IT_IS)]
-# the server's program, by name: what users install never imports it
+# named here and not imported, because the client never imports the server
 PROGRAM = "farm.config.backup_commands"
 
 HomeOption = Annotated[
@@ -58,7 +58,7 @@ def backup(
     home: HomeOption = None,
 ) -> None:
     """Write database, files and key of this machine's farm into one file; it may go on working."""
-    _run("backup", file, home)
+    _run_backup_command("backup", file, home)
 
 
 @app.command()
@@ -66,10 +66,10 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `farm backup` wrote.")], home: HomeOption = None
 ) -> None:
     """Put a backup into an empty farm: a new folder, or a new database that $ONNXFARM_DATABASE_URL names."""
-    _run("restore", file, home)
+    _run_backup_command("restore", file, home)
 
 
-def _run(what: str, file: Path, home: Path | None) -> None:
+def _run_backup_command(what: str, file: Path, home: Path | None) -> None:
     check_server_installed()
     exec_module(PROGRAM, what, str(file), "--home", str(find_farm_home(home)))
 
@@ -86,33 +86,35 @@ def retention(
 ) -> None:
     """Show what a team keeps, what would go next and when, or set its rule; documents and verdicts stay."""
     with Client(find_account(server)) as client:
-        found = find_team(client, team)
-        answer = client.ask(operations.RETENTION, team=found.id)
+        found_team = find_team(client, team)
+        answer = client.ask(operations.RETENTION, team=found_team.id)
         rule = answer.shape
         if timings or traces or models or branches:
             days = {
-                "timings_days": _days(timings, rule.timings_days),
-                "traces_days": _days(traces, rule.traces_days),
-                "models_days": _days(models, rule.models_days),
-                "branches_days": _days(branches, rule.branches_days),
+                "timings_days": _parse_days(timings, rule.timings_days),
+                "traces_days": _parse_days(traces, rule.traces_days),
+                "models_days": _parse_days(models, rule.models_days),
+                "branches_days": _parse_days(branches, rule.branches_days),
             }
-            answer = client.ask(operations.SET_RETENTION, json=days, team=found.id)
+            answer = client.ask(operations.SET_RETENTION, json=days, team=found_team.id)
     if as_json:
         write_json(answer.plain)
         return
-    _show(found.name, answer.shape)
+    _show_retention(found_team.name, answer.shape)
 
 
-def _days(text: str, before: int | None) -> int | None:
-    """Raises Usage for what is no number of days."""
-    if not text or text == KEPT:
-        return None if text else before
+def _parse_days(text: str, before: int | None) -> int | None:
+    """Parse a number of days; None: for ever, and `before` where the option was not given. Raises Usage."""
+    if not text:
+        return before
+    if text == KEPT:
+        return None
     if not text.isdecimal() or len(text) > 5:
         raise Usage(f"“{text}” cannot be read as a number of days; write one, or {KEPT}.")
     return int(text)
 
 
-def _show(team: str, rule: RetentionOut) -> None:
+def _show_retention(team: str, rule: RetentionOut) -> None:
     if rule.acts_at is None:
         print(f"Team {team} keeps everything.")
         return
@@ -143,13 +145,13 @@ InvitationArgument = Annotated[int, typer.Argument(metavar="INVITATION", help="I
 @users.command("list")
 def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the people of your teams with their roles."""
-    found = ask_farm(server, operations.TEAMS)
-    people = [person for team in found.shape for person in _people(team)]
+    teams = ask_farm(server, operations.TEAMS)
+    people = [person for team in teams.shape for person in _list_people(team)]
     heads = ("team", "name", "role", "last signed in")
-    show_rows(Answered(found.plain, people), heads, tuple, as_json=as_json)
+    show_rows(Answered(teams.plain, people), heads, tuple, as_json=as_json)
 
 
-def _people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
+def _list_people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
     for member in team.members:
         seen = format_minute(member.last_seen_at) if member.last_seen_at else "never"
         yield team.name, member.username, member.role, seen if member.is_open else "account closed"
@@ -167,20 +169,20 @@ def invite(
 ) -> None:
     """Invite a person into a team; prints the one-time link to send to somebody new. Others have to accept."""
     with Client(find_account(server)) as client:
-        found = find_team(client, team)
-        asked = {"username": name, "role": role}
-        answer = client.ask(operations.INVITE_PERSON, json=asked, team=found.id)
+        found_team = find_team(client, team)
+        invitation = {"username": name, "role": role}
+        answer = client.ask(operations.INVITE_PERSON, json=invitation, team=found_team.id)
     invited = answer.shape
     if as_json:
         write_json(answer.plain)
         return
-    print(_outcome(invited, found.name), file=sys.stderr)
+    print(_describe_invitation(invited, found_team.name), file=sys.stderr)
     if invited.sign_in_link:
         print("Send them this link; it signs them in once, within seven days:", file=sys.stderr)
         print(invited.sign_in_link)
 
 
-def _outcome(invited: InvitedOut, team: str) -> str:
+def _describe_invitation(invited: InvitedOut, team: str) -> str:
     if invited.has_to_accept:
         return (
             f"{invited.username} is invited to team {team} as {invited.role} and has seven days to accept, on "
@@ -192,8 +194,8 @@ def _outcome(invited: InvitedOut, team: str) -> str:
 @users.command()
 def withdraw(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Withdraw an invitation that was not answered yet."""
-    found = _ask_of(server, team, operations.WITHDRAW_INVITATION, name=name)
-    print(f"{name} is no longer invited to team {found.name}.")
+    found_team = _ask_about_team(server, team, operations.WITHDRAW_INVITATION, name=name)
+    print(f"{name} is no longer invited to team {found_team.name}.")
 
 
 @users.command("role")
@@ -204,25 +206,25 @@ def change_role(
     server: ServerOption = None,
 ) -> None:
     """Give a member another role."""
-    found = _ask_of(server, team, operations.SET_ROLE, json={"role": role}, name=name)
-    print(f"{name} now has the role {role} in team {found.name}.")
+    found_team = _ask_about_team(server, team, operations.SET_ROLE, json={"role": role}, name=name)
+    print(f"{name} now has the role {role} in team {found_team.name}.")
 
 
 @users.command()
 def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Take a person out of a team; what they made stays."""
-    found = _ask_of(server, team, operations.REMOVE_PERSON, name=name)
-    print(f"{name} is no longer in team {found.name}.")
+    found_team = _ask_about_team(server, team, operations.REMOVE_PERSON, name=name)
+    print(f"{name} is no longer in team {found_team.name}.")
 
 
-def _ask_of(
+def _ask_about_team(
     server: str | None, team: str, operation: Operation[Any], *, name: str = "", json: object = None
 ) -> TeamWithMembersOut:
-    """Ask for an operation on a team, or on somebody in it, and give the team."""
+    """Ask for an operation on a team, or on the person `name` in it, and return the team."""
     with Client(find_account(server)) as client:
-        found = find_team(client, team)
-        client.ask(operation, json=json, team=found.id, name=name)
-    return found
+        found_team = find_team(client, team)
+        client.ask(operation, json=json, team=found_team.id, name=name)
+    return found_team
 
 
 @users.command()
@@ -242,12 +244,12 @@ def close(name: PersonArgument, server: ServerOption = None) -> None:
 def list_teams(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List your teams."""
 
-    def cells(team: TeamWithMembersOut) -> tuple[str, str, str, str]:
-        may = "manage it" if team.may_manage else "look or work in it"
-        may += "; yours by default" if team.is_default else ""
-        return str(team.id), team.name, str(len(team.members)), may
+    def format_row(team: TeamWithMembersOut) -> tuple[str, str, str, str]:
+        rights = "manage it" if team.may_manage else "look or work in it"
+        rights += "; yours by default" if team.is_default else ""
+        return str(team.id), team.name, str(len(team.members)), rights
 
-    show_rows(ask_farm(server, operations.TEAMS), ("team", "name", "people", "you may"), cells, as_json=as_json)
+    show_rows(ask_farm(server, operations.TEAMS), ("team", "name", "people", "you may"), format_row, as_json=as_json)
 
 
 @teams.command()
@@ -271,50 +273,50 @@ def choose(
     server: ServerOption = None,
 ) -> None:
     """Let what you write without naming a team go to one where others made you a writer, if you write in no other."""
-    found = _ask_of(server, name, operations.CHOOSE_TEAM)
-    print(f"Team {found.name} is among those that you write in without naming one.")
+    found_team = _ask_about_team(server, name, operations.CHOOSE_TEAM)
+    print(f"Team {found_team.name} is among those that you write in without naming one.")
 
 
 @invitations.command("list")
 def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List what waits for your answer."""
 
-    def cells(invitation: InvitationOut) -> tuple[str, ...]:
+    def format_row(invitation: InvitationOut) -> tuple[str, ...]:
         until = format_minute(invitation.expires_at)
         return str(invitation.id), invitation.team, invitation.role, invitation.by, until
 
     heads = ("invitation", "team", "as", "by", "until")
-    show_rows(ask_farm(server, operations.INVITATIONS), heads, cells, as_json=as_json)
+    show_rows(ask_farm(server, operations.INVITATIONS), heads, format_row, as_json=as_json)
 
 
 @invitations.command()
 def accept(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Come into the team."""
-    done = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="accept").shape
-    print(f"You have the role {done.role} in team {done.team}.")
+    accepted = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="accept").shape
+    print(f"You have the role {accepted.role} in team {accepted.team}.")
 
 
 @invitations.command()
 def decline(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Stay out of the team."""
-    done = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="decline").shape
-    print(f"You declined the invitation to team {done.team}.")
+    declined = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="decline").shape
+    print(f"You declined the invitation to team {declined.team}.")
 
 
 @tokens.command("list")
 def list_tokens(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List your tokens, without their secrets."""
 
-    def cells(token: TokenOut) -> tuple[str, ...]:
+    def format_row(token: TokenOut) -> tuple[str, ...]:
         until = "closed" if token.revoked_at else f"{token.expires_at:%Y-%m-%d}"
         used = format_minute(token.last_used_at) if token.last_used_at else "never"
-        return str(token.id), f"{token.hint}…", token.name, _may(token), used, until
+        return str(token.id), f"{token.hint}…", token.name, _describe_scopes(token), used, until
 
     heads = ("token", "begins", "name", "may", "last used", "until")
-    show_rows(ask_farm(server, operations.TOKENS), heads, cells, as_json=as_json)
+    show_rows(ask_farm(server, operations.TOKENS), heads, format_row, as_json=as_json)
 
 
-def _may(token: TokenOut) -> str:
+def _describe_scopes(token: TokenOut) -> str:
     return ", ".join(token.scopes) + (f" models of {token.team}" if token.team else "")
 
 
@@ -332,13 +334,13 @@ def make(
     as_json: JsonOption = False,
 ) -> None:
     """Create a token; its secret is printed once."""
-    asked = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days, "team": team}
-    made = ask_farm(server, operations.MAKE_TOKEN, json=asked)
+    request = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days, "team": team}
+    made = ask_farm(server, operations.MAKE_TOKEN, json=request)
     if as_json:
         write_json(made.plain)
         return
     print(made.shape.secret)
-    may, until = _may(made.shape), f"{made.shape.expires_at:%Y-%m-%d}"
+    may, until = _describe_scopes(made.shape), f"{made.shape.expires_at:%Y-%m-%d}"
     print(f"It may {may}, until {until}. It is not shown again.", file=sys.stderr)
 
 
@@ -348,5 +350,5 @@ def close_token(
     server: ServerOption = None,
 ) -> None:
     """Close a token now."""
-    done = ask_farm(server, operations.CLOSE_TOKEN, token=token).shape
-    print(f"The token {done.hint}… was revoked.")
+    closed = ask_farm(server, operations.CLOSE_TOKEN, token=token).shape
+    print(f"The token {closed.hint}… was revoked.")

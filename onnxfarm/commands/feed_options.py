@@ -33,17 +33,17 @@ def apply_feed_options(
     and `pre`: whether the option of that name was given; without it the matrix decides. `declared` None stands for the
     farm's default matrix, and stays None where no option was given. Raises Usage for an option that cannot be read.
     """
-    sizes, made = parse_sizes(shape), parse_fills(inputs)
-    if (sizes, made, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
+    sizes, fills_by_input = parse_sizes(shape), parse_fills(inputs)
+    if (sizes, fills_by_input, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
         return None if declared is None else dict(declared)
-    plain = dict(declared) if declared is not None else _default()
+    plain = dict(declared) if declared is not None else _load_default_matrix()
     if pre:
-        plain = _newest(plain, is_default=declared is None)
+        plain = _select_newest(plain, is_default=declared is None)
     if sizes is not None:
         plain = {**_remove_axis(plain, "shapes"), "shapes": sizes}
-    if made is not None:
-        known = plain.get("inputs")
-        plain["inputs"] = {**known, **made} if isinstance(known, Mapping) else made
+    if fills_by_input is not None:
+        own_fills = plain.get("inputs")
+        plain["inputs"] = {**own_fills, **fills_by_input} if isinstance(own_fills, Mapping) else fills_by_input
     if scenario is not None:
         plain = {**_remove_axis(_remove_axis(plain, "sustained"), "scenario"), "scenario": parse_scenarios(scenario)}
     if memory_limit_mb is not None:
@@ -102,7 +102,7 @@ def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
     """Parse --input NAME=VALUE and NAME=LOW..HIGH into texts by input, as a matrix reads them. Raises Usage."""
     if not given:
         return None
-    found: dict[str, str] = {}
+    fills_by_input: dict[str, str] = {}
     for text in given:
         name, sign, fill = text.rpartition("=")
         if not sign or not name or not fill:
@@ -111,10 +111,10 @@ def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
             fills.parse(fill)
         except MatrixProblem as problem:
             raise Usage(f"--input {text!r}: {problem}") from problem
-        if name in found:
-            raise Usage(f"--input {name} is given twice, with {found[name]} and {fill}: keep one of them.")
-        found[name] = fill
-    return found
+        if name in fills_by_input:
+            raise Usage(f"--input {name} is given twice, with {fills_by_input[name]} and {fill}: keep one of them.")
+        fills_by_input[name] = fill
+    return fills_by_input
 
 
 def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
@@ -126,7 +126,7 @@ def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
     }
 
 
-def _newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, object]:
+def _select_newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, object]:
     """Return the matrix for the newest release of all. Raises Usage where it names runtimes of its own."""
     without = _remove_axis(plain, "runtime")
     if without != plain and not is_default:
@@ -134,7 +134,7 @@ def _newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, objec
     return {**without, "pre": True}
 
 
-def _default() -> dict[str, object]:
+def _load_default_matrix() -> dict[str, object]:
     text = resources.files("farm.rules.matrices").joinpath("default_matrix.yaml").read_text(encoding="utf-8")
     plain = read_text(text)
     assert isinstance(plain, dict)

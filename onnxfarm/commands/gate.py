@@ -14,10 +14,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 import typer
 from rich.console import Console
@@ -26,7 +26,6 @@ from farm.contract.cells import Budget, Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import gate_comment, gate_reports
-from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
@@ -41,10 +40,10 @@ from onnxfarm.problems import GateFailed, Infrastructure, Usage, exit_with_probl
 from onnxfarm.remote import lookups
 from onnxfarm.remote.downloads import download_version
 from onnxfarm.screen import show
-from onnxfarm.subject import GateRequest, Judging, Subject
+from onnxfarm.subject import GateRequest, Subject
 
 if TYPE_CHECKING:
-    from farm.rules.searches.gate import Checks, GateOutcome
+    from farm.rules.searches.gate import Checks, Gate, GateOutcome
     from farm.rules.searches.search import Bench, Measured
 
     class GateBench(Bench[Measured], Protocol):
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
 # GitHub Actions shows what a step adds to the file that this names
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-# where the answer is written, and what a farm was told, which is of no use to whoever repeats it on their own machine
+# options of files and of farms, which are of no use to somebody who repeats the gate on their own machine
 WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
 LEFT_OUT = (*WRITING, "--server", "--team", "--branch", "--commit")
 DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
@@ -97,39 +96,6 @@ CommentOption = Annotated[
 BenchmarkOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="For github-action-benchmark's customSmallerIsBetter.")
 ]
-
-
-def _write_files(outcome: "GateOutcome", asked: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
-    """Write the answer of a gate to each file that an option names, and to the summary of a step of GitHub Actions.
-    Raises Usage for a file that cannot be written."""
-    answer, document = outcome.answer, outcome.document
-    comment = gate_comment.as_comment(answer, document, asked)
-    texts = {"--summary": gate_reports.as_markdown(answer, document), "--comment": comment}
-    for option, text in (texts | {"--junit": gate_reports.as_junit(answer, document)}).items():
-        if (path := files[option]) is not None:
-            write_text(text, path)
-    if step := os.environ.get(STEP_SUMMARY):
-        _append(f"{comment}\n{gate_reports.format_findings(answer)}\n", Path(step))
-    write_json(gate_reports.as_benchmark_entries(answer, document), files["--benchmark-json"])
-    write_document(document, files["--json"])
-
-
-def _command() -> str:
-    """Return this command as somebody types it who repeats it on their own machine."""
-    kept, is_value = ["onnxfarm"], False
-    for word in sys.argv[1:]:
-        if not is_value and word.partition("=")[0] not in LEFT_OUT:
-            kept.append(word)
-        is_value = not is_value and word in LEFT_OUT
-    return shlex.join(kept)
-
-
-def _append(text: str, path: Path) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as problem:
-        raise Usage(f"${STEP_SUMMARY} names {path}, which cannot be written ({problem.strerror}).") from problem
 
 
 @exit_with_problem()
@@ -197,30 +163,40 @@ def gate(  # noqa: PLR0913  every option of the command
     home: options.HomeOption = None,
 ) -> None:
     """Measure a model on two runtimes, or two models, side by side, and fail where the candidate is worse."""
-    checks = replace(_checks(fail_on, metric), max_slowdown=_fraction(max_slowdown))
-    place = home or default_home()
-    new = "" if against else resolve_runtimes(candidate, home=place, with_prereleases=pre) or ""
-    sides = None if against else _sides(resolve_runtimes(baseline, home=place) or "", new)
+    with require_extra("node"):
+        from farm.rules.searches.gate import Gate
+    checks = replace(_parse_checks(fail_on, metric), max_slowdown=_parse_percent(max_slowdown))
+    place = _Place(server, team, home or default_home())
+    new = "" if against else resolve_runtimes(candidate, home=place.home, with_prereleases=pre) or ""
+    sides = None if against else _read_sides(resolve_runtimes(baseline, home=place.home) or "", new)
     of_models = {"--ort": ort, "--tolerance": tolerance, "--evaluation": evaluation, "--recipe": recipe}
-    _refuse_mixed(against, {"--baseline": baseline, "--candidate": candidate}, of_models | {"--judge": judge})
+    _refuse_mixed_kinds(against, {"--baseline": baseline, "--candidate": candidate}, of_models | {"--judge": judge})
     judging = options.parse_judging(recipe, judge, evaluation)
     if judge and server is not None:
         raise Usage("--judge runs on your own machine and is never sent to a farm: leave out --server.")
-    axes: dict[str, object] = {"runtime": resolve_runtimes(ort, home=place, with_prereleases=pre)} if against else {}
-    axes |= {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
+    axes = {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
+        axes |= {"runtime": resolve_runtimes(ort, home=place.home, with_prereleases=pre)}
         declared = apply_settings(read_matrix(matrix, axes), tolerance=parse_tolerances(tolerance))
     else:
-        declared = read_matrix_without_runtimes(matrix, axes, asker="A gate", by="--baseline and --candidate")
+        declared = read_matrix_without_runtimes(matrix, axes, command="A gate", options="--baseline and --candidate")
         declared = replace(declared, axes={**declared.axes, "runtime": sides})
     declared = replace(declared, operators=True) if operators else declared
-    where = _Where(Subject(model, inputs, expected, seed), server, home, rounds=rounds, timeout_min=timeout, team=team)
-    origin = {name: text for name, text in (("branch", branch), ("commit", commit)) if text}
-    where = replace(where, against=against, evaluation=evaluation, recipe=judging, is_of_pipeline=ci, origin=origin)
+    request = GateRequest(
+        Subject(model, inputs=inputs, expected=expected, seed=seed),
+        deadline=None if timeout is None else time.monotonic() + 60.0 * timeout,
+        rounds=rounds,
+        is_of_pipeline=ci,
+        evaluation=evaluation,
+        recipe=judging,
+        origin={name: text for name, text in (("branch", branch), ("commit", commit)) if text},
+    )
+    _refuse_misplaced_options(request, place, budget=declared.budget, timeout_min=timeout)
     console = make_console(stderr=True)
-    outcome, took_s = _outcome(where, declared, sides, checks=checks, confirm=confirm, console=console)
-    asked = gate_comment.Asked(str(model) if against else new, _command(), took_s)
+    search = Gate(lambda: declared, sides, checks, confirm)
+    outcome, took_s = _measure(search, request, place, against=against, console=console)
+    asked = gate_comment.Asked(str(model) if against else new, _make_repeat_command(), took_s)
     files = {"--summary": summary, "--comment": comment, "--junit": junit}
     _write_files(outcome, asked, files | {"--benchmark-json": benchmark_json, "--json": json_file})
     show(outcome.document, console=console, address=outcome.document.url or "")
@@ -235,113 +211,95 @@ def gate(  # noqa: PLR0913  every option of the command
         raise GateFailed(outcome.headline)
 
 
-@dataclass(frozen=True)
-class _Where:
-    """Where and for how long it is measured. `server` None: on this machine, whose runtimes are in `home`."""
+class _Place(NamedTuple):
+    """Where a gate measures: on a farm, for a team; or here, with the runtimes in `home`, where `server` is None."""
 
-    subject: Subject
     server: str | None
-    home: Path | None
-    rounds: int | None
-    timeout_min: float | None
-    team: str = ""
-    # the model in use now, where two are compared, and how both are judged
-    against: str = ""
-    evaluation: Path | None = None
-    recipe: Judging = ""
-    is_of_pipeline: bool = False
-    origin: Mapping[str, str] = field(default_factory=dict)
-
-    def must_make_sense(self, budget: Budget) -> None:
-        """Raises Usage."""
-        if self.subject.expected is not None and self.subject.inputs is None:
-            raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
-        options.check_rounds(self.rounds, budget)
-        if self.rounds is not None and self.server is not None:
-            raise Usage(
-                "--rounds works on this machine only; a farm takes them from --budget: leave out one of the two."
-            )
-        if self.is_of_pipeline and self.server is not None:
-            raise Usage("--ci is about this machine, and --server measures on a farm: leave out one of the two.")
-        of_farms = {"team": self.team, **self.origin}
-        if self.server is None and (named := next((name for name, text in of_farms.items() if text), "")):
-            raise Usage(f"--{named} is told to a farm: give --server too, or leave it out.")
-        if self.timeout_min is not None and self.timeout_min <= 0:
-            raise Usage(f"--timeout is {self.timeout_min:g}: give minutes above 0.")
+    team: str
+    home: Path
 
 
-def _outcome(
-    where: _Where,
-    declared: Matrix,
-    sides: tuple[Runtime, Runtime] | None,
-    *,
-    checks: "Checks",
-    confirm: bool,
-    console: Console,
-) -> "tuple[GateOutcome, float]":
-    """Measure both sides and judge them; return also how many seconds that took, without those in which it waited
-    for a machine. Raises Usage, Infrastructure and TimedOut."""
-    began = time.monotonic()
-    where.must_make_sense(declared.budget)
-    with require_extra("node"):
-        from farm.rules.searches.gate import Gate
-        from farm.rules.searches.search import carry_out
-    deadline = None if where.timeout_min is None else time.monotonic() + 60.0 * where.timeout_min
-    given = GateRequest(
-        where.subject, deadline, rounds=where.rounds, is_of_pipeline=where.is_of_pipeline, origin=where.origin
-    )
-    with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
-        if sides is None:
-            given = replace(_add_base(given, where, Path(folder)), evaluation=where.evaluation, recipe=where.recipe)
-        bench = opened.enter_context(_bench(where, given, sides or (), console=console))
-        outcome = carry_out(Gate(lambda: declared, sides, checks, confirm), bench)
-        return outcome, bench.clock() - began
-
-
-def _bench(
-    where: _Where, given: GateRequest, sides: Sequence[Runtime], *, console: Console
-) -> AbstractContextManager["GateBench"]:
-    """Open the farm that was named, or this machine, to measure on."""
-    if where.server is not None:
-        from onnxfarm.remote import gate as remote
-
-        return remote.open_remote(given, server=where.server, team=where.team, console=console)
-    from onnxfarm.here import gate as here
-
-    home = where.home or default_home()
-    return here.open_local(given, home=home, releases=find_unknown_runtimes(sides, home=home), console=console)
-
-
-def _add_base(given: GateRequest, where: _Where, folder: Path) -> GateRequest:
-    """Add the model in use now to the request, with the inputs of the new one. Raises Usage.
-
-    Where both are the same, byte for byte, it says so and raises typer.Exit with 0.
-    """
-    path, new = Path(where.against), list_model_files(where.subject.model)
-    is_version = not path.exists() and lookups.VERSION.fullmatch(where.against) is not None
-    if is_version and where.server is not None:
-        return replace(given, version=where.against)
-    if where.against.startswith(git_models.PREFIX):
-        path = git_models.check_out_model(where.against, beside=where.subject.model, folder=folder)
-    elif is_version:
-        path = download_version(where.against, folder=folder)
-    old = list_model_files(path)
-    if len(old) == len(new) and all(filecmp.cmp(*both, shallow=False) for both in zip(old, new, strict=True)):
-        same = f"{where.subject.model} is {where.against}, byte for byte, and nothing was measured."
-        print_lines(f"The gate passed: {same}")
-        raise typer.Exit
-    return replace(given, beside=replace(where.subject, model=path), base_commit=git_models.parse_commit(where.against))
-
-
-def _refuse_mixed(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:
-    """Raises Usage where options of both kinds of gates are given, or those of runtimes are missing."""
+def _refuse_mixed_kinds(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:
+    """Raises Usage where options of both kinds of gates are given, or those of models without --against."""
     if against and (named := [name for name, value in of_runtimes.items() if value]):
         raise Usage(f"--against compares two models: leave out {' and '.join(named)}, or --against.")
     if not against and (named := [name for name, value in of_models.items() if value]):
         raise Usage(f"{named[0]} is for --against, which names the model in use now: add it.")
 
 
-def _checks(text: str, metrics: str | None) -> "Checks":
+def _refuse_misplaced_options(
+    request: GateRequest, place: _Place, *, budget: Budget, timeout_min: float | None
+) -> None:
+    """Raises Usage for an option that does not go with the others, or with where the gate measures."""
+    if request.subject.expected is not None and request.subject.inputs is None:
+        raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
+    options.check_rounds(request.rounds, budget)
+    if request.rounds is not None and place.server is not None:
+        raise Usage("--rounds works on this machine only; a farm takes them from --budget: leave out one of the two.")
+    if request.is_of_pipeline and place.server is not None:
+        raise Usage("--ci is about this machine, and --server measures on a farm: leave out one of the two.")
+    of_farms = {"team": place.team, **request.origin}
+    if place.server is None and (named := next((name for name, text in of_farms.items() if text), "")):
+        raise Usage(f"--{named} is told to a farm: give --server too, or leave it out.")
+    if timeout_min is not None and timeout_min <= 0:
+        raise Usage(f"--timeout is {timeout_min:g}: give minutes above 0.")
+
+
+def _measure(
+    search: "Gate", request: GateRequest, place: _Place, *, against: str, console: Console
+) -> "tuple[GateOutcome, float]":
+    """Measure both sides and judge them. Return the outcome, and the seconds that took without waiting for a machine.
+
+    Raises Usage, Infrastructure and TimedOut.
+    """
+    from farm.rules.searches.search import carry_out
+
+    began = time.monotonic()
+    with TemporaryDirectory(prefix="onnxfarm-gate-") as folder, ExitStack() as opened:
+        if against:
+            request = _add_base(request, against, place, Path(folder))
+        bench = opened.enter_context(_open_bench(request, place, search.sides or (), console=console))
+        outcome = carry_out(search, bench)
+        return outcome, bench.clock() - began
+
+
+def _add_base(request: GateRequest, against: str, place: _Place, folder: Path) -> GateRequest:
+    """Return the request with the model in use now, which gets the inputs of the new one. Raises Usage.
+
+    Where both models are the same, byte for byte, it prints that and raises typer.Exit with 0.
+    """
+    path, new = Path(against), request.subject.model
+    is_version = not path.exists() and lookups.VERSION.fullmatch(against) is not None
+    if is_version and place.server is not None:
+        return replace(request, base_version=against)
+    new_files = list_model_files(new)
+    if against.startswith(git_models.PREFIX):
+        path = git_models.check_out_model(against, beside=new, folder=folder)
+    elif is_version:
+        path = download_version(against, folder=folder)
+    old_files = list_model_files(path)
+    pairs = zip(old_files, new_files, strict=False)
+    if len(old_files) == len(new_files) and all(filecmp.cmp(*pair, shallow=False) for pair in pairs):
+        print_lines(f"The gate passed: {new} is {against}, byte for byte, and nothing was measured.")
+        raise typer.Exit
+    base = replace(request.subject, model=path)
+    return replace(request, base=base, base_commit=git_models.parse_commit(against))
+
+
+def _open_bench(
+    request: GateRequest, place: _Place, sides: Sequence[Runtime], *, console: Console
+) -> AbstractContextManager["GateBench"]:
+    if place.server is not None:
+        from onnxfarm.remote import gate as remote
+
+        return remote.open_remote(request, server=place.server, team=place.team, console=console)
+    from onnxfarm.here import gate as here
+
+    releases = find_unknown_runtimes(sides, home=place.home)
+    return here.open_local(request, home=place.home, releases=releases, console=console)
+
+
+def _parse_checks(text: str, metrics: str | None) -> "Checks":
     from farm.rules.changes.gate import USUAL
     from farm.rules.findings.kinds import CHECKS
     from farm.rules.searches.gate import Checks
@@ -361,7 +319,7 @@ def _checks(text: str, metrics: str | None) -> "Checks":
     return Checks(fail_on=tuple(check for check in CHECKS if check in named), metrics=judged)
 
 
-def _fraction(percent: str) -> float:
+def _parse_percent(percent: str) -> float:
     """Parse `5 %`, `5%` or `5` into a fraction. Raises Usage."""
     text = percent.strip().removesuffix("%").strip()
     try:
@@ -373,18 +331,50 @@ def _fraction(percent: str) -> float:
     return value
 
 
-def _sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
+def _read_sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
     """Return both runtimes. Raises Usage."""
     if not (baseline and candidate):
         raise Usage("Say what is compared: --baseline and --candidate are two runtimes, --against is another model.")
-    old, new = _runtime(baseline, "--baseline"), _runtime(candidate, "--candidate")
+    old, new = _read_runtime(baseline, "--baseline"), _read_runtime(candidate, "--candidate")
     if old == new:
         raise Usage(f"--baseline and --candidate are both {old}: name two runtimes.")
     return old, new
 
 
-def _runtime(text: str, option: str) -> Runtime:
+def _read_runtime(text: str, option: str) -> Runtime:
     try:
         return read_runtime(text)
     except MatrixProblem as problem:
         raise Usage(f"{option}: {problem}") from problem
+
+
+def _write_files(outcome: "GateOutcome", asked: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
+    """Write the answer to each file that an option names, and to the step summary of GitHub Actions. Raises Usage."""
+    answer, document = outcome.answer, outcome.document
+    comment = gate_comment.as_comment(answer, document, asked)
+    texts = {"--summary": gate_reports.as_markdown(answer, document), "--comment": comment}
+    for option, text in (texts | {"--junit": gate_reports.as_junit(answer, document)}).items():
+        if (path := files[option]) is not None:
+            write_text(text, path)
+    if step := os.environ.get(STEP_SUMMARY):
+        _append(f"{comment}\n{gate_reports.format_findings(answer)}\n", Path(step))
+    write_json(gate_reports.as_benchmark_entries(answer, document), files["--benchmark-json"])
+    write_document(document, files["--json"])
+
+
+def _make_repeat_command() -> str:
+    """Make the command that repeats this gate on the reader's own machine, without LEFT_OUT and their values."""
+    words, is_value = ["onnxfarm"], False
+    for word in sys.argv[1:]:
+        if not is_value and word.partition("=")[0] not in LEFT_OUT:
+            words.append(word)
+        is_value = not is_value and word in LEFT_OUT
+    return shlex.join(words)
+
+
+def _append(text: str, path: Path) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        raise Usage(f"${STEP_SUMMARY} names {path}, which cannot be written ({problem.strerror}).") from problem

@@ -1,4 +1,4 @@
-"""`onnxfarm inspect MODEL`: what a model is and what was found in it, on this machine, in the sandbox."""
+"""`onnxfarm inspect MODEL`: shows a model's inputs, outputs, opsets, operators and findings, without a farm."""
 
 import json
 import shutil
@@ -38,22 +38,24 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show a model's inputs, outputs, opsets, operators and findings. No farm is needed."""
-    found = inspect_model(model)
+    inspection = inspect_model(model)
     if as_json:
-        plain = found.model_dump(mode="json")
+        plain = inspection.model_dump(mode="json")
         if compatibility:
-            plain["compatibility"] = rules.table_as_plain(list_compatibility(found))
+            plain["compatibility"] = rules.table_as_plain(list_compatibility(inspection))
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     console = Console()
-    _show(model, found, console=console)
+    _show(model, inspection, console=console)
     if compatibility:
-        _show_compatibility(list_compatibility(found), console=console)
+        _show_compatibility(list_compatibility(inspection), console=console)
 
 
-def list_compatibility(found: "Inspection") -> list[Row]:
+def list_compatibility(inspection: "Inspection") -> list[Row]:
     """List for each known release of ONNX Runtime whether it loads the model, derived from the model's stamps."""
-    return rules.compatibility_rows(Stamps(found.opsets, found.ir_version, found.custom_domains, found.unused_opsets))
+    return rules.compatibility_rows(
+        Stamps(inspection.opsets, inspection.ir_version, inspection.custom_domains, inspection.unused_opsets)
+    )
 
 
 def _show_compatibility(rows: list[Row], *, console: Console) -> None:
@@ -65,7 +67,7 @@ def _show_compatibility(rows: list[Row], *, console: Console) -> None:
 
 
 def inspect_model(model: Path) -> "Inspection":
-    """Inspect a copy of a model on disk in the sandbox. Raises Usage with the sentence of what is wrong with it."""
+    """Inspect a copy of a model in the sandbox. Raises Usage where something is wrong with the model."""
     with require_extra("node"):
         from farm.workshop import orders
         from onnxfarm.here.progress import report_meanwhile
@@ -83,83 +85,101 @@ def inspect_model(model: Path) -> "Inspection":
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)
         main = files[0].name
-        found = orders.inspect(Path(folder), main)
-        if found.problem is None:
+        inspection = orders.inspect(Path(folder), main)
+        if inspection.problem is None:
             with tempfile.TemporaryDirectory(prefix="onnxfarm-tried-") as scratch:
                 feed = orders.choose_feed(Path(folder), main, out_dir=Path(scratch))
-            found = found.model_copy(update={"feed": feed})
-    if found.problem is not None:
-        raise Usage(found.problem.text)
-    return found
+            inspection = inspection.model_copy(update={"feed": feed})
+    if inspection.problem is not None:
+        raise Usage(inspection.problem.text)
+    return inspection
 
 
-def _show(model: Path, found: "Inspection", *, console: Console) -> None:
+def _show(model: Path, inspection: "Inspection", *, console: Console) -> None:
     console.print(
-        f"\n{derive_model_name(model) or model.name}: {_summary(found)}\n", style="bold", highlight=False, markup=False
+        f"\n{derive_model_name(model) or model.name}: {_summarise(inspection)}\n",
+        style="bold",
+        highlight=False,
+        markup=False,
     )
     # folded, never cut: a dimension's name is what --shape needs
     table = make_table("", "name", "type", "shape")
-    for kind, ports in (("input", found.inputs), ("output", found.outputs)):
+    for kind, ports in (("input", inspection.inputs), ("output", inspection.outputs)):
         for port in ports:
             shape = "unknown rank" if port.shape is None else "×".join(map(str, port.shape)) or "scalar"
             table.add_row(kind, port.name, port.dtype, shape)
     console.print(table)
-    print_lines(*_free(found), *_generates(found), *_feed(found), console=console)
-    top = sorted(found.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
+    print_lines(
+        *_list_dynamic_sizes(inspection),
+        *_describe_generation(inspection),
+        *_describe_default_feed(inspection),
+        console=console,
+    )
+    top = sorted(inspection.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
-    for finding in found.findings:
-        print_lines(_words(finding), console=console)
-    if not found.findings:
+    for finding in inspection.findings:
+        print_lines(_describe_finding(finding), console=console)
+    if not inspection.findings:
         console.print("no findings", highlight=False)
 
 
-def _free(found: "Inspection") -> Iterator[str]:
+def _list_dynamic_sizes(inspection: "Inspection") -> Iterator[str]:
     """Yield the dynamic dimensions of the inputs, by name, each once."""
-    dims = [dim for port in found.inputs for dim in port.shape or ()]
+    dims = [dim for port in inspection.inputs for dim in port.shape or ()]
     sizes = list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
     if sizes:
         yield f"dynamic sizes (--shape NAME=SIZE): {', '.join(sizes)}"
 
 
-def _generates(found: "Inspection") -> Iterator[str]:
-    if words := decoders.describe_generation(found.inputs, found.outputs):
-        yield f"generates: {words}" + (f", {found.context.words}" if found.context is not None else "")
-        if not decoders.generation_problem(found.inputs, found.outputs):
+def _describe_generation(inspection: "Inspection") -> Iterator[str]:
+    if words := decoders.describe_generation(inspection.inputs, inspection.outputs):
+        yield f"generates: {words}" + (f", {inspection.context.words}" if inspection.context is not None else "")
+        if not decoders.generation_problem(inspection.inputs, inspection.outputs):
             yield decoders.HINT
-    if found.genai is not None:
-        yield f"! {found.genai.problem}" if found.genai.problem else f"onnxruntime-genai: {found.genai.words}"
+    if inspection.genai is not None:
+        yield (
+            f"! {inspection.genai.problem}"
+            if inspection.genai.problem
+            else f"onnxruntime-genai: {inspection.genai.words}"
+        )
 
 
-def _feed(found: "Inspection") -> Iterator[str]:
-    """Yield what it is measured with where nobody says."""
-    feed = found.feed
+def _describe_default_feed(inspection: "Inspection") -> Iterator[str]:
+    """Yield the inputs that the model is measured with by default, or why it cannot be."""
+    feed = inspection.feed
     if feed is None:
         return
     if feed.problem:
         yield f"! {feed.problem}"
         return
     sizes = " ".join(f"{name}={size}" for name, size in feed.sizes.items())
-    made = " ".join(f"{name}={text}" for name, text in feed.inputs.items())
-    yield f"measured by default with: {', '.join(part for part in (sizes, made) if part)}"
+    fills = " ".join(f"{name}={text}" for name, text in feed.inputs.items())
+    yield f"measured by default with: {', '.join(part for part in (sizes, fills) if part)}"
 
 
-def _summary(found: "Inspection") -> str:
-    versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in found.opsets.items())
+def _summarise(inspection: "Inspection") -> str:
+    versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in inspection.opsets.items())
     parts = [
-        f"{found.nodes} nodes",
-        *([f"{found.trees:,} tree{'' if found.trees == 1 else 's'}"] if found.trees else []),
-        *([f"{found.parameters:,} parameters"] if found.parameters or not found.trees else []),
-        size(found.main_bytes + found.data_bytes),
+        f"{inspection.nodes} nodes",
+        *([f"{inspection.trees:,} tree{'' if inspection.trees == 1 else 's'}"] if inspection.trees else []),
+        *([f"{inspection.parameters:,} parameters"] if inspection.parameters or not inspection.trees else []),
+        size(inspection.main_bytes + inspection.data_bytes),
         versions,
     ]
     return ", ".join(
-        [*parts, f"IR {found.ir_version}", *([f"as uploaded: {found.uploaded}"] if found.uploaded else [])]
+        [
+            *parts,
+            f"IR {inspection.ir_version}",
+            *([f"as uploaded: {inspection.uploaded}"] if inspection.uploaded else []),
+        ]
     )
 
 
-def _words(finding: "FoundFinding") -> str:
-    known = EXPLANATIONS.get(finding.id)
+def _describe_finding(finding: "FoundFinding") -> str:
+    explanation = EXPLANATIONS.get(finding.id)
     count = f" ({finding.count}×)" if finding.count > 1 else ""
     # what nearly every model has is a fact
-    sign = "·" if known is not None and known.weight == "note" else "!"
-    return f"{sign} {finding.id}: {finding.detail}{count}" + (f" {known.why} {known.fix}" if known else "")
+    sign = "·" if explanation is not None and explanation.weight == "note" else "!"
+    return f"{sign} {finding.id}: {finding.detail}{count}" + (
+        f" {explanation.why} {explanation.fix}" if explanation else ""
+    )

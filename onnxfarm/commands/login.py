@@ -1,4 +1,4 @@
-"""`onnxfarm login`: a farm and its token, remembered."""
+"""`onnxfarm login --server URL`: stores a farm's address and a token, so that later commands need neither."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`onnxfarm models`: the registry in the terminal; listed, renamed, labelled, deleted and restored."""
+"""`onnxfarm models list|rename|label|describe|delete|restore`: the models of a farm's registry."""
 
 import sys
 from typing import Annotated, Any
@@ -41,14 +41,16 @@ def models(
 ) -> None:
     """List the models of your teams."""
     with Client(find_account(server)) as client:
-        found = client.list_rows(operations.MODELS, params={"search": search})
+        answer = client.list_rows(operations.MODELS, params={"search": search})
 
-    def cells(model: ModelOut) -> tuple[str, ...]:
+    def format_row(model: ModelOut) -> tuple[str, ...]:
         since, labels = f"{model.created_at:%Y-%m-%d}", ", ".join(model.labels)
         return str(model.id), model.name, model.team, str(model.version_count), labels, since
 
     heads = ("model", "name", "team", "versions", "labels", "since")
-    show_rows(found, heads, cells, as_json=as_json, none="No models yet. Upload one: onnxfarm submit model.onnx --wait")
+    show_rows(
+        answer, heads, format_row, as_json=as_json, none="No models yet. Upload one: onnxfarm submit model.onnx --wait"
+    )
 
 
 @app.command()
@@ -57,9 +59,9 @@ def rename(
 ) -> None:
     """Give a model another name; existing results keep the old name."""
     with Client(find_account(server)) as client:
-        found = find_model(client, model)
-        renamed = client.call(operations.DESCRIBE_MODEL, json={"name": name}, model=found.id)
-    print_lines(f"{found.name} is now called {renamed.name}.")
+        before = find_model(client, model)
+        renamed = client.call(operations.DESCRIBE_MODEL, json={"name": name}, model=before.id)
+    print_lines(f"{before.name} is now called {renamed.name}.")
 
 
 @app.command()
@@ -71,10 +73,10 @@ def label(
 ) -> None:
     """Add labels, by which watches and lists find a model, or take them away."""
     with Client(find_account(server)) as client:
-        found = find_model(client, model)
-        left = [known for known in found.labels if known not in labels]
-        wanted = left if remove else [*found.labels, *labels]
-        labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": wanted}, model=found.id)
+        before = find_model(client, model)
+        remaining = [known for known in before.labels if known not in labels]
+        wanted = remaining if remove else [*before.labels, *labels]
+        labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": wanted}, model=before.id)
     print_lines(f"{labelled.name}: {', '.join(labelled.labels) or 'no labels'}.")
 
 
@@ -87,13 +89,13 @@ def describe(
 ) -> None:
     """Say what a model is, or what is special about a version."""
     with Client(find_account(server)) as client:
-        found = find_model(client, model)
+        described = find_model(client, model)
         if version is None:
-            client.ask(operations.DESCRIBE_MODEL, json={"description": text}, model=found.id)
+            client.ask(operations.DESCRIBE_MODEL, json={"description": text}, model=described.id)
         else:
-            numbered = find_version_by_number(client, found.id, version)
-            client.ask(operations.NOTE_VERSION, json={"note": text}, version=numbered.id)
-    print_lines(f"{found.name}{'' if version is None else f' v{version}'} is described.")
+            noted = find_version_by_number(client, described.id, version)
+            client.ask(operations.NOTE_VERSION, json={"note": text}, version=noted.id)
+    print_lines(f"{described.name}{'' if version is None else f' v{version}'} is described.")
 
 
 @app.command()
@@ -109,15 +111,15 @@ def delete(
     measured are hidden and can be restored; the runs and their results stay.
     """
     with Client(find_account(server)) as client:
-        found = find_model(client, model)
-        name = found.name if version is None else f"{found.name} v{version}"
-        numbered = None if version is None else find_version_by_number(client, found.id, version)
+        deleted = find_model(client, model)
+        name = deleted.name if version is None else f"{deleted.name} v{version}"
+        deleted_version = None if version is None else find_version_by_number(client, deleted.id, version)
         _confirm(f"Delete {name}? Versions that were never measured are deleted permanently.", is_sure=yes)
-        if numbered is None:
-            removed = client.call(operations.DELETE_MODEL, model=found.id)
+        if deleted_version is None:
+            removed = client.call(operations.DELETE_MODEL, model=deleted.id)
         else:
-            removed = client.call(operations.DELETE_VERSION, version=numbered.id)
-    print_lines(_done(name, removed))
+            removed = client.call(operations.DELETE_VERSION, version=deleted_version.id)
+    print_lines(_describe_deletion(name, removed))
 
 
 @app.command()
@@ -135,7 +137,7 @@ def restore(model: ModelArgument, version: VersionOption = None, server: ServerO
 
 
 def _confirm(question: str, *, is_sure: bool) -> None:
-    """Raises Usage where nobody says yes."""
+    """Ask the question. Raises Usage unless somebody at a terminal says yes, or is sure already."""
     if is_sure:
         return
     if not sys.stdin.isatty():
@@ -144,7 +146,7 @@ def _confirm(question: str, *, is_sure: bool) -> None:
         raise Usage("Nothing was deleted.")
 
 
-def _done(name: str, removed: RemovedOut) -> str:
+def _describe_deletion(name: str, removed: RemovedOut) -> str:
     gone = counted(removed.deleted, "version")
     parts = [f"{gone} deleted permanently, {removed.freed_bytes:,} bytes freed"]
     if removed.hidden:

@@ -12,7 +12,7 @@ from farm.rules.planning.estimates import ROUNDS
 from farm.rules.quality.accuracy_metrics import METRICS
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.problems import Usage, exit_with_problem
-from onnxfarm.subject import Judging, OwnJudge
+from onnxfarm.subject import Judging, UserJudge
 
 MAX_ROUNDS = 96
 
@@ -172,7 +172,7 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
         raise Usage(f"--judge has {judge[:200]!r}: write FILE.py:FUNCTION, or FILE.py:FUNCTION:lower.")
     if not re.fullmatch(METRIC_NAME, function.lower()) or function.lower() in METRICS:
         raise Usage(f"--judge: {function} is called as a metric of --recipe is, or longer than 32: call it otherwise.")
-    return OwnJudge(Path(f"{path}.py"), function, better == "lower" if better else None)
+    return UserJudge(Path(f"{path}.py"), function, better == "lower" if better else None)
 
 
 def _check_file(given: Path | None) -> Path | None:

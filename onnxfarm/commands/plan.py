@@ -24,7 +24,7 @@ from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
-# of points that one reason refuses
+# the points named of those that one reason refuses
 NAMED_POINTS = 4
 
 
@@ -54,7 +54,7 @@ def plan(  # noqa: PLR0913  every option of the command
     Exit code 1: nothing of it can be measured; 2: nor would the farm take it.
     """
     bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, {"team": team}, source)
-    # before anything that has to be there first: an account, a farm
+    # a missing file is refused before a missing account or farm
     _ = bundle.files
     check_files_exist({"--inputs": inputs, "--prompts": prompts})
     declared = apply_feed_options(
@@ -82,10 +82,10 @@ def _describe_waiting(order: OpenPlanOut) -> str:
 def show_plan(plan: Plan, *, console: Console) -> None:
     """Print a plan for people: its size, its blocks, and why points were refused."""
     size = f"{counted(plan.cells, 'cell')} in {counted(len(plan.blocks), 'block')}"
-    takes = f", {format_about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
-    console.print(f"{size}{takes}.", highlight=False)
+    time = f", {format_about(60.0 * plan.minutes)} on one node" if plan.blocks else ""
+    console.print(f"{size}{time}.", highlight=False)
     if plan.blocks:
-        console.print(_blocks(plan.blocks))
+        console.print(_make_block_table(plan.blocks))
     for block in plan.blocks:
         if block.wish:
             print_lines(f"{block.id}: {block.wish.text}", console=console)
@@ -95,19 +95,20 @@ def show_plan(plan: Plan, *, console: Console) -> None:
 def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
     for reason, alike in refusals.group_by_reason(refused).items():
         print_lines(
-            f"⊘ {_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}", console=console
+            f"⊘ {_describe_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}",
+            console=console,
         )
         print_lines(*(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
         for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
-            print_lines(f"    {_point(point)}", console=console)
+            print_lines(f"    {_describe_point(point)}", console=console)
         if len(alike) > NAMED_POINTS:
             print_lines(f"    and {len(alike) - NAMED_POINTS} more: --json lists them", console=console)
 
 
-def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
+def _make_block_table(blocks: Sequence[PlannedBlock]) -> Table:
     table = make_table("block", "cells", "rounds", "minutes", "nodes", "smallest detectable change")
     for block in blocks:
-        seen = [size for compared in block.comparisons if (size := compared.smallest_detectable)]
+        changes = [size for compared in block.comparisons if (size := compared.smallest_detectable)]
         rounds = sorted({number for number in (block.min_rounds, block.max_rounds) if number})
         table.add_row(
             block.id,
@@ -115,10 +116,12 @@ def _blocks(blocks: Sequence[PlannedBlock]) -> Table:
             "–".join(map(str, rounds)),
             f"{block.minutes:.1f}",
             str(len(block.nodes)),
-            f"{'–'.join(dict.fromkeys(f'{100 * size:.2g}' for size in (min(seen), max(seen))))} %" if seen else "",
+            f"{'–'.join(dict.fromkeys(f'{100 * size:.2g}' for size in (min(changes), max(changes))))} %"
+            if changes
+            else "",
         )
     return table
 
 
-def _point(point: RefusedPoint) -> str:
+def _describe_point(point: RefusedPoint) -> str:
     return " ".join(f"{axis}={value}" for axis, value in point.labels.items()) or point.id

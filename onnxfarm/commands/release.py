@@ -30,11 +30,11 @@ def release(
     if not runtime.version:
         raise Usage(f"{version!r} is no release: write it like 1.32.0 or onnxruntime==1.32.0.")
     place = {"distribution": runtime.distribution or DEFAULT_DISTRIBUTION, "version": runtime.version}
-    found = ask_farm(server, operations.RELEASE, params={"against": against} if against else None, **place)
+    answer = ask_farm(server, operations.RELEASE, params={"against": against} if against else None, **place)
     if as_json:
-        write_json(found.plain)
+        write_json(answer.plain)
         return
-    card, console = found.shape, make_console()
+    card, console = answer.shape, make_console()
     table = make_table("model", "node", "what", "run")
     for model in card.models:
         for node in model.nodes:
@@ -42,7 +42,7 @@ def release(
     _print(console, [card.headline, card.because, f"{card.release} beside {card.against or 'nothing yet'}"])
     if table.row_count:
         console.print(table)
-    lines = [f"{found.model}: {found.sentence}\n{found.code}" for found in card.work_arounds]
+    lines = [f"{work_around.model}: {work_around.sentence}\n{work_around.code}" for work_around in card.work_arounds]
     if card.open:
         until = f"until {format_minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
         lines.append(f"Still being measured: {', '.join(waiting.model for waiting in card.open)}; {until}")

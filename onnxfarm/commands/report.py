@@ -1,4 +1,4 @@
-"""`onnxfarm report ALERT`: what is needed to file an alert upstream, as a zip and the text of an issue."""
+"""`onnxfarm report ALERT`: downloads a zip that reproduces an alert, and the text of an issue for upstream."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`onnxfarm results RUN --json | --csv`: what a run came to."""
+"""`onnxfarm results RUN`: the cells and comparisons of a run, shown or written as JSON or CSV."""
 
 from pathlib import Path
 from typing import Annotated

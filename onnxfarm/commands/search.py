@@ -1,4 +1,4 @@
-"""`onnxfarm search`: everything of a farm that has a page, by what people type."""
+"""`onnxfarm search WORDS`: finds what has a page on a farm, by name, number or digest."""
 
 from typing import Annotated
 
@@ -21,6 +21,6 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find models, versions, runs, nodes, alerts and watches of your teams."""
-    found = ask_farm(server, operations.SEARCH, params={"q": words})
+    hits = ask_farm(server, operations.SEARCH, params={"q": words})
     heads, none = ("kind", "name", "about", "page"), f"No results for “{words}”."
-    show_rows(found, heads, lambda hit: (hit.kind, hit.name, hit.about, hit.url), as_json=as_json, none=none)
+    show_rows(hits, heads, lambda hit: (hit.kind, hit.name, hit.about, hit.url), as_json=as_json, none=none)

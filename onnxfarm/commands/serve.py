@@ -8,7 +8,7 @@ import typer
 from onnxfarm.here.home import check_server_installed, exec_module, find_farm_home
 from onnxfarm.problems import Usage, exit_with_problem
 
-# the server's program, by name: what users install never imports it
+# named here and not imported, because the client never imports the server
 SERVER = "farm.config.embedded.serve"
 
 

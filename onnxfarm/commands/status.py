@@ -1,4 +1,4 @@
-"""`onnxfarm status [RUN]`: your runs, or how far one is."""
+"""`onnxfarm status [RUN]`: lists your newest runs, or shows how far one run is."""
 
 from typing import Annotated
 
@@ -33,7 +33,7 @@ def status(
     with Client(find_account(server)) as client:
         if run is None:
             runs = client.ask(operations.RUNS)
-            answer, show = runs.plain, _table(runs.shape)
+            answer, show = runs.plain, _make_table(runs.shape)
         else:
             if wait:
                 follow_run(client, run, console=Console(stderr=True))
@@ -51,7 +51,7 @@ def status(
         judge_run(document, found)
 
 
-def _table(runs: list[RunOut]) -> Table | str:
+def _make_table(runs: list[RunOut]) -> Table | str:
     if not runs:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
     table = make_table("run", "model", "state", "progress", "submitted")

@@ -1,4 +1,4 @@
-"""`onnxfarm submit MODEL --matrix FILE --server URL --wait`."""
+"""`onnxfarm submit MODEL --matrix FILE --wait`: uploads a model to a farm and starts a run."""
 
 import sys
 from pathlib import Path
@@ -78,7 +78,7 @@ def submit(  # noqa: PLR0913  every option of the command
     beside = {"inputs": inputs, "prompts": prompts, "expected": expected}
     beside |= {"evaluation": evaluation, "calibration": calibration}
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
-    # before anything that has to be there first: an account, a farm
+    # a missing file is refused before a missing account or farm
     _ = bundle.files
     check_files_exist({f"--{role}": path for role, path in beside.items()})
     declared = apply_feed_options(
@@ -93,7 +93,7 @@ def submit(  # noqa: PLR0913  every option of the command
     console = Console(stderr=True)
     with Client(find_account(server)) as client:
         version = upload_and_inspect(client, bundle, console=console)
-        _say_calibration(version, console=console)
+        _warn_of_calibration(version, console=console)
         order = make_order(version.id, declared) | ({} if seed is None else {"seed": seed})
         run = client.call(operations.START_RUN, json=order)
         run_id = str(run.id)
@@ -101,16 +101,16 @@ def submit(  # noqa: PLR0913  every option of the command
         if not wait:
             print(run_id)
             return
-        _finish(client, run_id, console=console, json_file=json_file, timeout=timeout, strict=strict)
+        _wait_and_show(client, run_id, console=console, json_file=json_file, timeout=timeout, strict=strict)
 
 
-def _say_calibration(version: VersionOut, *, console: Console) -> None:
-    """Print what is to be said of calibration data that cannot serve, or are few."""
-    found = version.calibration
-    if found and found.problem:
-        print_lines(f"The calibration data cannot be used: {found.problem}", console=console)
-    elif found and found.samples and make_sample_warning(found.samples):
-        print_lines(make_sample_warning(found.samples), console=console)
+def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
+    """Print a warning where the version's calibration data cannot be used, or are few."""
+    calibration = version.calibration
+    if calibration and calibration.problem:
+        print_lines(f"The calibration data cannot be used: {calibration.problem}", console=console)
+    elif calibration and calibration.samples and make_sample_warning(calibration.samples):
+        print_lines(make_sample_warning(calibration.samples), console=console)
 
 
 def read_matrix(given: str | None) -> dict[str, object] | None:
@@ -123,13 +123,13 @@ def read_matrix(given: str | None) -> dict[str, object] | None:
     is_text = given.lstrip().startswith("{")
     text = sys.stdin.read() if given == "-" else given if is_text else read_text(Path(given))
     try:
-        return _parse(text)
+        return _parse_matrix(text)
     except MatrixProblem as problem:
         raise Usage(f"{'--matrix' if is_text else given}: {problem}") from problem
 
 
-def _parse(text: str) -> dict[str, object]:
-    """Return the matrix, checked here where the rules can be loaded; without numpy its keys are left to the farm."""
+def _parse_matrix(text: str) -> dict[str, object]:
+    """Parse a matrix. Its keys are checked here where numpy is installed, which the rules need, else by the farm."""
     try:
         from farm.rules.matrices import matrix
     except ModuleNotFoundError:
@@ -142,7 +142,7 @@ def _parse(text: str) -> dict[str, object]:
     return dict(matrix.parse(text).as_plain())
 
 
-def _finish(
+def _wait_and_show(
     client: Client, run_id: str, *, console: Console, json_file: Path | None, timeout: float | None, strict: bool
 ) -> None:
     from onnxfarm.outputs import make_console

@@ -57,7 +57,7 @@ def sweep(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Measure one model over all releases, and mark where it became slower or faster."""
     place = home or default_home()
-    versions, pinned = _releases(distribution, ort, reference, home=place)
+    versions, pinned = _choose_releases(distribution, ort, reference, home=place)
     axes = {"batch": batch, "shapes": parse_sizes(shape), "threads": threads, "precision": precision, "budget": budget}
     declared = read_matrix(None, {**axes, "provider": provider, "scenario": scenario})
     if (sentence := unpaired_sentence(declared)) is not None:
@@ -79,14 +79,14 @@ def sweep(  # noqa: PLR0913  every option of the command
     show(swept, console=console)
 
 
-def _releases(distribution: str, ort: str, reference: str, *, home: Path) -> tuple[list[str], str]:
+def _choose_releases(distribution: str, ort: str, reference: str, *, home: Path) -> tuple[list[str], str]:
     """Return the releases in order, and the one that stands in every block. Raises Usage."""
     if distribution not in EVERY_DISTRIBUTION:
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
-    known = list_releases(distribution, home=home)
+    published = list_releases(distribution, home=home)
     try:
-        versions = parse_versions(ort, known)
-        (pinned,) = parse_versions(reference, known) if reference else versions[-1:]
+        versions = parse_versions(ort, published)
+        (pinned,) = parse_versions(reference, published) if reference else versions[-1:]
     except RangeProblem as problem:
         raise Usage(str(problem)) from problem
     except ValueError as problem:

@@ -1,4 +1,4 @@
-"""`onnxfarm tokenize`: texts as token ids, by the model's own tokenizer, in a file that `--prompts` takes."""
+"""`onnxfarm tokenize MODEL`: writes texts as token ids, by the model's own tokenizer, for `--prompts`."""
 
 import shutil
 import tempfile
@@ -38,18 +38,18 @@ def tokenize(
     home: HomeOption = None,
 ) -> None:
     """Write texts as token ids, by the tokenizer of a model for onnxruntime-genai; `--prompts` takes the file."""
-    texts = _texts(prompt, prompt_file, text_file)
+    texts = _read_texts(prompt, prompt_file, text_file)
     if out.suffix != ".npz":
         raise Usage(f"--out is a .npz: write --out {out.with_suffix('.npz')}.")
     if not model.exists():
         raise Usage(f"{model} does not exist: give the model's folder or zip.")
-    console, place = Console(stderr=True), home or default_home()
-    with make_scratch_folder(place) as folder:
-        taken = bundle.import_model(model, folder=folder / "model", files=bundle.LocalFiles())
-        if taken.inspection.genai is None:
+    console, home_folder = Console(stderr=True), home or default_home()
+    with make_scratch_folder(home_folder) as folder:
+        imported = bundle.import_model(model, folder=folder / "model", files=bundle.LocalFiles())
+        if imported.inspection.genai is None:
             raise Usage(f"{model} has no {genai.CONFIG}, and so no tokenizer: give its folder, or token ids in a .npz.")
-        made = _run_tokenizer(texts, taken, ort=ort, home=place, folder=folder, console=console)
-        accepted = _check_prompts(taken, made, folder=folder)
+        token_ids = _run_tokenizer(texts, imported, ort=ort, home=home_folder, folder=folder, console=console)
+        accepted = _accept_prompts(imported, token_ids, folder=folder)
         try:
             shutil.copyfile(accepted.path, out)
         except OSError as problem:
@@ -59,13 +59,13 @@ def tokenize(
     console.print(f"onnxfarm bench {model} --prompts {out} --scenario generate:new=64", highlight=False, soft_wrap=True)
 
 
-def _texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None) -> dict[str, str]:
-    """Return the texts by the array's name."""
+def _read_texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None) -> dict[str, str]:
+    """Return the texts by the names of their arrays, `prompt` and `text`. Raises Usage."""
     if (prompt is None) == (prompt_file is None):
         raise Usage("One text is answered: give --prompt or --prompt-file.")
-    texts = {"prompt": _read(prompt_file) if prompt_file is not None else prompt or ""}
+    texts = {"prompt": _read_text_file(prompt_file) if prompt_file is not None else prompt or ""}
     if text_file is not None:
-        texts["text"] = _read(text_file)
+        texts["text"] = _read_text_file(text_file)
     for name, text in texts.items():
         if not text:
             raise Usage(f"The {name} is empty: give at least a word.")
@@ -74,7 +74,7 @@ def _texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None)
     return texts
 
 
-def _read(path: Path) -> str:
+def _read_text_file(path: Path) -> str:
     try:
         with path.open(encoding="utf-8") as opened:
             return opened.read(MAX_CHARACTERS + 1)
@@ -85,7 +85,7 @@ def _read(path: Path) -> str:
 
 
 def _run_tokenizer(
-    texts: dict[str, str], taken: bundle.ImportedModel, *, ort: str, home: Path, folder: Path, console: Console
+    texts: dict[str, str], imported: bundle.ImportedModel, *, ort: str, home: Path, folder: Path, console: Console
 ) -> Path:
     runtime = parse_ort_option(ort)
     if not genai.is_genai(runtime):
@@ -94,7 +94,7 @@ def _run_tokenizer(
         installed = RuntimeStore(home / "runtimes", say=lambda text: console.print(text)).provide(runtime)
         work = Path(tempfile.mkdtemp(prefix="tokens-", dir=folder))
         return tokens.write_token_ids(
-            texts, model=taken.folder / taken.main, runtime=installed, stage=stages.stage_runner(home), work=work
+            texts, model=imported.folder / imported.main, runtime=installed, stage=stages.stage_runner(home), work=work
         )
     except (RuntimeUnavailableError, tokens.TokenizationError) as problem:
         raise Usage(refusals.describe(problem.reason)) from problem
@@ -102,9 +102,9 @@ def _run_tokenizer(
         raise Infrastructure(str(problem)) from problem
 
 
-def _check_prompts(taken: bundle.ImportedModel, made: Path, *, folder: Path) -> replies.Prompted:
-    """Return what a child wrote, looked at like a stranger's file."""
+def _accept_prompts(imported: bundle.ImportedModel, token_ids: Path, *, folder: Path) -> replies.Prompted:
+    """Check the token ids as the file of a stranger, because a sandboxed child wrote them. Raises Usage."""
     checked = folder / "checked"
     checked.mkdir()
     with raise_usage_of_workshop():
-        return orders.accept_prompts(taken.folder, taken.main, prompts=made, out_dir=checked)
+        return orders.accept_prompts(imported.folder, imported.main, prompts=token_ids, out_dir=checked)

@@ -1,4 +1,4 @@
-"""`onnxfarm verdict FILE.json`: the verdict on samples that anyone measured, by the rules that alerts use.
+"""`onnxfarm verdict FILE.json`: judges samples that anyone measured, by the rules that alerts use.
 
 The file, `onnxfarm.verdict/1` (the key `schema` may be left out), is one of
 
@@ -54,13 +54,13 @@ def verdict(
     document = _check_document(read_object(file), path=file)
     if "comparisons" not in document:
         comparison = judge([parse_entry(document, where=str(file))], margin=margin)[0]
-        _answer(dataclasses.asdict(comparison), [comparisons.describe_comparison(comparison)], as_json=as_json)
+        _print_answer(dataclasses.asdict(comparison), [comparisons.describe_comparison(comparison)], as_json=as_json)
         return
-    judged = judge(_entries(document["comparisons"], path=file), margin=margin)
+    judged = judge(_parse_entries(document["comparisons"], path=file), margin=margin)
     lines = [f"{place}. {comparisons.describe_comparison(comparison)}" for place, comparison in enumerate(judged)]
     counts = Counter(comparison.verdict for comparison in judged)
     last = f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
-    _answer({"comparisons": _figures_of_all(judged)}, [] if as_json else lines, as_json=as_json, last=last)
+    _print_answer({"comparisons": _make_figures(judged)}, [] if as_json else lines, as_json=as_json, last=last)
 
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
@@ -82,9 +82,9 @@ def parse_entry(entry: Mapping[str, object], *, where: str) -> Pairs | Arms:
     """Parse the samples of one comparison. `where` names it in errors. Raises Usage when they are no samples."""
     has_arms = "old" in entry or "new" in entry
     if ("pairs" in entry) == has_arms:
-        found = "both" if has_arms else f"neither, but {', '.join(map(str, list(entry)[:5])) or 'nothing'}"
-        raise Usage(f'{where} needs either "pairs" or "old" and "new"; it has {found}.')
-    return _arms(entry, where=where) if has_arms else _pairs(entry["pairs"], where=where)
+        keys = "both" if has_arms else f"neither, but {', '.join(map(str, list(entry)[:5])) or 'nothing'}"
+        raise Usage(f'{where} needs either "pairs" or "old" and "new"; it has {keys}.')
+    return _parse_arms(entry, where=where) if has_arms else _parse_pairs(entry["pairs"], where=where)
 
 
 def _check_document(document: Mapping[str, object], *, path: Path) -> Mapping[str, object]:
@@ -98,7 +98,7 @@ def _check_document(document: Mapping[str, object], *, path: Path) -> Mapping[st
     return document
 
 
-def _entries(many: object, *, path: Path) -> list[Pairs | Arms]:
+def _parse_entries(many: object, *, path: Path) -> list[Pairs | Arms]:
     if not isinstance(many, list):
         raise Usage(f'{path}: "comparisons" is not a list.')
     for place, entry in enumerate(many):
@@ -107,7 +107,7 @@ def _entries(many: object, *, path: Path) -> list[Pairs | Arms]:
     return [parse_entry(entry, where=f"{path}: comparisons[{place}]") for place, entry in enumerate(many)]
 
 
-def _pairs(rounds: object, *, where: str) -> Pairs:
+def _parse_pairs(rounds: object, *, where: str) -> Pairs:
     if not isinstance(rounds, list):
         raise Usage(f'{where}: "pairs" is not a list of [old, new].')
     if len(rounds) < MIN_LAUNCHES:
@@ -118,7 +118,7 @@ def _pairs(rounds: object, *, where: str) -> Pairs:
     return Pairs([parse_samples(pair, where=f"{where}: pairs[{place}]") for place, pair in enumerate(rounds)])
 
 
-def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
+def _parse_arms(entry: Mapping[str, object], *, where: str) -> Arms:
     old, new = (parse_samples(entry.get(arm), where=f"{where}: {arm}") for arm in ("old", "new"))
     if len(old) != len(new):
         raise Usage(f"{where} has {len(old)} old and {len(new)} new samples: give as many launches of each.")
@@ -127,7 +127,7 @@ def _arms(entry: Mapping[str, object], *, where: str) -> Arms:
     return Arms(old, new)
 
 
-def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, object]]:
+def _make_figures(judged: Sequence[Comparison]) -> list[dict[str, object]]:
     with require_extra("node"):
         from farm.rules.comparing import multiplicity
     holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
@@ -137,7 +137,7 @@ def _figures_of_all(judged: Sequence[Comparison]) -> list[dict[str, object]]:
     ]
 
 
-def _answer(figures: Mapping[str, object], lines: Sequence[str], *, as_json: bool, last: str = "") -> None:
+def _print_answer(figures: Mapping[str, object], lines: Sequence[str], *, as_json: bool, last: str = "") -> None:
     for line in [*lines, last] if last else lines:
         print(line, file=sys.stderr if as_json else sys.stdout)
     if as_json:

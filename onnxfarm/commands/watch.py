@@ -1,4 +1,4 @@
-"""`onnxfarm watch add | list | run | pause | resume | remove`: a farm's standing orders."""
+"""`onnxfarm watch add|list|run|pause|resume|remove`: models that a farm measures again when something is new."""
 
 import json
 import time
@@ -85,7 +85,7 @@ def add(  # noqa: PLR0913  every option of the command
     if (declared := read_matrix(matrix)) is not None:
         order["matrix"] = declared
     if rule:
-        order["rule"] = _rule(rule)
+        order["rule"] = _parse_rule(rule)
     answer = ask_farm(server, operations.CREATE_WATCH, json=order)
     made = answer.shape
     print_lines(f"Watch {made.id} of team {made.team}: {made.url}")
@@ -96,19 +96,19 @@ def add(  # noqa: PLR0913  every option of the command
 def list_watches(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the watches of your teams."""
 
-    def cells(watch: WatchOut) -> tuple[str, ...]:
+    def format_row(watch: WatchOut) -> tuple[str, ...]:
         models = [model.name for model in watch.models] + ([f"label {watch.label}"] if watch.label else [])
-        named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
+        model_names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
         events = ["release"] * watch.on_release + ["version"] * (watch.on_version or watch.compares_versions)
         when = ", ".join([*events, *filter(None, [watch.schedule])]) or "on request"
         state = watch.problem or ("watching" if watch.is_active else "paused")
-        return str(watch.id), watch.name, watch.team, named, watch.reference, when, state
+        return str(watch.id), watch.name, watch.team, model_names, watch.reference, when, state
 
     with Client(find_account(server)) as client:
-        found = client.list_rows(operations.WATCHES)
+        answer = client.list_rows(operations.WATCHES)
     none = "No watches yet. Make one: onnxfarm watch add NAME --model MODEL --reference 1.29.0"
     heads = ("watch", "name", "team", "models", "reference", "when", "state")
-    show_rows(found, heads, cells, as_json=as_json, none=none)
+    show_rows(answer, heads, format_row, as_json=as_json, none=none)
 
 
 @app.command()
@@ -127,32 +127,32 @@ def run(
 
     With --wait, exit code 0: nothing to look at; 1: an alert; 3: it could not be measured; 4: it took too long.
     """
-    asked = {key: text for key, text in (("candidate", candidate), ("baseline", baseline)) if text}
+    releases = {key: text for key, text in (("candidate", candidate), ("baseline", baseline)) if text}
     with Client(find_account(server)) as client:
-        found = find_watch(client, watch)
-        called = client.ask(operations.CALL_WATCH, json=asked, watch=found.id)
-        for opened in called.shape:
+        watched = find_watch(client, watch)
+        rounds = client.ask(operations.CALL_WATCH, json=releases, watch=watched.id)
+        for opened in rounds.shape:
             print_lines(f"Round {opened.id}: {opened.model} v{opened.version}, {opened.old} → {opened.new}")
         if wait:
-            called = _follow(client, found.id, {opened.id for opened in called.shape}, minutes=timeout)
+            rounds = _follow_rounds(client, watched.id, {opened.id for opened in rounds.shape}, minutes=timeout)
     if as_json:
-        write_json(called.plain)
+        write_json(rounds.plain)
     if wait:
         for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
-            if sentences := [each.sentence for each in called.shape if each.outcome == outcome]:
+            if sentences := [each.sentence for each in rounds.shape if each.outcome == outcome]:
                 raise problem(sentences[0])
 
 
 @app.command()
 def pause(watch: WatchArgument, server: ServerOption = None) -> None:
     """Pause a watch: it starts nothing by itself until it is resumed."""
-    _switch(watch, server, is_active=False)
+    _set_active(watch, server, is_active=False)
 
 
 @app.command()
 def resume(watch: WatchArgument, server: ServerOption = None) -> None:
     """Resume a paused watch."""
-    _switch(watch, server, is_active=True)
+    _set_active(watch, server, is_active=True)
 
 
 @app.command()
@@ -163,30 +163,32 @@ def remove(
 ) -> None:
     """Remove a watch with its rounds and alerts; its runs stay."""
     with Client(find_account(server)) as client:
-        found = find_watch(client, watch)
+        removed = find_watch(client, watch)
         if not yes:
-            raise Usage(f"Removing watch {found.id}, “{found.name}”, also removes its rounds and alerts: add --yes.")
-        client.ask(operations.REMOVE_WATCH, watch=found.id)
-    print_lines(f"Watch {found.id} is removed.")
+            raise Usage(
+                f"Removing watch {removed.id}, “{removed.name}”, also removes its rounds and alerts: add --yes."
+            )
+        client.ask(operations.REMOVE_WATCH, watch=removed.id)
+    print_lines(f"Watch {removed.id} is removed.")
 
 
-def _switch(watch: str, server: str | None, *, is_active: bool) -> None:
+def _set_active(watch: str, server: str | None, *, is_active: bool) -> None:
     with Client(find_account(server)) as client:
-        found = find_watch(client, watch)
-        client.ask(operations.CHANGE_WATCH, json={"is_active": is_active}, watch=found.id)
-    print_lines(f"Watch {found.id} {'is resumed' if is_active else 'is paused'}.")
+        switched = find_watch(client, watch)
+        client.ask(operations.CHANGE_WATCH, json={"is_active": is_active}, watch=switched.id)
+    print_lines(f"Watch {switched.id} {'is resumed' if is_active else 'is paused'}.")
 
 
-def _follow(
+def _follow_rounds(
     client: Client, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
 ) -> Answered[list[RoundOut]]:
-    """Return the rounds once all of them are judged; the first that is not says how far its run is. Raises TimedOut."""
+    """Follow rounds until all are judged, show how far the first open one is, and return all. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     printed: dict[int, str] = {}
     console = make_console(stderr=True)
     with open_progress(console) as show:
         while True:
-            answer = _rounds(client, watch_id, wanted)
+            answer = _read_rounds(client, watch_id, wanted)
             for each in answer.shape:
                 if printed.get(each.id) != each.state:
                     printed[each.id] = each.state
@@ -204,23 +206,23 @@ def _follow(
             time.sleep(poll_s)
 
 
-def _rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[list[RoundOut]]:
+def _read_rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[list[RoundOut]]:
     """Return these rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
-    found: list[tuple[object, RoundOut]] = []
+    rows: list[tuple[object, RoundOut]] = []
     for page in client.iterate_pages(operations.ROUNDS, watch=watch_id):
         plain = cast(list[object], page.plain)
-        found += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in wanted]
-        if len(found) == len(wanted):
-            return Answered([plain for plain, _ in found], [shape for _, shape in found])
-    gone = len(wanted) - len(found)
+        rows += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in wanted]
+        if len(rows) == len(wanted):
+            return Answered([plain for plain, _ in rows], [shape for _, shape in rows])
+    gone = len(wanted) - len(rows)
     raise Infrastructure(f"{gone} of {len(wanted)} rounds are gone: was the watch or a model deleted in the meantime?")
 
 
-def _rule(text: str) -> dict[str, object]:
+def _parse_rule(text: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        rule = json.loads(text)
     except ValueError as problem:
         raise Usage(f'--rule is not JSON ({problem}): write it like {{"latency": 0.1}}.') from problem
-    if not isinstance(found, dict):
+    if not isinstance(rule, dict):
         raise Usage('--rule is not an object: write it like {"latency": 0.1}.')
-    return found
+    return rule

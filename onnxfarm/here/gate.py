@@ -18,39 +18,41 @@ from onnxfarm.subject import GateRequest
 
 @contextlib.contextmanager
 def open_local(
-    given: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
+    request: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
 ) -> Iterator["LocalGate"]:
-    """Read the model, and yield this machine to measure it. `releases`: runtimes beyond those known here."""
-    # what is in use now comes first
-    subject, beside = (given.subject, None) if given.beside is None else (given.beside, given.subject)
+    """Import the models, and yield this machine to measure them. `releases`: runtimes beyond those known here."""
+    # the model in use now comes first
+    first, second = (request.subject, None) if request.base is None else (request.base, request.subject)
     with workbench.open_workbench(
-        subject, beside=beside, home=home, console=console, releases=releases, is_late=lambda: given.is_late
+        first, beside=second, home=home, console=console, releases=releases, is_late=lambda: request.is_late
     ) as bench:
-        if given.evaluation is not None:
-            bench.set_evaluation(given.evaluation, given.recipe)
-        bench.with_null_pair = given.is_of_pipeline
-        yield LocalGate(bench, given)
+        if request.evaluation is not None:
+            bench.set_evaluation(request.evaluation, request.recipe)
+        bench.with_null_pair = request.is_of_pipeline
+        yield LocalGate(bench, request)
 
 
 @dataclass(frozen=True)
 class LocalGate:
-    """This machine."""
+    """This machine, as the bench of a gate's search."""
 
     bench: workbench.Bench
-    given: GateRequest
+    request: GateRequest
 
     def clock(self) -> float:
         return self.bench.clock()
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        axis = "runtime" if self.given.beside is None else "model"
-        given = self.given
-        along = partial(
-            workbench.select_comparisons, axis=axis, rounds=given.rounds, is_of_pipeline=given.is_of_pipeline
+        """Measure an experiment of the search. Raises TimedOut after the request's deadline."""
+        request = self.request
+        reshape = partial(
+            workbench.select_comparisons,
+            axis="runtime" if request.base is None else "model",
+            rounds=request.rounds,
+            is_of_pipeline=request.is_of_pipeline,
         )
-        machine = workbench.Machine(self.bench, along, is_announcing=True)
         try:
-            return machine.measure(experiment, search)
+            return workbench.Machine(self.bench, reshape, is_announcing=True).measure(experiment, search)
         finally:
-            if self.given.is_late:
+            if request.is_late:
                 raise TimedOut("The gate was not decided within --timeout; nothing was judged.")

@@ -21,7 +21,7 @@ from onnxfarm.calibration_files import list_sets
 from onnxfarm.here.bundle import ImportedModel, LocalFiles
 from onnxfarm.here.orders import UserInputs
 from onnxfarm.problems import Usage
-from onnxfarm.subject import Judging, OwnJudge
+from onnxfarm.subject import Judging, UserJudge
 
 MAX_JUDGE_BYTES = 1 << 20
 
@@ -76,7 +76,7 @@ def import_evaluation(
     model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
     """Check and copy labelled data, for a recipe or a user's own judge, and add them to `files`. Raises Usage."""
-    if isinstance(recipe, OwnJudge):
+    if isinstance(recipe, UserJudge):
         given = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):
             found = orders.accept_samples(
@@ -108,7 +108,7 @@ def add_prompt_shapes(matrix: Matrix, given: UserInputs, *, model: ImportedModel
     return replace(matrix, axes={**matrix.axes, "shapes": ({}, changed)})
 
 
-def read_judge_source(judge: OwnJudge) -> bytes:
+def read_judge_source(judge: UserJudge) -> bytes:
     """Read the file of the user's own judge. Raises Usage where it cannot be read, or is too large."""
     try:
         content = judge.path.read_bytes()

@@ -32,7 +32,7 @@ from onnxfarm.here import bench, bundle, progress, release_index, user_files
 from onnxfarm.here.orders import Preparation, UserInputs
 from onnxfarm.outputs import print_lines, write_bytes
 from onnxfarm.problems import Infrastructure, Stopped, Usage
-from onnxfarm.subject import Judging, OwnJudge, Subject
+from onnxfarm.subject import Judging, Subject, UserJudge
 from worker.agent.abilities.probes import list_machine_tags
 from worker.agent.installation.environment import JudgeFile
 from worker.agent.installation.runtimes import RuntimeStore
@@ -146,7 +146,7 @@ class Workbench:
     def set_evaluation(self, data: Path, recipe: Judging) -> None:
         """Set the labelled data on which every cell is judged, and how. Raises Usage when they do not fit."""
         run = self.template
-        if isinstance(recipe, OwnJudge):
+        if isinstance(recipe, UserJudge):
             run.judge = JudgeFile(
                 user_files.read_judge_source(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
             )

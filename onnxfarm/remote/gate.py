@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -24,51 +24,51 @@ from onnxfarm.subject import GateRequest, Subject
 
 
 @contextlib.contextmanager
-def open_remote(given: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
+def open_remote(request: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
     """Upload the model, and the base where it is a file, and yield the farm once it has inspected them.
 
-    Where both are the same version, it says so and raises typer.Exit with 0.
+    Where both are the same version, it prints that and raises typer.Exit with 0.
     """
-    subject, judged = given.subject, {"evaluation": given.evaluation}
-    # a judge of the user's own is refused before: it never leaves their machine
-    recipe = given.recipe if given.evaluation and isinstance(given.recipe, str) else ""
-    fields = {"team": team, "recipe": recipe, **given.origin}
+    subject = request.subject
+    # a judge of the user's own never leaves their machine, and was refused before
+    recipe = request.recipe if request.evaluation and isinstance(request.recipe, str) else ""
+    fields = {"team": team, "recipe": recipe, **request.origin}
     with Client(find_account(server)) as client:
-        base = _base(client, given, fields, console=console)
-        line = {"model": base[0]} if base is not None else {}
-        bundle = Bundle(subject.model, {**_list_files_beside(subject), **judged}, {**fields, **line})
+        base = _find_base(client, request, fields, console=console)
+        beside = {**_list_files_beside(subject), "evaluation": request.evaluation}
+        bundle = Bundle(subject.model, beside, fields if base is None else {**fields, "model": base.model})
         version = upload_and_inspect(client, bundle, console=console)
         if base == (version.model, version.number):
-            print_lines(
-                f"The gate passed: {subject.model} is {_format_version(base)}, byte for byte, and nothing was measured."
-            )
+            print_lines(f"The gate passed: {subject.model} is {base}, byte for byte, and nothing was measured.")
             raise typer.Exit
-        models = () if base is None else (_format_version(base),)
-        yield RemoteGate(client, given, version=version.id, console=console, models=models)
+        models = () if base is None else (str(base),)
+        yield RemoteGate(client, request, version=version.id, console=console, models=models)
 
 
-def _format_version(version: tuple[str, int]) -> str:
-    return "{}@{}".format(*version)
+class _Base(NamedTuple):
+    """The version to compare with."""
+
+    model: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.model}@{self.number}"
 
 
-def _base(client: Client, given: GateRequest, fields: Mapping[str, str], *, console: Console) -> tuple[str, int] | None:
-    """Return model and number of the version to compare with; None where two runtimes of one model are compared.
+def _find_base(client: Client, request: GateRequest, fields: Mapping[str, str], *, console: Console) -> _Base | None:
+    """Return the version to compare with; None where two runtimes of one model are compared.
 
-    A base that is a file is uploaded first. One given as MODEL@NUMBER is not looked up, which the token of a gate may
-    not: planning fails where there is none.
+    A base that is a file is uploaded first. One named MODEL@NUMBER is not looked up, because a gate's token may not do
+    that; where there is no such version, planning fails.
     """
-    if given.beside is not None:
-        base_fields = {
-            **fields,
-            "commit": given.base_commit,
-            "note": "what it was compared with" if given.origin else "",
-        }
-        version = upload_and_inspect(
-            client, Bundle(given.beside.model, _list_files_beside(given.beside), base_fields), console=console
-        )
-        return version.model, version.number
-    match = VERSION.fullmatch(given.version)
-    return (match["model"], int(match["number"])) if match else None
+    if request.base is not None:
+        note = "what it was compared with" if request.origin else ""
+        base_fields = {**fields, "commit": request.base_commit, "note": note}
+        bundle = Bundle(request.base.model, _list_files_beside(request.base), base_fields)
+        version = upload_and_inspect(client, bundle, console=console)
+        return _Base(version.model, version.number)
+    match = VERSION.fullmatch(request.base_version)
+    return _Base(match["model"], int(match["number"])) if match else None
 
 
 def _list_files_beside(subject: Subject) -> dict[str, Path | None]:
@@ -77,31 +77,33 @@ def _list_files_beside(subject: Subject) -> dict[str, Path | None]:
 
 @dataclass(frozen=True)
 class RemoteGate:
-    """A gate that a farm measures."""
+    """A farm, as the bench of a gate's search. `version` is measured beside the versions of `models`.
+
+    `waits_s`: the seconds that each run waited for a node.
+    """
 
     client: Client
-    given: GateRequest
+    request: GateRequest
     version: int
     console: Console
-    # what the version is measured beside
     models: tuple[str, ...] = ()
-    # so long each run waited for a node
     waits_s: list[float] = field(default_factory=list)
 
     def clock(self) -> float:
-        """Return seconds of a clock that stood still while a run waited for a node."""
+        """Return the seconds of a clock that stands still while a run waits for a node."""
         return time.monotonic() - sum(self.waits_s)
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        matrix = replace(experiment.matrix, models=self.models)
-        plan = self.client.plan(self.version, matrix.as_plain()).shape
+        """Start a run for an experiment of the search, and follow it. Raises TimedOut after the request's deadline."""
+        matrix = replace(experiment.matrix, models=self.models).as_plain()
+        plan = self.client.plan(self.version, matrix).shape
         print_lines(describe_plan(plan), console=self.console)
-        order = {**make_order(self.version, matrix.as_plain()), "seed": self.given.subject.seed}
+        order = {**make_order(self.version, matrix), "seed": self.request.subject.seed}
         run = self.client.call(operations.START_RUN, json=order)
-        run_id = str(run.id)
+        run_id, deadline = str(run.id), self.request.deadline
         print_lines(f"Run {run_id}: {run.url}", console=self.console)
-        left = None if self.given.deadline is None else max(0.0, self.given.deadline - time.monotonic())
-        run = follow_run(self.client, run_id, console=self.console, timeout_s=left)
+        timeout_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+        run = follow_run(self.client, run_id, console=self.console, timeout_s=timeout_s)
         if run.started_at is not None:
             self.waits_s.append((run.started_at - run.created_at).total_seconds())
         document = read_document(self.client, run_id)

@@ -33,7 +33,7 @@ class Farm:
 
 def test_a_watch_that_is_waited_for_says_how_far_its_run_is(capsys: pytest.CaptureFixture[str]) -> None:
     farm = Farm()
-    watch._follow(farm, 1, {1}, minutes=None, poll_s=0.0)
+    watch._follow_rounds(farm, 1, {1}, minutes=None, poll_s=0.0)
     assert farm.asked == [3, 4]
     assert capsys.readouterr().err.splitlines() == [
         "Round 1: waiting",
