@@ -1,4 +1,4 @@
-"""What users install: the `onnxfarm` command, and for Python programs `bench`, `compare` and `open`."""
+"""The client: the `onnxfarm` command, and the functions `bench`, `compare` and `open` for Python programs."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ __all__ = ["Results", "bench", "compare", "open"]
 
 
 def __getattr__(name: str) -> object:
-    """Imported once it is asked for: importing a module of this package costs nothing."""
+    """Import the library when a name of it is used, so that importing other modules of this package stays quick."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from onnxfarm import library

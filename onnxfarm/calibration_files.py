@@ -7,26 +7,26 @@ from onnxfarm.problems import Usage
 
 _SET = re.compile(r"test_data_set_(\d{1,3})")
 _INPUT = re.compile(r"input_(\d{1,4})\.pb")
-# below, ranges are guesswork; from here on, more change little
+# fewer samples give unreliable ranges, and more than enough change little
 FEW, ENOUGH = 100, 500
 
 CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or a folder of test_data_set_*."
 
 
 def list_sets(folder: Path) -> list[list[Path]]:
-    """List the input files of every set of test data in the folder, or of the one set that the folder itself is.
+    """List the input files of each test_data_set_N in the folder; without any, those of the folder itself.
 
-    Raises Usage where a set has none.
+    Raises Usage where a set has no input files.
     """
     numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _SET.fullmatch(path.name))]
-    sets = [_inputs(path) for _, path in sorted(numbered)] if numbered else [_inputs(folder)]
+    sets = [_list_inputs(path) for _, path in sorted(numbered)] if numbered else [_list_inputs(folder)]
     if not all(sets):
         raise Usage(f"{folder} holds no test_data_set_N/input_M.pb: give an .npz of the inputs by name.")
     return sets
 
 
 def list_named_files(path: Path) -> list[tuple[str, Path]]:
-    """List (name, path) of a file, or of each file in a folder of test data; `name` is that of its upload."""
+    """List the name for the upload and the path of a file, or of each input file in a folder of test data."""
     if not path.is_dir():
         return [(path.name, path)]
     return [
@@ -41,6 +41,6 @@ def make_sample_warning(samples: int) -> str:
     return "" if samples >= ENOUGH else f"{samples} calibration samples: {ENOUGH} or more give steadier ranges."
 
 
-def _inputs(folder: Path) -> list[Path]:
+def _list_inputs(folder: Path) -> list[Path]:
     numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _INPUT.fullmatch(path.name))]
     return [path for _, path in sorted(numbered)]

@@ -1,9 +1,9 @@
-"""A gate inside a pipeline: `python -m onnxfarm.ci github` or `gitlab`, with nothing but the wheel.
+"""Runs `onnxfarm gate` in a pipeline and publishes its answer: `python -m onnxfarm.ci github` or `gitlab`.
 
-Around `onnxfarm gate`: the commit to compare with is fetched, and the answer becomes a step's outputs, annotations, a
-check, and one comment that later answers replace. With `--unchanged` it ends with 0 where there is nothing to measure,
-once it has said so, and needs the standard library alone. What a pipeline, a branch or a model is called comes through
-variables and is never a program.
+It fetches the commit to compare with, and publishes the answer as outputs of the step, annotations, a check, and one
+comment that later answers replace. With `--unchanged` it measures nothing: it ends with 0 if there is nothing to
+measure, which it publishes, and imports only the standard library. Names of pipelines, branches and models come through
+variables, never through a shell.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ from onnxfarm.forges import Answer, Forge, GitHub, GitLab, RefusedError
 from onnxfarm.gate_process import CANCELLED, FAILED, PASSED
 
 UNCHANGED = "--unchanged"
-# before a commit in what is compared with
+# the prefix of a commit in GATE_AGAINST
 GIT = "git:"
 SHA = re.compile("[0-9a-f]{40,64}")
-# the exit code of a gate that was given what it cannot use
+# the exit code of `onnxfarm gate` for options that cannot be used
 UNUSABLE = 2
-# what holds no weights of a model beside it
+# endings of files that hold no weights of a model beside them
 NO_WEIGHTS = (".onnx", ".npz", ".zip", ".md")
-# GitHub ends a cancelled job's processes 10 s after it asked them to end
+# the gate's process has this long to end; GitHub kills the processes of a cancelled job after 10 s
 ENDING_S = 4
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MAX_BRANCH = 255
-# a shorter text is no secret, and may stand in a word
+# a shorter text is no token, and might be part of a word
 MIN_TOKEN = 8
 READ_ONLY = "This token may not write here, as in a pull request from a fork: the job's summary has the answer."
 
@@ -50,23 +50,23 @@ class CancelledError(BaseException):
 
 
 def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
-    """Run the gate of a pipeline and publish its answer; return the gate's exit code, published or not.
+    """Run the gate and publish its answer. Return the gate's exit code, also where publishing was refused.
 
-    `kind` is "github" or "gitlab", and `environment` what the pipeline sets. With UNCHANGED in `words` nothing is
-    measured: it returns PASSED, once it has published why there is nothing to measure, or else FAILED.
+    `kind` is "github" or "gitlab", and `environment` the variables of the job. With UNCHANGED in `words` nothing is
+    measured: it publishes why there is nothing to measure and returns PASSED, or returns FAILED if there is something.
     """
     forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
     if UNCHANGED in words:
-        why = _explain_unmeasured(model, _commit(forge, environment))
-        if not why:
+        reason = _explain_unmeasured(model, _find_base_commit(forge, environment))
+        if not reason:
             return FAILED
-        answer = _make_broken_answer(PASSED, why, environment)
+        answer = _make_broken_answer(PASSED, reason, environment)
         _publish_answer(forge, answer, environment)
         return answer.code
     try:
         with _cancel_by_signals():
-            answer = _answer(model, forge, environment)
+            answer = _run_gate(model, forge, environment)
     except CancelledError as cancelled:
         answer = _make_broken_answer(cancelled.code, "", environment)
     _publish_answer(forge, answer, environment)
@@ -76,18 +76,18 @@ def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
 def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
     model = environment["GATE_MODEL"]
     with _print_refusals():
-        # of a push that came after this one, another job will write the comment
+        # a cancelled job leaves the comment to the job of the later push
         if forge.mute:
             print(forge.mute, flush=True)
         elif answer.code not in CANCELLED:
-            _comment(forge, _mark(model, environment), answer)
+            _write_comment(forge, _make_mark(model, environment), answer)
     with _print_refusals():
         forge.publish_answer(answer, model)
 
 
 @contextlib.contextmanager
 def _cancel_by_signals() -> Iterator[None]:
-    """The first signal raises CancelledError; those that follow it, as a runner loses patience, are passed over."""
+    """Turn the first of ENDING_SIGNALS into a CancelledError; later ones are ignored."""
 
     def cancel(number: int, frame: object) -> None:
         for each in ENDING_SIGNALS:
@@ -108,9 +108,9 @@ def _print_refusals() -> Iterator[None]:
         print(READ_ONLY if refused.status in (401, 403, 404) else f"{refused}.", flush=True)
 
 
-def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
+def _run_gate(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
     try:
-        words = _words(model, forge, environment)
+        words = _make_gate_options(model, forge, environment)
     except ValueError as problem:
         return _make_broken_answer(
             UNUSABLE, f"options cannot be read ({str(problem).rstrip('.')}): mend its quotes.", environment
@@ -132,11 +132,11 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
         ) as child:
             try:
                 for printed in child.stdout or ():
-                    told = redact_tokens(printed, environment)
-                    print(told.rstrip("\n"), flush=True)
-                    line = told.strip() or line
+                    redacted = redact_tokens(printed, environment)
+                    print(redacted.rstrip("\n"), flush=True)
+                    line = redacted.strip() or line
             except CancelledError:
-                _end(child)
+                _end_gate(child)
                 raise
             finally:
                 print(after, flush=True)
@@ -150,8 +150,8 @@ def _answer(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
     return _make_broken_answer(code, line, environment)
 
 
-def _end(child: "subprocess.Popen[str]") -> None:
-    """End the gate within ENDING_S, less time than a runner leaves."""
+def _end_gate(child: "subprocess.Popen[str]") -> None:
+    """Terminate the gate's process, and kill it after ENDING_S."""
     child.terminate()
     try:
         child.wait(ENDING_S)
@@ -160,7 +160,10 @@ def _end(child: "subprocess.Popen[str]") -> None:
 
 
 def _make_broken_answer(code: int, line: str, environment: Mapping[str, str]) -> Answer:
-    """Make the answer of a gate that wrote no comment; `line`, the last that it printed, says why."""
+    """Make the answer of a gate that wrote no comment, and add it to the step summary of GitHub.
+
+    `line` is the last line that the gate printed, which says why.
+    """
     line = gate_process.explain_end(code, line)
     text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
@@ -169,9 +172,12 @@ def _make_broken_answer(code: int, line: str, environment: Mapping[str, str]) ->
     return Answer(code, line, text, is_news=code != PASSED)
 
 
-def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
-    """Return the options of the gate: against another model, or two runtimes on a farm where those alone are named.
-    Raises ValueError where those that were given freely end within quotes."""
+def _make_gate_options(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
+    """Make the gate's model and options from the job's variables, and fetch the model to compare with.
+
+    Two runtimes are compared where a farm and several runtimes are named and no other model is, and two models
+    otherwise. Raises ValueError where GATE_OPTIONS ends within quotes.
+    """
     runtimes = environment.get("GATE_RUNTIMES", "").split()
     words = [f"./{model}" if model.startswith("-") else model]
     words += [f"--fail-on={environment.get('GATE_FAIL_ON') or 'slower,lower,parity,placement,failed'}"]
@@ -182,7 +188,7 @@ def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str
     words += shlex.split(environment.get("GATE_OPTIONS", ""))
     server, against = environment.get("GATE_SERVER"), environment.get("GATE_AGAINST", "")
     if server:
-        # what a farm cannot take as a name is told all the same
+        # a farm refuses names with other characters, or longer ones
         branch = "".join(filter(str.isprintable, forge.branch))[:MAX_BRANCH]
         words += [f"--server={server}", f"--branch={branch}", f"--commit={forge.head}"]
     else:
@@ -190,15 +196,15 @@ def _words(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str
     if server and not against and len(runtimes) > 1:
         sides = zip(("baseline", "candidate"), runtimes, strict=False)
         return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
-    against = against or _locate_base(model, _base(forge))
-    _prepare(model, against)
+    against = against or _locate_base(model, _find_merge_base(forge))
+    _fetch_missing_files(model, against)
     return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
 
 
-def _prepare(model: str, against: str) -> None:
-    """Bring here what a shallow checkout lacks: the commit to compare with, and what Git LFS keeps elsewhere.
+def _fetch_missing_files(model: str, against: str) -> None:
+    """Fetch what a shallow checkout lacks: the commit to compare with, and files of Git LFS.
 
-    What fails is said by the gate, which then finds no such commit or no model.
+    Where that fails, the gate says so, because it finds no such commit or no model.
     """
     from onnxfarm import git_models
 
@@ -208,13 +214,13 @@ def _prepare(model: str, against: str) -> None:
     path = Path(model)
     with contextlib.suppress(OSError):
         if git_models.is_lfs_pointer(path):
-            # its external data too
+            # with the model's external data
             _git("lfs", "pull", f"--include={'' if path.parent == Path() else f'{path.parent.as_posix()}/'}*")
 
 
-def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
-    """Return the commit whose model of the same path is compared with; empty where something else is compared."""
-    against = environment.get("GATE_AGAINST") or f"{GIT}{_base(forge)}"
+def _find_base_commit(forge: Forge, environment: Mapping[str, str]) -> str:
+    """Return the commit whose model at the same path is the base; empty where there is another base, or none."""
+    against = environment.get("GATE_AGAINST") or f"{GIT}{_find_merge_base(forge)}"
     is_of_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
     if is_of_runtimes and not environment.get("GATE_AGAINST"):
         return ""
@@ -222,43 +228,44 @@ def _commit(forge: Forge, environment: Mapping[str, str]) -> str:
     return "" if against == commit or ":" in commit else commit
 
 
-def _base(forge: Forge) -> str:
-    """Return the commit that the pull request would be merged into. What an event names is as old as its last push; the
-    merge that a forge checks out has the newer one, and says so in a shallow checkout too."""
+def _find_merge_base(forge: Forge) -> str:
+    """Return the commit that the pull request would be merged into.
+
+    That is the first parent of the merge that the forge checked out. The commit that the event names may be older.
+    """
     header = _ask_git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
     parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
     return parents[0] if forge.tip and parents[1:] == [forge.tip] else forge.base
 
 
 def _locate_base(model: str, commit: str) -> str:
-    """Return the model as the commit has it, under the name that it had there."""
+    """Return `git:COMMIT`, with the model's path there if it was renamed since; empty without a commit."""
     if not commit:
         return ""
-    renamed = "" if _fetch(commit) or _has(commit, model) else _name_before(model, commit)
+    renamed = "" if _fetch(commit) or _has_model(commit, model) else _find_earlier_name(model, commit)
     return f"{GIT}{commit}:{renamed}" if renamed else f"{GIT}{commit}"
 
 
-def _name_before(model: str, commit: str) -> str:
-    """Return what a model that was renamed since the commit was called there, by git's own similarity; empty
-    otherwise."""
+def _find_earlier_name(model: str, commit: str) -> str:
+    """Return the path that a model had in the commit, by git's rename detection; empty if it was not renamed."""
     listed = _ask_git(
         "diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD"
     )
     fields = listed.split("\0")
-    known = {new: old for old, new in zip(fields[1::3], fields[2::3], strict=False)}
-    return known.get(_ask_git("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0"), "")
+    earlier_names = {new: old for old, new in zip(fields[1::3], fields[2::3], strict=False)}
+    return earlier_names.get(_ask_git("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0"), "")
 
 
-def _has(commit: str, model: str) -> bool:
+def _has_model(commit: str, model: str) -> bool:
     return _git("cat-file", "-e", f"{commit}:./{model}") == 0
 
 
 def _explain_unmeasured(model: str, commit: str) -> str:
-    """Say why there is nothing to measure; empty where there is, or nobody can tell."""
+    """Say why there is nothing to measure; empty where there is something, or where git cannot tell."""
     if not commit or _fetch(commit):
         return ""
-    is_here, is_there = _has("HEAD", model), _has(commit, model)
-    if is_here and not is_there and not _name_before(model, commit):
+    is_here, is_there = _has_model("HEAD", model), _has_model(commit, model)
+    if is_here and not is_there and not _find_earlier_name(model, commit):
         return f"New: {model} is not in its base, and nothing was compared."
     if is_there and not is_here and not Path(model).exists():
         return f"Removed: {model} is in its base alone, and nothing was measured."
@@ -267,34 +274,33 @@ def _explain_unmeasured(model: str, commit: str) -> str:
 
 
 def _is_unchanged(model: str, commit: str) -> bool:
-    """Say whether the checkout has the model as the commit has it, and what lies beside it that may hold its
-    weights."""
+    """Say whether the model, and the files beside it that may hold its weights, are as in the commit."""
     path = Path(model)
     folder = path if path.is_dir() else path.parent
     if _git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
         return False
-    # what a link leads to may have changed elsewhere
+    # the target of a link may have changed elsewhere
     if path.absolute() != path.resolve() or any(entry.is_symlink() for entry in folder.iterdir()):
         return False
     listed, differing = b"", ["diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--end-of-options", commit]
     for words in (differing, ["ls-files", "--others", "-z"]):
-        asked = ["git", "--literal-pathspecs", *words, "--", str(folder)]
-        done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        if done.returncode:
+        command = ["git", "--literal-pathspecs", *words, "--", str(folder)]
+        process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        if process.returncode:
             return False
-        listed += done.stdout
+        listed += process.stdout
     changed = [Path(os.fsdecode(name)) for name in listed.split(b"\0") if name]
     beside = [name for name in changed if name.parent == path.parent and name.suffix.lower() not in NO_WEIGHTS]
     return not beside and not any(name == path or path in name.parents for name in changed)
 
 
 def _fetch(commit: str) -> int:
-    """Have a commit, or a branch or tag by its name, here, where a shallow checkout knows nothing of it."""
+    """Fetch a commit, branch or tag that a shallow checkout lacks. Return git's exit code, 0 if it is there."""
     if _git("cat-file", "-e", f"{commit}^{{commit}}") == 0:
         return 0
-    kept = "" if SHA.fullmatch(commit) else f":refs/remotes/{commit}"
-    named = commit.removeprefix("origin/") if kept else commit
-    return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", f"{named}{kept}")
+    tracking_ref = "" if SHA.fullmatch(commit) else f":refs/remotes/{commit}"
+    source = commit.removeprefix("origin/") if tracking_ref else commit
+    return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", f"{source}{tracking_ref}")
 
 
 def _ask_git(*words: str) -> str:
@@ -308,32 +314,32 @@ def _git(*words: str) -> int:
 
 def remove_tokens(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for the gate's process, without any token but that of the farm that measures."""
-    kept = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
-    farms = environment.get("GATE_SERVER_TOKEN")
-    return {**kept, "ONNXFARM_TOKEN": farms} if farms else kept
+    harmless = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
+    farm_token = environment.get("GATE_SERVER_TOKEN")
+    return {**harmless, "ONNXFARM_TOKEN": farm_token} if farm_token else harmless
 
 
 def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
-    """Replace every token of the environment in a text by ***, as a farm's answer may hold anything."""
+    """Replace every token of the environment in a text by ***, because a farm's answer may contain anything."""
     tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
     for token in tokens:
         text = text.replace(token, "***")
     return text
 
 
-def _comment(forge: Forge, mark: str, answer: Answer) -> None:
-    """Keep one comment a gate: the first answer writes it, later ones replace its text."""
+def _write_comment(forge: Forge, mark: str, answer: Answer) -> None:
+    """Write the gate's comment, or replace the text of the one that it wrote before."""
     path = next((path for path, body in forge.list_comments() if body.startswith(mark)), "")
     if path or answer.is_news:
         forge.write_comment(f"{mark}\n{answer.comment}", path)
 
 
-def _mark(model: str, environment: Mapping[str, str]) -> str:
-    """Return what the gate's own comment begins with: nothing of a name, as that could end a comment of HTML."""
-    asked = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
-    # two gates of one model differ by what else was given
-    asked += filter(None, [environment.get("GATE_OPTIONS")])
-    return f"<!-- onnxfarm gate {hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]} -->"
+def _make_mark(model: str, environment: Mapping[str, str]) -> str:
+    """Make the mark that the gate's comment begins with. It is a digest, because a name could end an HTML comment."""
+    settings = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
+    # two gates of one model differ by their options
+    settings += filter(None, [environment.get("GATE_OPTIONS")])
+    return f"<!-- onnxfarm gate {hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]} -->"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The commands of `onnxfarm`: the name and the help line of each, and where it is imported from once it is called."""
+"""The commands of `onnxfarm`: the name and the help line of each, and the module that it is imported from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ Command = Callable[..., None] | typer.Typer
 class Entry:
     """A command. `line` is its help in the list of commands.
 
-    `source` is MODULE:NAME, a module below onnxfarm.commands and its function, or `app` for a typer app of its own.
+    `source` is MODULE:NAME: a module of onnxfarm.commands, and its function or its typer app.
     """
 
     line: str
     source: str
 
     def load(self) -> Command:
-        """Import the module, which costs what help must not."""
+        """Import the command, which is slow, so that `--help` does not do it."""
         module, _, name = self.source.partition(":")
         command: Command = getattr(import_module(f"onnxfarm.commands.{module}"), name)
         return command

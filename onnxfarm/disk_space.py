@@ -1,4 +1,4 @@
-"""Too little room on a disk: where, how much is free there, and how much is needed."""
+"""Checks for room on a disk, and explains errors of a full one."""
 
 import errno
 import shutil
@@ -18,21 +18,21 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def check_free_space(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
-    """Raises Infrastructure where the folder's disk has less room than is needed, or becomes full inside the `with`.
+    """Check that the folder's disk has room for `needed_bytes`, and that it does not become full inside the `with`.
 
-    `way_out` ends the sentence of the error.
+    Raises Infrastructure, with a sentence that ends with `way_out`.
     """
     if shutil.disk_usage(folder).free < needed_bytes:
-        raise Infrastructure(_sentence(folder, needed_bytes, way_out))
+        raise Infrastructure(_describe_disk(folder, needed_bytes, way_out))
     try:
         yield
     except OSError as problem:
         if problem.errno not in FULL:
             raise
-        raise Infrastructure(_sentence(folder, needed_bytes, way_out)) from problem
+        raise Infrastructure(_describe_disk(folder, needed_bytes, way_out)) from problem
 
 
-def _sentence(folder: Path, needed_bytes: int, way_out: str) -> str:
+def _describe_disk(folder: Path, needed_bytes: int, way_out: str) -> str:
     free = f"{size(shutil.disk_usage(folder).free)} free"
     if needed_bytes:
         return f"The disk of {folder} has too little room: {free}, {size(needed_bytes)} needed. {way_out}"

@@ -1,4 +1,4 @@
-"""Files given to a command: read whole, and every number checked before it is used."""
+"""Reads the files that a command is given, and checks the samples in them."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from farm.contract.texts import replace_control_characters
 from onnxfarm.problems import Usage
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
-# The rules take samples in any unit of time; these are far outside all of them.
+# samples may be in any unit of time, and none is outside of these
 MIN_SAMPLE = 1e-100
 MAX_SAMPLE = 1e100
 MAX_SHOWN_CHARACTERS = 40
@@ -41,9 +41,9 @@ def read_object(path: Path) -> Mapping[str, object]:
 
 
 def parse_samples(values: object, *, where: str) -> list[float]:
-    """Check a list of positive numbers, and return them as floats. Raises Usage that names the first that is none.
+    """Check that a value is a list of positive numbers, and return them as floats. `where` names the list in errors.
 
-    `where` names the list in errors.
+    Raises Usage, which names the first value that is no such number.
     """
     if not isinstance(values, list):
         raise Usage(f"{where} is {_shorten(values)} where a list of samples is needed.")
@@ -56,14 +56,14 @@ def parse_samples(values: object, *, where: str) -> list[float]:
 
 def dump_json_line(value: object) -> str:
     """Write a value as one line of JSON; a number that JSON cannot hold, such as infinity, becomes null."""
-    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+    return json.dumps(_replace_infinite(value), allow_nan=False, ensure_ascii=False)
 
 
-def _finite(value: object) -> object:
+def _replace_infinite(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: _replace_infinite(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_finite(part) for part in value]
+        return [_replace_infinite(part) for part in value]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

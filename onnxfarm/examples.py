@@ -1,4 +1,4 @@
-"""One example of each command: its `--help` opens with it, and so does that of a group with the first of its own."""
+"""An example of each command, with which its `--help` opens. The help of a group opens with its first command's."""
 
 EXAMPLES = (
     "onnxfarm bench model.onnx --ort 1.29.0,1.31.1 --threads 1",
@@ -96,4 +96,5 @@ EXAMPLES = (
 
 
 def find_example(words: str) -> str:
+    """Return the first example that begins with these words."""
     return next(example for example in EXAMPLES if f"{example} ".startswith(f"{words} "))

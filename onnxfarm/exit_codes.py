@@ -1,7 +1,7 @@
-"""The exit code of what was measured, one rule for every command that measures cells.
+"""The exit code of every command that measures cells.
 
-0: every planned cell is done, whatever the verdicts and parities say. 1: one failed, timed out, crashed or was
-cancelled, or none could be measured. Points that were refused do not count while others are done, unless asked to.
+0: every planned cell is done, whatever its verdicts and parities. 1: a cell failed, timed out, crashed or was
+cancelled, or no cell was measured. Refused points count only with --strict, or where no cell is done.
 """
 
 from typing import TYPE_CHECKING
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
-    """Raises GateFailed unless every planned cell is done; with `strict`, also where a cell was refused."""
+    """Raises GateFailed unless every planned cell is done. Refused cells are allowed, unless `strict`."""
     ended = (CellStatus.DONE, CellStatus.REFUSED)
     cells = list_own(document.cells)
-    # an A/A copy is no cell of its own: where it does not end well, its cell has not
+    # an A/A copy is not counted as a cell: if it is unfinished, its cell is
     unfinished = {(cell.twin_of or cell.id).partition(".b")[0] for cell in document.cells if cell.status not in ended}
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     if not cells:
@@ -30,16 +30,16 @@ def judge_cells(document: Document, *, strict: bool) -> None:
         reason = next((cell.reason.text for cell in cells if cell.reason is not None), "")
         raise GateFailed(f"None of {counted(len(cells), 'cell')} could be measured. {reason}".strip())
     if unfinished:
-        raise GateFailed(f"{_share(len(unfinished), len(cells))} did not finish; the reasons are above.")
+        raise GateFailed(f"{_count_of(len(unfinished), len(cells))} did not finish; the reasons are above.")
     if strict and refused:
         were = "was" if len(refused) == 1 else "were"
-        raise GateFailed(f"{_share(len(refused), len(cells))} {were} refused (--strict).")
+        raise GateFailed(f"{_count_of(len(refused), len(cells))} {were} refused (--strict).")
 
 
 def judge_cells_here(document: Document, *, strict: bool) -> None:
-    """Judge cells measured on this machine as `judge_cells` does.
+    """Judge cells that were measured on this machine as `judge_cells` does. Raises GateFailed.
 
-    Raises GateFailed, and Infrastructure where this machine could install no runtime at all.
+    Raises Infrastructure where every cell failed because its runtime could not be installed.
     """
     codes = {cell.reason.code if cell.reason else None for cell in document.cells if cell.status != CellStatus.DONE}
     is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
@@ -53,7 +53,7 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
 
 
 def judge_plan(plan: "Plan") -> None:
-    """Raises Usage where a farm would not take the plan, and GateFailed where nothing of it can be measured."""
+    """Raises Usage where a farm would refuse the plan, and GateFailed where nothing in it can be measured."""
     if plan.problem:
         raise Usage(plan.problem)
     if not plan.blocks:
@@ -67,5 +67,5 @@ def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> Non
         raise GateFailed(f"Run {run.id} was cancelled before its end.")
 
 
-def _share(part: int, whole: int) -> str:
+def _count_of(part: int, whole: int) -> str:
     return f"{part} of {counted(whole, 'cell')}"

@@ -1,6 +1,6 @@
-"""Where a pipeline runs, GitHub Actions or GitLab CI: what it runs for, and how an answer is told there.
+"""The forges whose pipelines run a gate, GitHub and GitLab: what a job runs for, and how its answer is published.
 
-A token is sent to the forge's own address and nowhere else, not even where that redirects to.
+A token is sent to the forge's own address only, and never follows a redirect.
 """
 
 import json
@@ -16,19 +16,19 @@ from typing import Any, Protocol
 from onnxfarm.gate_process import CANCELLED, FAILED, PASSED, TIMED_OUT
 
 PER_PAGE, MAX_PAGES = 100, 30
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 class RefusedError(Exception):
-    """A forge did not do what it was asked; `status` 0: it was not reached."""
+    """A forge refused a request. `status` is that of HTTP, or 0 where the forge was not reached."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows nothing: the next address would be sent the token too."""
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect, because the token would be sent to the next address too."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
@@ -50,7 +50,7 @@ class Api:
         headers = {**self.headers, "Content-Type": "application/json", "User-Agent": "onnxfarm"}
         request = urllib.request.Request(f"{self.url}{path}", data=body, headers=headers, method=method)
         try:
-            with urllib.request.build_opener(_Stay).open(request, timeout=PATIENCE_S) as answer:
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as problem:
             raise RefusedError(problem.code, f"{method} {path} was answered {problem.code}") from None
@@ -68,9 +68,9 @@ class Api:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a gate came to: its exit code, in a line, and as a comment. `is_news`: a new comment is written for it.
+    """The answer of a gate: its exit code, a line, and a comment. `is_open`: it passed with something undecided.
 
-    `is_open`: it passed, and somebody should look all the same.
+    `is_news`: a comment is written also where there is none to replace.
     """
 
     code: int
@@ -87,30 +87,29 @@ class Answer:
 
 
 class Forge(Protocol):
-    """Where the pipeline runs. `base`: the commit to compare with; `branch` and `head`: what it runs for.
+    """The forge of a job. `base` is the commit to compare with, `branch` and `head` what the job runs for.
 
-    `tip`: the newest commit of a pull request itself, which its merge has as second parent. Each is empty where there
-    is none.
+    `tip`: the newest commit of the pull request itself, the second parent of its merge. Each is empty where there is
+    none. `mute`: why the job cannot write comments; empty where it can.
     """
 
     base: str
     branch: str
     head: str
     tip: str
-    # why nothing can be commented on here; empty where something can
     mute: str
 
     def make_fences(self) -> tuple[str, str]:
-        """Make two lines to print around a program's output, between which nothing in it commands the pipeline."""
+        """Make two lines to print around a program's output, so that nothing in it is a command of the pipeline."""
 
     def list_comments(self) -> Iterator[tuple[str, str]]:
-        """Yield (path, text) of every comment that this pipeline itself wrote; not called where `mute` is set."""
+        """Yield (path, text) of every comment that the job's own account wrote. Do not call it where `mute` is set."""
 
     def write_comment(self, body: str, path: str) -> None:
-        """Write a new comment, or another text for the one of `path` where that is not empty. Raises RefusedError."""
+        """Replace the text of the comment at `path`, or write a new one where `path` is empty. Raises RefusedError."""
 
     def publish_answer(self, answer: Answer, model: str) -> None:
-        """Tell the answer in the forge's other ways: a line, outputs of the step, a check. Raises RefusedError."""
+        """Publish the answer beside the comment: as a line, outputs of the step, and a check. Raises RefusedError."""
 
 
 class GitHub:
@@ -138,7 +137,7 @@ class GitHub:
 
     def list_comments(self) -> Iterator[tuple[str, str]]:
         for comment in self._api.list_entries(f"{self._issue}/comments"):
-            # a person may have written the same mark, and could change what is written there
+            # a person may have copied the mark, and could change the comment later
             if (comment.get("user") or {}).get("type") == "Bot":
                 yield f"{self._repository}/issues/comments/{comment['id']}", comment.get("body") or ""
 
@@ -161,7 +160,7 @@ class GitHub:
 
 
 class GitLab:
-    """A job of GitLab CI; its own token writes no notes, so that one of the project's is needed."""
+    """A job of GitLab CI. Its own token cannot write notes, so it needs a token of the project."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.base = environment.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")

@@ -1,6 +1,6 @@
-"""How `onnxfarm gate` ended as a process of its own: what a pipeline and pytest make of its status.
+"""Explains how a process of `onnxfarm gate` ended, for pipelines and for the pytest plugin.
 
-Standard library alone: every pytest in an environment that has onnxfarm imports it.
+It imports the standard library alone, because every pytest in an environment with onnxfarm imports it.
 """
 
 import signal
@@ -22,12 +22,12 @@ def compute_exit_code(status: int, *, is_judged: bool) -> int:
 
 
 def is_broken(code: int) -> bool:
-    """Say whether the gate itself is to blame: it crashed, or was killed by a signal that nobody sends to cancel."""
+    """Say whether the gate itself failed: it crashed, or was killed by a signal that does not cancel."""
     return code == INTERNAL or (code > 128 and code not in CANCELLED)
 
 
 def explain_end(code: int, last_line: str) -> str:
-    """Say why a gate process judged nothing; `last_line` is what it printed last."""
+    """Say why a gate process judged nothing. `last_line` is the last line that it printed."""
     if code in CANCELLED:
         return f"Cancelled before the end: {SAYS_NOTHING}."
     if is_broken(code):

@@ -1,10 +1,10 @@
-"""What Python programs call: `onnxfarm.bench`, `onnxfarm.compare` and `onnxfarm.open`, as the commands do.
+"""The functions for Python programs: `onnxfarm.bench`, `onnxfarm.compare` and `onnxfarm.open`.
 
     results = onnxfarm.bench("model.onnx", runtime=["1.29.0", "1.31.1"], batch=[1, 8], budget="quick")
     results.cells[0].p50_ms, results.comparisons[0].verdict
 
-Keywords are the keys of a matrix file, its axes and settings, with `_` for `-`. Each raises a
-`onnxfarm.problems.Problem` whose text says what happened and what to do next.
+Further keywords are the axes and settings of a matrix file, with `_` for `-`. Each function raises an
+`onnxfarm.problems.Problem`, whose text says what happened and what to do next.
 """
 
 import os
@@ -54,14 +54,14 @@ def bench(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measure a model on this machine. `evaluation`: labelled data that every cell is judged on, by `recipe` or by
-    the user's own `judge`, as `FILE.py:FUNCTION`.
+    """Measure a model on this machine, as `onnxfarm bench` does.
 
-    Progress goes to stderr unless `quiet`. The results are there whatever the verdicts: a cell that failed says why.
+    `evaluation`: labelled data on which every cell is judged, by `recipe` or by the user's function `judge`, written
+    FILE.py:FUNCTION. Progress goes to stderr unless `quiet`. A cell that fails raises nothing: it has a reason.
     """
-    subject = Subject(Path(model), _path(inputs), _path(expected), seed)
-    judging = parse_judging(recipe, judge, _path(evaluation))
-    return _measure(subject, None, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
+    subject = Subject(Path(model), _make_path(inputs), _make_path(expected), seed)
+    judging = parse_judging(recipe, judge, _make_path(evaluation))
+    return _measure(subject, None, matrix, evaluation=_make_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def compare(  # noqa: PLR0913  what the command takes
@@ -77,16 +77,16 @@ def compare(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measure two models in the same rounds on this machine; comparisons of the axis `model` say how `new` is."""
-    first, second = (Subject(Path(side), _path(inputs), seed=seed) for side in (base, new))
-    judging = parse_judging(recipe, judge, _path(evaluation))
-    return _measure(first, second, matrix, evaluation=_path(evaluation), recipe=judging, home=home, quiet=quiet)
+    """Measure two models in the same rounds on this machine. Comparisons of the axis `model` have their verdicts."""
+    first, second = (Subject(Path(side), _make_path(inputs), seed=seed) for side in (base, new))
+    judging = parse_judging(recipe, judge, _make_path(evaluation))
+    return _measure(first, second, matrix, evaluation=_make_path(evaluation), recipe=judging, home=home, quiet=quiet)
 
 
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
-    """Read the results of a run, by its number on a farm, or in a file of `bench --json` or `results --json`.
+    """Read the results of a farm's run, by its number, or of a file of `bench --json` or `results --json`.
 
-    `server`: the farm's address; else that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage where there is no
+    `server`: the farm's address; None: that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage where there is no
     such run or file.
     """
     if isinstance(run_or_path, int):
@@ -95,7 +95,7 @@ def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
         from onnxfarm.remote.runs import read_document
 
         with Client(find_account(server)) as client:
-            return _results(read_document(client, str(run_or_path)))
+            return _make_results(read_document(client, str(run_or_path)))
     plain = read_object(Path(run_or_path))
     try:
         return Results.model_validate(plain)
@@ -131,12 +131,12 @@ def _measure(
         home=Path(home or default_home()),
         console=Console(file=StringIO()) if quiet else make_console(stderr=True),
     )
-    return _results(document)
+    return _make_results(document)
 
 
-def _results(document: Document) -> Results:
+def _make_results(document: Document) -> Results:
     return Results.model_validate(document.model_dump(by_alias=True))
 
 
-def _path(given: AnyPath | None) -> Path | None:
+def _make_path(given: AnyPath | None) -> Path | None:
     return None if given is None else Path(given)

@@ -27,13 +27,13 @@ def read_release() -> str:
 
 
 class LazyGroup(TyperGroup):
-    """Lists commands from the table; imports one when it is called."""
+    """Lists the commands of COMMANDS, and imports the module of one only when it is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, entry in COMMANDS.items():
             self.commands[name] = TyperCommand(name, help=entry.line)
-        _open_with_example(self, "onnxfarm")
+        _add_example(self, "onnxfarm")
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -43,26 +43,26 @@ class LazyGroup(TyperGroup):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, _load(name) if name else found, rest
+        name, command, arguments = super().resolve_command(ctx, args)
+        return name, _load_command(name) if name else command, arguments
 
 
-def _load(name: str) -> Any:
-    """Import the real command behind a name."""
+def _load_command(name: str) -> Any:
+    """Import the command of a name."""
     with exit_with_problem(), require_extra("node"):
         target = COMMANDS[name].load()
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         target.command(name)(function)
     command = typer.main.get_command(target)
-    _open_with_example(command, f"onnxfarm {name}")
+    _add_example(command, f"onnxfarm {name}")
     return command
 
 
-def _open_with_example(command: Any, words: str) -> None:
-    """Put an example before the help of a command, and of those below it. In lists they keep their own line."""
+def _add_example(command: Any, words: str) -> None:
+    """Put an example before the help of a command and of its subcommands, whose lines in lists stay as they are."""
     for name, inner in getattr(command, "commands", {}).items():
-        _open_with_example(inner, f"{words} {name}")
+        _add_example(inner, f"{words} {name}")
     command.short_help = command.short_help or command.help
     command.help = f"Example: {find_example(words)}\n\n{command.help or ''}"
 
@@ -87,7 +87,7 @@ def main(
     Exit codes: 0 done, 1 a cell or a gate failed, 2 usage, 3 infrastructure, 4 timeout, 70 internal error,
     130 stopped by Ctrl-C.
     """
-    # the files are one's own here: where nothing can confine what reads them, that is said and it goes on
+    # the user reads their own files here, so a machine without a sandbox gets a warning only
     unconfined.accept_unconfined(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))
 
 

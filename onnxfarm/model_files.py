@@ -1,4 +1,4 @@
-"""Which files belong to a model on disk. The model is searched for their names, not parsed: the client has no onnx."""
+"""Lists the files of a model on disk, whose names are searched for in it: the client has no onnx to parse it."""
 
 import mmap
 import os
@@ -10,21 +10,22 @@ from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.runtimes.genai import CONFIG
 from onnxfarm.problems import Usage
 
-# a folder with more files than this is not searched
+# in a folder with more files, none is searched for
 MAX_SIBLINGS = 500
-# and of a folder that stands for a model, no more are taken
+# files of a folder that is a model
 MAX_FILES = 64
-# what holds no external data
+# endings of files that are never external data
 _NO_DATA = (".onnx", ".npz", ".zip", PROGRAM_ENDING)
-# what exporters leave beside a model for people
+# the name that exporters give to every model
 _EXPORTED = "model.onnx"
+# endings of files beside an exported model that are for people
 _LEFT_OUT = (".md", ".py", ".zip")
-# the option that takes a folder of ONNX's own test data as well
+# the one option that takes a folder too: of ONNX's own test data
 FOLDERS_TOO = "--calibration"
 
 
 def list_model_files(model: Path) -> list[Path]:
-    """List the model and the files beside it that it names; a .zip alone, or all that is in a folder.
+    """List the files of a model: an .onnx with its external data, a .zip, or the files of a folder, the .onnx first.
 
     Raises Usage for anything else.
     """
@@ -40,7 +41,7 @@ def list_model_files(model: Path) -> list[Path]:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """List the files of a folder that onnxruntime-genai reads: its one .onnx first, then what is beside it."""
+    """List the files of a folder for onnxruntime-genai: its one .onnx first, then the others. Raises Usage."""
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     models = [path for path in files if path.suffix.lower() == ".onnx"]
     if not (folder / CONFIG).is_file():
@@ -54,9 +55,9 @@ def _list_folder(folder: Path) -> list[Path]:
 
 
 def derive_model_name(model: Path) -> str:
-    """Make a model's name out of its folder's; empty for a file that has a name of its own.
+    """Derive the name of a folder, or of a file called model.onnx, from its folder's name; empty for other files.
 
-    Exporters call every model `model.onnx`, in a folder that says which, with another called `onnx` between or none.
+    Where that folder is called `onnx`, as exporters do, its parent names the model.
     """
     if not model.is_dir() and model.name.lower() != _EXPORTED:
         return ""
@@ -66,7 +67,7 @@ def derive_model_name(model: Path) -> str:
 
 
 def find_program(source: Path) -> Path:
-    """Return the path if it is a framework's program. Raises Usage for anything else."""
+    """Return the path if it is a file of torch.export.save. Raises Usage for anything else."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(
             f"--source {source} is not a file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote."
@@ -75,7 +76,7 @@ def find_program(source: Path) -> Path:
 
 
 def check_files_exist(given: Mapping[str, Path | None]) -> None:
-    """Raises Usage for a file that is not there or is a folder; `given`: paths by the option that names them."""
+    """Raises Usage for a path that does not exist or is a folder. `given` has the paths by their option."""
     for option, path in given.items():
         if path is not None and not path.exists():
             raise Usage(f"{option} {path} is not a file: give the path of an .npz.")
@@ -90,17 +91,17 @@ def _list_named_siblings(model: Path) -> list[Path]:
 
 
 def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
-    """List those names of `siblings` that stand in the model, as the locations of external data do.
+    """List the names of `siblings` that the model contains, as it does the locations of its external data.
 
-    More than MAX_SIBLINGS are not searched.
+    Of more than MAX_SIBLINGS none is searched for.
     """
     names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
     if not names or len(names) > MAX_SIBLINGS or model.stat().st_size == 0:
         return []
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return [name for name in names if _names(content, os.fsencode(name))]
+        return [name for name in names if _holds_name(content, os.fsencode(name))]
 
 
-def _names(content: mmap.mmap, name: bytes) -> bool:
-    """Say whether the name stands there with its length before it, as protobuf writes a string of up to 127 bytes."""
+def _holds_name(content: mmap.mmap, name: bytes) -> bool:
+    """Say whether the content has the name after its length, as protobuf writes a string of up to 127 bytes."""
     return content.find(bytes([len(name)]) + name) >= 0 if len(name) < 128 else content.find(name) >= 0

@@ -1,14 +1,14 @@
-"""Everything that ends a command early, and the exit code that it ends with.
+"""The errors that end a command early, with the exit code of each.
 
     Problem
-    ├── GateFailed       1   it ran, and a gate that was asked for did not pass
-    ├── Usage            2   what was given cannot be used: a file, a value, an option
-    ├── Infrastructure   3   the farm, the network or this machine did not do its part
-    ├── TimedOut         4   it did not end in the time that was given
-    └── Stopped        130   somebody pressed Ctrl-C, as where a shell's own programs end so
+    ├── GateFailed       1   it ran, and a gate or a cell failed
+    ├── Usage            2   a file, a value or an option cannot be used
+    ├── Infrastructure   3   the farm, the network or this machine failed
+    ├── TimedOut         4   a time limit was reached
+    └── Stopped        130   somebody pressed Ctrl-C; shells use the same code
 
 A command raises one of these with one sentence that says what happened, with which values, and what to do next. Any
-other exception is a mistake of ours: it keeps its traceback, and ends with 70, as sysexits.h has for internal errors.
+other exception is a bug: its traceback is printed, and the exit code is 70, the internal error of sysexits.h.
 """
 
 import json
@@ -39,50 +39,49 @@ class Problem(Exception):
 
 
 class GateFailed(Problem):
-    """It ran, and a gate that was asked for did not pass."""
+    """The command ran, and a gate or a cell failed."""
 
     exit_code = 1
 
 
 class Usage(Problem):
-    """What was given cannot be used."""
+    """A file, a value or an option cannot be used."""
 
     exit_code = 2
 
 
 class Infrastructure(Problem):
-    """The farm, the network or this machine did not do its part."""
+    """The farm, the network or this machine failed."""
 
     exit_code = 3
 
 
 class TimedOut(Problem):
-    """It did not end in the time that was given."""
+    """A time limit was reached."""
 
     exit_code = 4
 
 
 class Stopped(Problem):
-    """Somebody pressed Ctrl-C, or ended it."""
+    """Somebody stopped the command. `measured` is the document of what was measured until then, if anything was."""
 
     exit_code = 130
 
     def __init__(self, text: str, measured: "Document | None" = None) -> None:
         super().__init__(text)
-        # the document of what was measured until then
         self.measured = measured
 
 
 @contextmanager
 def exit_with_problem() -> Iterator[None]:
-    """Turn a Problem into its sentence on stderr and its exit code; use it with `with`, or as `@exit_with_problem()`.
+    """Turn a Problem into its sentence on stderr and its exit code, and a bug into a traceback and INTERNAL.
 
-    Any other exception becomes its traceback and INTERNAL.
+    Use it as `with exit_with_problem():` or as a decorator, `@exit_with_problem()`.
     """
     try:
         yield
     except Problem as problem:
-        # the sentence may quote a model, a node or a member, whose signs a terminal would obey, or a pipeline
+        # the sentence may quote names of others, whose control characters a terminal or a pipeline would obey
         print(f"onnxfarm: {escape_line_breaks(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
@@ -102,7 +101,7 @@ class Commands(typer.Typer):
 
 @contextmanager
 def require_extra(extra: str) -> Iterator[None]:
-    """Raises Infrastructure that names the extra to install where a module is missing inside the `with`."""
+    """Turn a missing module inside the `with` into Infrastructure, which says how to install the extra."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -112,10 +111,10 @@ def require_extra(extra: str) -> Iterator[None]:
 
 
 def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
-    """Say how this release is installed with an extra, as onnxfarm is on no index. `code`: where the release lies."""
+    """Say how this release is installed with an extra, as onnxfarm is on no index. `code`: the folder of its code."""
     if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
-    link = _link()
+    link = _read_install_address()
     if link.startswith("file://"):
         return f"type pip install '.[{extra}]' in {url2pathname(urlsplit(link).path)}."
     if link:
@@ -123,8 +122,8 @@ def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> st
     return f"install onnxfarm[{extra}] by the command that Add a node on your farm's page shows."
 
 
-def _link() -> str:
-    """Return the address of the wheel or checkout that was installed, as pip and uv note it (PEP 610); else empty."""
+def _read_install_address() -> str:
+    """Read the address of the wheel or checkout that was installed, as pip and uv record it (PEP 610); else empty."""
     try:
         noted = distribution("onnxfarm").read_text("direct_url.json")
     except PackageNotFoundError:

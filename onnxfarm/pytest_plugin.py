@@ -1,7 +1,7 @@
-"""pytest's fixture `onnx_gate`: a test that fails where a model is slower than another, or wrong.
+"""The pytest fixture `onnx_gate`, for tests that fail where a model is slower than another, or wrong.
 
-Imported by every pytest in an environment that has onnxfarm, so it imports nothing of ours: the gate is a process of
-its own. Of several workers one measures at a time, by the machine's lock, and the report says who was waited for.
+Every pytest in an environment with onnxfarm imports this module. So it imports little, and runs the gate as a process.
+Of several pytest workers, one measures at a time, and the report of a test says whom it waited for.
 """
 
 import json
@@ -40,37 +40,38 @@ class OnnxGate:
     request: pytest.FixtureRequest
 
     def __call__(self, model: str | Path, **options: object) -> dict[str, Any]:
-        """The bench document. AssertionError: the gate fails; RuntimeError: nothing was judged, and why.
+        """Run the gate, and return the bench document as plain values.
 
-        `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`.
+        `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`. Raises
+        AssertionError where the gate fails, and RuntimeError where nothing was judged, with the reason.
         """
-        marked = {
+        mark_options = {
             name: value for mark in self.request.node.iter_markers("onnx_gate") for name, value in mark.kwargs.items()
         }
-        asked = {**marked, **options}
+        gate_options = {**mark_options, **options}
         if budget := self.request.config.getoption("--onnxfarm-budget"):
-            asked["budget"] = budget
+            gate_options["budget"] = budget
         with tempfile.TemporaryDirectory(prefix="onnxfarm-pytest-") as folder:
             comment, document = Path(folder) / "comment.md", Path(folder) / "document.json"
-            words = ["--ci"] * bool(os.environ.get("CI"))
-            words += [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
-            words += [f"--comment={comment}", f"--json={document}", "--", str(model)]
-            command = [sys.executable, "-m", "onnxfarm.main", "gate", *words]
+            arguments = ["--ci"] * bool(os.environ.get("CI"))
+            arguments += [f"--{name.replace('_', '-')}={value}" for name, value in gate_options.items()]
+            arguments += [f"--comment={comment}", f"--json={document}", "--", str(model)]
+            command = [sys.executable, "-m", "onnxfarm.main", "gate", *arguments]
             root = self.request.config.rootpath
-            done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+            process = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
             answer = comment.read_text() if comment.exists() else ""
-            found = json.loads(document.read_text()) if document.exists() else {}
-        code = gate_process.compute_exit_code(done.returncode, is_judged=bool(answer))
+            bench_document = json.loads(document.read_text()) if document.exists() else {}
+        code = gate_process.compute_exit_code(process.returncode, is_judged=bool(answer))
         if not answer or gate_process.is_broken(code):
-            answer = gate_process.explain_end(code, done.stderr.strip().rpartition("\n")[2])
-        self._report(answer, done.stderr, found)
+            answer = gate_process.explain_end(code, process.stderr.strip().rpartition("\n")[2])
+        self._report(answer, process.stderr, bench_document)
         if code:
             raise (AssertionError if code == gate_process.FAILED else RuntimeError)(answer)
-        return found
+        return bench_document
 
-    def _report(self, answer: str, told: str, document: dict[str, Any]) -> None:
+    def _report(self, answer: str, printed: str, document: dict[str, Any]) -> None:
         node = self.request.node
-        waits = [line for line in told.splitlines() if "measuring on this machine" in line]
+        waits = [line for line in printed.splitlines() if "measuring on this machine" in line]
         node.add_report_section("call", "onnxfarm", "\n".join([*waits, answer]))
         for pair in document.get("comparisons", ()):
             for name in ("verdict", "ratio", "ci_low", "ci_high", "smallest_detectable"):

@@ -1,4 +1,4 @@
-"""The last screen of a run: the verdict line, the table of cells, the comparisons, the operators, the address."""
+"""Shows a bench document in the terminal: the verdict line, the cells, the comparisons, and the operators."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -48,18 +48,18 @@ from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signe
 from onnxfarm.outputs import print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
-# of the largest change, so many operators are named
+# operators that are named for the largest change
 NAMED_OPERATORS = 3
-# of all comparisons, so many that have a verdict of their own
+# operators with a verdict of their own that are listed
 CALLED_OPERATORS = 12
 NAMED_INPUTS = NAMED_CELLS = MAX_WAYS = 8
 MAX_COMPARISONS = 40
 MAX_DIFFERENCES = 10
 NARROW = 100
-# of a wider terminal, what the columns of figures take, and that of the other call
+# estimated width of the columns of figures together, and of each further one
 FIGURES_WIDTH, CALL_WIDTH = 80, 20
 TWIN = "twin"
-# heads of figures, and the metrics that they are of
+# columns of figures, by their head
 PEAK, FIRST, BY_CLOCK = METRICS["peak_memory_bytes"], METRICS[TTFT], "by the clock"
 HEADS = {"p50": JUDGED, "items/s": METRICS["throughput"], "session": METRICS["session_ms"], "memory": PEAK}
 TOKEN_HEADS = {"per token": JUDGED, "first token": FIRST, "overall tokens/s": METRICS[TOKENS_RATE], "memory": PEAK}
@@ -68,7 +68,9 @@ LIFTED = ("state", "parity", "accuracy")
 LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
 
 CALL = BY_NAME["call"]
-# columns: what is compared most comes first, where it ran last
+# axes that tell apart the sides of a comparison whose operators are listed
+SIDE_AXES = (BY_NAME["precision"], BY_NAME["batch"])
+# the axes in the order of their columns: those that are compared most first, and where a cell ran last
 _FIRST = ("runtime", "opset", "provider", "precision")
 _LAST = ("model", "hardware", "node")
 COLUMNS = tuple(
@@ -77,13 +79,14 @@ COLUMNS = tuple(
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Print a bench document for people. `address`: of the run's page, the last line; empty: none."""
+    """Print a bench document for people. `address`: that of the run's page, printed last; empty: none."""
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
         shown = [cell for cell in document.cells if cell.status != "refused"] or document.cells
         varying = _find_varying(shown)
-        constant, table = lift_constant_columns(_cells(document, shown, varying, width=console.width), *LIFTED)
+        table = _make_cell_table(document, shown, varying, width=console.width)
+        constant, table = lift_constant_columns(table, *LIFTED)
         console.print(Text(", ".join(filter(None, (_describe_common(shown[0], varying), constant))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
@@ -92,9 +95,8 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
-            constant, table = lift_constant_columns(
-                _comparisons(document, varying, is_wide=console.width >= NARROW), *LIFTED_COMPARED
-            )
+            table = _make_comparison_table(document, varying, is_wide=console.width >= NARROW)
+            constant, table = lift_constant_columns(table, *LIFTED_COMPARED)
             console.print(Text(f"\n{constant}" if constant else "", style="dim"))
             _show_table(table, console=console)
     _show_operators(document, console=console)
@@ -109,20 +111,20 @@ def _show_table(table: Table, *kept: str, console: Console) -> None:
 
 
 def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
-    """Return the columns in which these cells differ; one that never ran has no node, which is no difference."""
-    texts = {axis.name: {_text(axis, cell) for cell in cells} for axis in COLUMNS}
+    """Return the axes in which these cells differ. A cell that never ran has no node, which is no difference."""
+    texts = {axis.name: {_format_axis(axis, cell) for cell in cells} for axis in COLUMNS}
     return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
 
 def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
-    """Return what all cells have in common and does not go without saying."""
+    """Describe the axes in which the cells do not differ, as one of them has them, without defaults."""
     shared = [axis for axis in COLUMNS if axis not in varying]
     model, runtime, node = (axis in shared for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
     parts = [
         (cell.model or "model") if model else "",
         titles.runtime_in_words(cell.runtime) if runtime else "",
         *(
-            _text(axis, cell, is_alone=True)
+            _format_axis(axis, cell, is_alone=True)
             for axis in shared
             if axis in WORKLOAD and axis != CALL and not axis.is_default(cell)
         ),
@@ -132,13 +134,13 @@ def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
-    """Make the table of cells; what a cell is goes into one column that may fold where there is no room for more."""
+def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
+    """Make the table of cells. Where it is too narrow, the varying axes share one column that may fold."""
     risky, times = find_at_risk(document.cells, document.comparisons), Times.of(cells, document.comparisons)
-    asked = sum(2 + max(len(_text(axis, cell)) for cell in cells) for axis in varying)
+    axes_width = sum(2 + max(len(_format_axis(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
     is_by_cpu = bool(times.by_processor)
-    is_apart = width >= NARROW and asked <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
+    is_apart = width >= NARROW and axes_width <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
     named = [axis.heading.lower() for axis in varying] if is_apart or len(varying) < 2 else ["measured"]
     table = make_folding_table("cell", *named)
@@ -168,17 +170,17 @@ def _cells(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *
     return table
 
 
-def _text(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
-    return _provider(cell) if axis.name == "provider" else axis.label(cell) if is_alone else axis.short(cell)
+def _format_axis(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
+    return _format_provider(cell) if axis.name == "provider" else axis.label(cell) if is_alone else axis.short(cell)
 
 
 def _format_axes(cell: Cell, varying: Iterable[Axis]) -> str:
     """Format the axes' values in one line: `1.29.0, int8-dynamic, batch 8`."""
-    return ", ".join(_text(axis, cell, is_alone=True) for axis in varying)
+    return ", ".join(_format_axis(axis, cell, is_alone=True) for axis in varying)
 
 
-def _figure(metric: Metric, cell: Cell) -> str:
-    """Format a figure with its unit where that is a time; what it is of stands above it."""
+def _format_figure(metric: Metric, cell: Cell) -> str:
+    """Format a cell's figure of a metric, with the unit of a time; empty where the cell has none."""
     value = metric.value(cell)
     if not value:
         return ""
@@ -189,15 +191,15 @@ def _figure(metric: Metric, cell: Cell) -> str:
     return items_of(cell) if metric.name == "throughput" else f"{plain(value)}{' ms' if metric.unit == 'ms' else ''}"
 
 
-def _parity(found: Parity) -> str:
-    """Format `pass`, `not measured`, or `fail` with the number it failed by: largest difference, lowest cosine, NaN."""
-    word = found.verdict.replace("_", " ")
-    if found.verdict != "fail":
-        return ", ".join(filter(None, (word, parities.describe_reference(found))))
-    beyond = [output for output in found.outputs if output.violations] or found.outputs
+def _format_parity(parity: Parity) -> str:
+    """Format `pass`, `not measured`, or `fail` with the largest difference and the NaN, or with the lowest cosine."""
+    word = parity.verdict.replace("_", " ")
+    if parity.verdict != "fail":
+        return ", ".join(filter(None, (word, parities.describe_reference(parity))))
+    beyond = [output for output in parity.outputs if output.violations] or parity.outputs
     # presets without atol judge by the cosine
-    if found.atol is None:
-        cosine = min((output.cosine for output in found.outputs if output.cosine is not None), default=None)
+    if parity.atol is None:
+        cosine = min((output.cosine for output in parity.outputs if output.cosine is not None), default=None)
         return word if cosine is None else f"{word} cosine {numbers.format_cosine(cosine)}"
     nan = sum(output.nan_count for output in beyond)
     largest = max((output.max_abs for output in beyond if output.max_abs is not None), default=None)
@@ -205,8 +207,8 @@ def _parity(found: Parity) -> str:
     return " ".join([word, *filter(None, parts)])
 
 
-def _accuracy(cell: Cell) -> Text:
-    """Format `98.1 % (96.6–99.0)`, in a warning's colour where it is shown to be worse than FP32's."""
+def _format_accuracy(cell: Cell) -> Text:
+    """Format `98.1 % (96.6–99.0)`, in the colour of a warning where the accuracy is lower than that of FP32."""
     accuracy = cell.accuracy
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
@@ -214,15 +216,15 @@ def _accuracy(cell: Cell) -> Text:
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
 
 
-def _provider(cell: Cell) -> str:
-    """Return what was asked, and what ran where that is something else."""
-    asked = titles.provider(cell.provider)
-    ran = titles.provider(next(iter(cell.active_providers), cell.provider))
-    return asked if ran == asked else f"asked {asked}, ran {ran}"
+def _format_provider(cell: Cell) -> str:
+    """Format the provider that was requested, and the one that ran where it is another."""
+    requested = titles.provider(cell.provider)
+    active = titles.provider(next(iter(cell.active_providers), cell.provider))
+    return requested if active == requested else f"asked {requested}, ran {active}"
 
 
 def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
-    """Print what the cells were fed, each way once: by batch and by the sizes that differ."""
+    """Print the inputs of the cells. Cells with the same inputs share a line."""
     ways: dict[str, list[str]] = {}
     for cell in cells:
         inputs = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:NAMED_INPUTS])
@@ -237,12 +239,12 @@ def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
 
 
 def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> None:
-    """Print why cells were not measured, but for what the opening told, and ways out."""
+    """Print why cells were not measured, with the ways out. A reason that `opening` has is not repeated."""
     reasons = {cell.id: cell.reason for cell in cells}
-    # an A/A copy is no cell of its own, unless it alone did not end well
+    # an A/A copy is listed only where its cell ended otherwise
     without_twins = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
     for reason, alike in refusals.group_by_reason(without_twins).items():
-        shared = [axis for axis in _find_varying(cells) if len({_text(axis, cell) for cell in alike}) == 1]
+        shared = [axis for axis in _find_varying(cells) if len({_format_axis(axis, cell) for cell in alike}) == 1]
         what = f", {_format_axes(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
@@ -259,14 +261,14 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
 
 
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
-    """Print cells of a variant whose outputs are not another engine's, or their own without optimisations."""
-    known = {cell.id: cell for cell in cells}
+    """Print cells whose outputs differ from another engine's for the same variant, or from unoptimised ones."""
+    cells_by_id = {cell.id: cell for cell in cells}
     lines = list({cell.parity.text: None for cell in cells if cell.parity.unjudged})
     lines += [
-        f"≠ {cell.id} against {pair.cell} ({known[pair.cell].runtime}): {pair.text}{_node_of(pair)}"
+        f"≠ {cell.id} against {pair.cell} ({cells_by_id[pair.cell].runtime}): {pair.text}{_describe_divergence(pair)}"
         for cell in cells
         for pair in cell.engines
-        if pair.verdict == "fail" and pair.cell in known and known[pair.cell].recipe == cell.recipe
+        if pair.verdict == "fail" and pair.cell in cells_by_id and cells_by_id[pair.cell].recipe == cell.recipe
     ]
     lines += [
         f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}"
@@ -277,20 +279,20 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
         and not recipes.is_quantised(cell.precision)
     ]
     more = len(lines) - MAX_DIFFERENCES
-    rest = [f"{more} more differences: onnxfarm results --json"] if more > 0 else []
-    print_lines(*lines[:MAX_DIFFERENCES], *rest, console=console)
+    remainder = [f"{more} more differences: onnxfarm results --json"] if more > 0 else []
+    print_lines(*lines[:MAX_DIFFERENCES], *remainder, console=console)
 
 
-def _node_of(pair: EngineParity) -> str:
-    """Return what the difference comes from, or how to find it."""
+def _describe_divergence(pair: EngineParity) -> str:
+    """Return the sentence about the first divergent node, or the command that finds it; empty without either."""
     if pair.divergence:
         return f" {pair.divergence}"
     return f" Find the node: {pair.command}" if pair.command else ""
 
 
-def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
+def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
-    ordered = [metric_changes.convert_to_items(pair, cells) for pair in _sort(document.comparisons, cells)]
+    ordered = [metric_changes.convert_to_items(pair, cells) for pair in _sort_comparisons(document.comparisons, cells)]
     beside = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change} | {
         titles.CALLS[call]: partial(metric_changes.find, metric.name) for call, metric in OF_CALLS.items()
     }
@@ -305,14 +307,14 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     for head in shown_beside:
         table.add_column(head, no_wrap=True)
     for comparison, line in zip(ordered, lines, strict=False):
-        least, changes = comparison.smallest_detectable, [of(comparison) for of in shown_beside.values()]
+        detectable, changes = comparison.smallest_detectable, [of(comparison) for of in shown_beside.values()]
         table.add_row(
-            _sides(comparison, cells, varying),
+            _format_sides(comparison, cells, varying),
             colour_text(line.words, line.change.word),
             line.change.interval if line.change.figures else "",
             *([line.values] if values else []),
             str(comparison.rounds),
-            "" if least is None else percent(float(f"{least:.2g}")),
+            "" if detectable is None else percent(float(f"{detectable:.2g}")),
             *(colour_text(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
         )
     by_processor = sum(map(is_by_processor, ordered))
@@ -326,42 +328,42 @@ def _comparisons(document: Document, varying: Sequence[Axis], *, is_wide: bool) 
     return table
 
 
-def _sort(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """Sort by the axis that the sentence above leads with, then as readers ask for them, A/A pairs last."""
+def _sort_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
+    """Sort the axis that the headline speaks of first and A/A pairs last; on each axis, larger changes first."""
     first = find_opening(comparisons, cells).axis
     return sorted(
         comparisons,
-        key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_rank(pair.axis), *_weight(pair, cells)),
+        key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_rank(pair.axis), *_rank_change(pair, cells)),
     )
 
 
-def _sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
-    """Format `batch 1 → 8 (1.29.0, int8-dynamic)`: what differs, then where among the cells."""
+def _format_sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
+    """Format `batch 1 → 8 (1.29.0, int8-dynamic)`: the axis that differs, then the other varying ones."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if old is None or new is None or comparison.axis not in BY_NAME:
         who = f"{comparison.baseline} → {comparison.candidate}"
         return f"{who} (A/A)" if comparison.axis == TWIN else who
     axis = BY_NAME[comparison.axis]
     others = _format_axes(old, [column for column in varying if column != axis])
-    return f"{_text(axis, old, is_alone=True)} → {_text(axis, new)}" + (f" ({others})" if others else "")
+    return f"{_format_axis(axis, old, is_alone=True)} → {_format_axis(axis, new)}" + (f" ({others})" if others else "")
 
 
-def _weight(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
-    """Make a key that sorts slower first, the larger change before the smaller."""
+def _rank_change(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
+    """Make a key that sorts slower first, and larger changes before smaller ones."""
     change = change_of(comparison, cells)
     return rank(change.word), -change.size
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
-    """Print the operators that explain the largest decided change on the axis that leads."""
+    """Print the operators that explain the largest decided change on the axis of the headline."""
     cells = {cell.id: cell for cell in document.cells}
     axis = find_opening(document.comparisons, cells).axis
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
     if not changed:
         return
-    largest = min(changed, key=lambda pair: _weight(pair, cells))
+    largest = min(changed, key=lambda pair: _rank_change(pair, cells))
     named = list_named_operators(largest)[:NAMED_OPERATORS]
-    where = _sides(largest, cells, [BY_NAME[name] for name in ("precision", "batch") if name != largest.axis])
+    where = _format_sides(largest, cells, SIDE_AXES)
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:
         part = f", {numbers.explains(operator.moved_us, operator.share)}" if operator.share else ""
@@ -369,20 +371,19 @@ def _show_operators(document: Document, *, console: Console) -> None:
             operator_times(operator) or format_operator_change(operator) or f"{numbers.signed(operator.moved_us)} µs"
         )
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
-    told = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
+    outside = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too
-    if told and not describe_trace_noise(largest):
-        console.print(Text(f"  in no operator (between them, and the profiler's own): {told}"), soft_wrap=True)
+    if outside and not describe_trace_noise(largest):
+        console.print(Text(f"  in no operator (between them, and the profiler's own): {outside}"), soft_wrap=True)
 
 
 def _show_called_operators(document: Document, *, console: Console) -> None:
-    """Print the operators with a verdict of their own: what is too small for the model's is seen there."""
+    """Print the operators that changed by a verdict of their own, which may be too small for one of the model."""
     cells = {cell.id: cell for cell in document.cells}
     lines = []
-    for comparison in sorted(
-        (c for c in document.comparisons if c.axis != TWIN), key=lambda comparison: _weight(comparison, cells)
-    ):
-        where = _sides(comparison, cells, [BY_NAME[name] for name in ("precision", "batch") if name != comparison.axis])
+    comparisons = [comparison for comparison in document.comparisons if comparison.axis != TWIN]
+    for comparison in sorted(comparisons, key=lambda comparison: _rank_change(comparison, cells)):
+        where = _format_sides(comparison, cells, SIDE_AXES)
         for change in list_changed_operators(comparison):
             verdict = change.verdict or ""
             line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {format_operator_change(change)}", verdict)

@@ -1,4 +1,4 @@
-"""Tables of a terminal: what is coloured, what a line above says in place of a column, and those that are too wide."""
+"""Makes tables fit a terminal: lifts constant columns into a line above, and splits tables that are too wide."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from onnxfarm.outputs import make_table
 
 # by the tone of a word
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
-# what a column that may fold gets at least, and what is between two columns
+# the minimum width of a column that may fold, and the gap between two columns
 FOLDED, GAP = 24, 2
 
 
@@ -34,9 +34,9 @@ def make_folding_table(*heads: str) -> Table:
 
 
 def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
-    """Take columns out of a table whose cells all say the same. Return what they say, and the table without them.
+    """Take the columns under `heads` whose rows all have the same text out of a table.
 
-    Only columns under `heads` are taken out.
+    Return those texts as one line, and the table without these columns.
     """
     texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
     # wrong outputs are marked in every row
@@ -64,19 +64,19 @@ def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
         room -= _width(column)
         if room < -GAP:
             parts.append([table.columns[0]])
-            room = width - _width(table.columns[0]) - _width(column)
+            room = width - _measure_width(table.columns[0]) - _measure_width(column)
         parts[-1].append(column)
     whole, *rest = (sorted(part, key=table.columns.index) for part in parts)
     return [_select_columns(table, whole), *(_select_columns(table, part, is_rest=True) for part in rest)]
 
 
-def _width(column: Column) -> int:
+def _measure_width(column: Column) -> int:
     natural = max(cell_len(str(text)) for text in (column.header, *column.cells))
     return GAP + (natural if column.no_wrap else min(natural, FOLDED))
 
 
 def _select_columns(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
-    """Return the table with these of its columns alone; a rest has no caption, and no rows without figures."""
+    """Return a table with only these columns. `is_rest`: it gets no caption, and no rows without figures."""
     shown = make_table(
         *(
             Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)
