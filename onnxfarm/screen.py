@@ -48,10 +48,8 @@ from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signe
 from onnxfarm.outputs import print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
-# operators that are named for the largest change
-NAMED_OPERATORS = 3
-# operators with a verdict of their own that are listed
-CALLED_OPERATORS = 12
+# operators that are named for the largest change, and those that are listed with a verdict of their own
+NAMED_OPERATORS, CALLED_OPERATORS = 3, 12
 NAMED_INPUTS = NAMED_CELLS = MAX_WAYS = 8
 MAX_COMPARISONS = 40
 MAX_DIFFERENCES = 10
@@ -278,9 +276,9 @@ def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
         and cell.unoptimised.verdict == "fail"
         and not recipes.is_quantised(cell.precision)
     ]
-    more = len(lines) - MAX_DIFFERENCES
-    remainder = [f"{more} more differences: onnxfarm results --json"] if more > 0 else []
-    print_lines(*lines[:MAX_DIFFERENCES], *remainder, console=console)
+    if (more := len(lines) - MAX_DIFFERENCES) > 0:
+        lines[MAX_DIFFERENCES:] = [f"{more} more differences: onnxfarm results --json"]
+    print_lines(*lines, console=console)
 
 
 def _describe_divergence(pair: EngineParity) -> str:
@@ -367,9 +365,8 @@ def _show_operators(document: Document, *, console: Console) -> None:
     console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
     for operator in named:
         part = f", {numbers.explains(operator.moved_us, operator.share)}" if operator.share else ""
-        times = (
-            operator_times(operator) or format_operator_change(operator) or f"{numbers.signed(operator.moved_us)} µs"
-        )
+        moved = f"{numbers.signed(operator.moved_us)} µs"
+        times = operator_times(operator) or format_operator_change(operator) or moved
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     outside = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too
@@ -391,7 +388,8 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
             lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)
-    for line in lines[:CALLED_OPERATORS]:
+    more = len(lines) - CALLED_OPERATORS
+    for line in [*lines[:CALLED_OPERATORS], *([Text(f"  and {more} more")] if more > 0 else [])]:
         console.print(line, soft_wrap=True)
     if len(lines) > CALLED_OPERATORS:
         console.print(Text(f"  and {len(lines) - CALLED_OPERATORS} more"))
