@@ -1,4 +1,4 @@
-"""The run behind `bench`: prepare, measure, judge, put together. The same blocks and rules as on a farm."""
+"""Measures the blocks of a plan on this machine, and assembles the bench document, by the rules of a farm."""
 
 import contextlib
 import signal
@@ -33,12 +33,12 @@ from worker.agent.installation.stages import stage_runner
 from worker.agent.machine import host_lock
 from worker.agent.machine.facts import read_facts
 
-# another measurement on this machine is waited for this long
+# how long to wait for another measurement on this machine
 LOCK_PATIENCE_S = 3600.0
 
 
 class Execute(Protocol):
-    """What a node does with the order of a block: worker.agent.execution.execute_block, or a part of it."""
+    """Carries out the order of a block: worker.agent.execution.execute_block, or a part of it."""
 
     def __call__(
         self,
@@ -52,7 +52,7 @@ class Execute(Protocol):
 
 @dataclass(frozen=True)
 class Home:
-    """The folder of commands that measure here; its runtimes, wheels and runners are kept from one call to the next."""
+    """The folder where commands that measure here keep runtimes, wheels and runners from one call to the next."""
 
     folder: Path
 
@@ -71,7 +71,13 @@ class Home:
 
 @dataclass
 class Run:
-    """One call of bench. `is_cancelled`: the measurement ends early once it is true."""
+    """The settings of measurements on this machine.
+
+    `beside`: further models that are measured in the same blocks. `is_cancelled`: measuring ends once it returns True.
+    `timings_dir`: a CSV file with every timing of each cell is written there. `execute`: measures a block, or only
+    judges it on labelled data. `allowed`: packages beyond the known distributions that may be installed. `judge`: the
+    user's function that judges in place of a recipe.
+    """
 
     home: Home
     scratch: Path
@@ -79,32 +85,27 @@ class Run:
     model: ModelFacts
     preparation: Preparation
     console: Console
-    # models that are measured in the same blocks
     beside: tuple[ModelFacts, ...] = ()
     seed: int = 0
     command: str = ""
     is_cancelled: Callable[[], bool] = lambda: False
-    # where every timing of every cell is written, a CSV file a cell
     timings_dir: Path | None = None
-    # what is done with each block: measured, or only judged on labelled data
     execute: Execute = execute_block
-    # packages beyond the known distributions that may be installed here
     allowed: frozenset[str] = frozenset()
-    # a function of the user's that judges in place of a recipe
     judge: JudgeFile | None = None
     _facts: Facts | None = field(default=None, init=False)
     _waited_s: float = field(default=0.0, init=False)
     _waiting_since: float | None = field(default=None, init=False)
 
     def clock(self) -> float:
-        """Return seconds of a clock that stands still while another measurement has the machine."""
+        """Return the seconds of a clock that stands still while another measurement has the machine."""
         return (self._waiting_since or time.monotonic()) - self._waited_s
 
     def measure(self, plan: Plan) -> Document:
         """Measure every block of a plan, show the progress, and return the bench document.
 
-        Once `is_cancelled`, the document has the blocks that were measured until then. Raises Infrastructure when
-        another program has the machine for LOCK_PATIENCE_S.
+        When `is_cancelled` becomes true, the document has only the blocks that were measured until then. Raises
+        Infrastructure when another program keeps the machine for LOCK_PATIENCE_S.
         """
         records: list[BlockRecord] = []
         with follow_blocks(plan.blocks, console=self.console) as follower:
@@ -148,7 +149,7 @@ class Run:
         for check in refused:
             report(check)
         if order is not None:
-            with self._machine(follower):
+            with self._hold_machine(follower):
                 self.execute(
                     order, report=report, environment=self._environment(follower), is_cancelled=self.is_cancelled
                 )
@@ -172,8 +173,8 @@ class Run:
         )
 
     @contextlib.contextmanager
-    def _machine(self, follower: Follower) -> Iterator[None]:
-        """Hold the machine for a measurement. Raises Infrastructure when it stays taken, and Stopped by Ctrl-C."""
+    def _hold_machine(self, follower: Follower) -> Iterator[None]:
+        """Hold the machine inside the `with`. Raises Infrastructure when it stays taken, and Stopped on Ctrl-C."""
         self._waiting_since = time.monotonic()
         try:
             with host_lock.hold_machine(
@@ -190,7 +191,7 @@ class Run:
 
 
 def write_timing_files(judge: BlockJudge, folder: Path) -> None:
-    """Write every timing of each arm into a CSV file named after it. Raises Infrastructure where that fails."""
+    """Write a CSV file with every timing of each arm, named after it. Raises Infrastructure where that fails."""
     try:
         for arm in judge.block.arms:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
@@ -207,10 +208,10 @@ def stop_on_signals(
 ) -> Iterator[Callable[[], bool]]:
     """Catch signals inside the `with`, and yield a function that says whether one came.
 
-    What is measured can so end in order, and what was measured until then is kept.
+    So a measurement can end in order and keep what it has.
     """
     stop = threading.Event()
-    # other threads cannot ask for signals, and are sent none
+    # only the main thread can set handlers, and signals are sent to it alone
     signals = signals if threading.current_thread() is threading.main_thread() else ()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
     try:

@@ -1,4 +1,4 @@
-"""The search behind `onnxfarm bisect`: show that bad is bad, then halve, the good release beside each probe."""
+"""Searches the first bad release on this machine: shows that `bad` is worse, then bisects, each time beside `good`."""
 
 import time
 import zipfile
@@ -36,14 +36,14 @@ from onnxfarm.here.workbench import Bench, Workbench
 from onnxfarm.problems import Infrastructure, Usage
 
 SCHEMA = "onnxfarm.bisect/1"
-# what a quick block has; enough to tell a change of a fifth from none
+# the rounds of a quick block, which show a change of a fifth
 MIN_ROUNDS = 8
-# of metrics that two rounds decide, as a busy machine may end a block half way
+# the rounds for metrics that two rounds decide, because a busy machine may end a block half way
 REPEATS = 4
 
 
 class StepTaken(Step):
-    """What was measured of a release beside the good one."""
+    """A step with the explanation of its change, such as the operator that became slower."""
 
     explanation: str
 
@@ -51,8 +51,8 @@ class StepTaken(Step):
 def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
     """List the published versions from good to bad, in order.
 
-    Release candidates and development builds are listed only `with_prereleases`, but for the two themselves. Raises
-    Usage where one of the two is unknown or yanked, or where both are swapped.
+    Release candidates and development builds are listed only `with_prereleases`, or where they are one of the two.
+    Raises Usage where one of the two is unknown or yanked, or where they are equal or swapped.
     """
     early = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
     known = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
@@ -71,7 +71,11 @@ def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases
 
 @dataclass
 class Question:
-    """What is asked, and this machine as the bench that answers it. `evidence`: what was measured, by version."""
+    """The question of a bisection, and this machine as the bench of its search.
+
+    `metrics`: those whose change is searched for, for better or worse; empty: what the rule calls bad. `evidence`: the
+    document and the plan of each version that was measured.
+    """
 
     bench: Bench
     matrix: Matrix
@@ -79,31 +83,30 @@ class Question:
     good: Runtime
     bad: Runtime
     versions: Sequence[str]
-    # whose change is looked for, for better or worse; empty: what the rule calls bad
     metrics: Sequence[str] = ()
     evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
-        """Search for the first bad release, and return the document `onnxfarm.bisect/1`.
+        """Search for the first bad release, and return the document `onnxfarm.bisect/1` as plain values.
 
-        `change`: what the first bad release is worse in; `cells`: where that stands in what was measured of it; `ratio`
-        to the good release with its 95 % interval. Raises Usage when bad is not worse than good, and Infrastructure.
+        Its `change` says what became worse, and `cells` names the two cells of `evidence` that show it. Raises Usage
+        when bad is not worse than good, and Infrastructure.
         """
         began = time.monotonic()
-        whole = replace_runtimes(self.matrix, [self.good, self.bad])
+        both_sides = replace_runtimes(self.matrix, [self.good, self.bad])
         measured = self._measure(
-            Experiment(whole, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
+            Experiment(both_sides, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
         )
         document = measured.document
         wanted = self._find_sought(document)
         point = measured.narrow_to([self._pair(wanted, self.bad.version).new.id], runtimes=[self.good, self.bad])
         over = f" over {counted(len(self.versions), 'version')}"
         search = SinceWhen(lambda: point, self.versions, self.good, self.bad, wanted, over=over)
-        search.record(self._note(wanted.judge_probe(document, good=self.good, probe=self.bad), began=began))
-        found = carry_out(search, self)
+        search.record(self._report_step(wanted.judge_probe(document, good=self.good, probe=self.bad), began=began))
+        since = carry_out(search, self)
         steps = cast(list[StepTaken], search.steps)
-        turn = next(step for step in steps if step["version"] == found.plain["first_bad"])
-        pair = self._pair(wanted, turn["version"])
+        first_bad_step = next(step for step in steps if step["version"] == since.plain["first_bad"])
+        pair = self._pair(wanted, first_bad_step["version"])
         return {
             "schema": SCHEMA,
             "model": self.bench.name,
@@ -111,39 +114,39 @@ class Question:
             "good": self.good.version,
             "bad": self.bad.version,
             "kind": wanted.words[1],
-            "sentence": found.sentence,
-            "change": turn["text"],
-            **found.plain,
+            "sentence": since.sentence,
+            "change": first_bad_step["text"],
+            **since.plain,
             "cells": [pair.old.id, pair.new.id],
-            "explanation": turn["explanation"],
+            "explanation": first_bad_step["explanation"],
             "minutes": round((time.monotonic() - began) / 60.0, 2),
             "versions": list(self.versions),
             "steps": steps,
         }
 
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
-        """Measure a step in MIN_ROUNDS, and once more in more rounds where those leave it undecided."""
+        """Measure a step in MIN_ROUNDS, and once more in more rounds if it is still undecided."""
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
             measured = self._measure(experiment, max_rounds=max_rounds)
             step = search.read(experiment.asked, measured)
             if not search.is_undecided(step):
                 break
-        return self._note(step, began=began)
+        return self._report_step(step, began=began)
 
     def _measure(self, experiment: Experiment, *, max_rounds: int = workbench.MAX_ROUNDS) -> Measured:
         version = str(experiment.asked["probe"])
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
         rounds = REPEATS if sought.are_decided_by_repeats(self.metrics, self.matrix.axes.get("scenario", ())) else None
-        found, plan = workbench.measure_for_search(
+        measured, plan = workbench.measure_for_search(
             self.bench, experiment.matrix, partial(workbench.select_comparisons, max_rounds=max_rounds, rounds=rounds)
         )
-        self.evidence[version] = found.document, plan
-        return found
+        self.evidence[version] = measured.document, plan
+        return measured
 
     def _find_sought(self, document: Document) -> Sought:
-        """Find what bad is worse in, or which metric changed. Raises Usage, or Infrastructure."""
+        """Find the kind of change, or the metric, in which bad is worse than good. Raises Usage, Infrastructure."""
         check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
@@ -154,13 +157,13 @@ class Question:
         except SearchProblem as problem:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 
-    def _note(self, step: Step, *, began: float) -> StepTaken:
-        """Print the step, and return it with its minutes and its explanation."""
+    def _report_step(self, step: Step, *, began: float) -> StepTaken:
+        """Print a step, and return it with the minutes since `began` and its explanation."""
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)
         is_bad = step["outcome"] == Outcome.BAD
         why = (explanation(compared) or "") if compared is not None and is_bad else ""
-        size = f", {_size(step)}" if _size(step) else ""
+        size = f", {_format_size(step)}" if _format_size(step) else ""
         reason = f": {step['text']}" if step["outcome"] == Outcome.SKIPPED else ""
         self.bench.console.print(
             f"  {step['version']} is {step['outcome']}{size} ({minutes:.1f} min){reason}", highlight=False, markup=False
@@ -175,8 +178,8 @@ class Question:
         return next(pair for pair in self._pairs(version) if pair.series == wanted.series)
 
 
-def _size(step: Step) -> str:
-    """Format `24 % slower than the good release (21–26 %)`, where there is a ratio."""
+def _format_size(step: Step) -> str:
+    """Format `24 % slower against the good release (21–26 %)`; empty without a ratio."""
     if step["ratio"] is None or step["low"] is None or step["high"] is None:
         return ""
     interval = change_interval(step["low"], step["high"], ratio=step["ratio"])
@@ -190,7 +193,7 @@ def write_report(
 
     Raises Usage where the file cannot be written, and Infrastructure where neither cell was measured.
     """
-    case, order = _case(bench, plan, document, sides=sides, since=since)
+    case, order = _make_case(bench, plan, document, sides=sides, since=since)
     files = bench.template.files.paths
     try:
         with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as archive:
@@ -203,20 +206,22 @@ def write_report(
         raise Usage(f"{path} cannot be written ({problem.strerror}): give the path of a .zip.") from problem
 
 
-def _case(
+def _make_case(
     bench: Workbench, plan: Plan, document: Document, *, sides: tuple[str, str], since: str
 ) -> tuple[Case, ArmOrder]:
     cells = {cell.id: cell for cell in document.cells}
     for block in plan.blocks:
         numbers = {arm.id: arm.arm for arm in block.arms}
-        wanted = numbers.get(sides[1], numbers.get(sides[0]))
+        arm_number = numbers.get(sides[1], numbers.get(sides[0]))
         order, _ = bench.template.preparation.make_order(block, seed=bench.template.seed)
-        mine = [arm for arm in order.arms if arm.arm == wanted] if order is not None else []
-        if mine:
+        arms = [arm for arm in order.arms if arm.arm == arm_number] if order is not None else []
+        if arms:
             old, new = (cells[name] for name in sides)
-            found = find_comparison(document, *sides)
-            sentence = sentences.comparison_sentence(found, cells).partition(": ")[2] if found is not None else ""
+            comparison = find_comparison(document, *sides)
+            sentence = (
+                sentences.comparison_sentence(comparison, cells).partition(": ")[2] if comparison is not None else ""
+            )
             sentence = sentence or sentences.cell_sentence(new)
-            case = Case(document, old, new, mine[0].cell, mine[0].bundle.main, sentence, since)
-            return case, mine[0]
+            case = Case(document, old, new, arms[0].cell, arms[0].bundle.main, sentence, since)
+            return case, arms[0]
     raise Infrastructure(f"Neither {sides[0]} nor {sides[1]} was measured, so that there is nothing to report.")

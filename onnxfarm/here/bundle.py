@@ -1,4 +1,4 @@
-"""A model on disk as a bundle: its files by digest, and what inspection finds in it."""
+"""Imports a model from disk as a farm does: its files by digest, and what its inspection finds."""
 
 import contextlib
 import hashlib
@@ -28,21 +28,21 @@ _NAME = re.compile(r"^[A-Za-z0-9._-]{1,128}$")
 
 @dataclass
 class LocalFiles:
-    """Files by digest: what the agent fetches on a farm, it copies here."""
+    """The files of a measurement by digest, which the agent copies from here, as it downloads them from a farm."""
 
     paths: dict[str, Path] = field(default_factory=dict)
 
     def add(self, path: Path, *, name: str | None = None) -> FileRef:
-        """Add a file by its digest, and return it as a bundle names it; the file must stay where it is."""
+        """Add a file, and return its reference for a bundle. The file must stay where it is."""
         with path.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
         self.paths[digest] = path
         return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
 
     def make_bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
-        """Add the files of a folder, those of `names` or all, and return them as a bundle, the model `main` first."""
-        known = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
-        others = [name for name in known if name != main]
+        """Add the files of a folder, all or those of `names`, and return them as a bundle, the model `main` first."""
+        all_names = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
+        others = [name for name in all_names if name != main]
         return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
 
     def fetch(self, digest: str, to: Path) -> None:
@@ -51,9 +51,9 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """The model as it would lie on a farm. `folder` holds its files, `main` the .onnx; `name`: what it is called.
+    """A model as a farm would have it: `folder` has its files, and `main` is the name of the .onnx.
 
-    `prompts`: those that lay in its zip or folder.
+    `prompts`: the prompts that were in its zip or folder.
     """
 
     folder: Path
@@ -66,7 +66,7 @@ class ImportedModel:
     def make_facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
-        """Collect what planning must know of the model. `inputs`, `inputs_batch`, `sizes`: of given inputs, if any."""
+        """Collect the facts for planning. `inputs`, `inputs_batch` and `sizes` are those of the user's inputs."""
         inspection = self.inspection
         return ModelFacts(
             name=self.name,
@@ -102,14 +102,14 @@ class ImportedModel:
 def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
     """Copy the model with its data into a new `folder`, add its files to `files`, and inspect it in the sandbox.
 
-    `source`: the framework's program that belongs to it. Raises Usage with the sentence of what is wrong with it, and
-    Infrastructure where it cannot be copied.
+    `source`: the framework's program that it was exported from. Raises Usage where something is wrong with the model,
+    and Infrastructure where it cannot be copied.
     """
     folder.mkdir(parents=True)
     files_given = list_model_files(model)
     try:
         with check_free_space(folder, needed_bytes=sum(path.stat().st_size for path in files_given), way_out=WAY_OUT):
-            main = _gather(files_given, folder)
+            main = _copy_model(files_given, folder)
             if source is not None:
                 shutil.copyfile(find_program(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
@@ -121,26 +121,26 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
     scratch = folder.with_name(f"{folder.name}-tried")
     scratch.mkdir()
     inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
-    found = files.make_bundle(folder, main)
+    made_bundle = files.make_bundle(folder, main)
     return ImportedModel(
-        folder, main, found, inspection, name=derive_model_name(model) or Path(main).stem, prompts=prompts
+        folder, main, made_bundle, inspection, name=derive_model_name(model) or Path(main).stem, prompts=prompts
     )
 
 
 def _move_prompts_aside(folder: Path) -> Path | None:
-    """Move prompts among a model's files beside their folder, as they are no part of it; None where there are none."""
-    found = sorted(folder.glob(f"*{PROMPTS}"))
-    if len(found) > 1:
-        raise Usage(f"{found[0].name} and {found[1].name} are both prompts: leave one out.")
-    return Path(shutil.move(found[0], folder.with_name(found[0].name))) if found else None
+    """Move prompts out of a model's folder, as they are no part of it. Return their path, None where there are none."""
+    prompts = sorted(folder.glob(f"*{PROMPTS}"))
+    if len(prompts) > 1:
+        raise Usage(f"{prompts[0].name} and {prompts[1].name} are both prompts: leave one out.")
+    return Path(shutil.move(prompts[0], folder.with_name(prompts[0].name))) if prompts else None
 
 
-def _gather(paths: list[Path], folder: Path) -> str:
-    """Copy the files of a model, or those in its zip, into the folder, and return the name of the .onnx."""
+def _copy_model(paths: list[Path], folder: Path) -> str:
+    """Copy the files of a model, or those in its zip, into the folder. Return the name of the .onnx. Raises Usage."""
     if paths[0].suffix.lower() == ".zip":
         return _unzip(paths[0], folder)
     model, *data = paths
-    # the model's own name is free to change; its data's names stand in the model
+    # the .onnx may be renamed, but not its data files, whose names are in it
     main = model.name if _NAME.match(model.name) else re.sub(r"[^A-Za-z0-9._-]", "_", model.name)[-128:]
     shutil.copyfile(model, folder / main)
     for path in data:
@@ -155,17 +155,17 @@ def _gather(paths: list[Path], folder: Path) -> str:
 def _unzip(archive: Path, folder: Path) -> str:
     with _open_zip(archive) as zipped:
         entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
-        _judge(archive, entries)
+        _check_entries(archive, entries)
         for entry in entries:
             with zipped.open(entry) as source, (folder / entry.filename).open("wb") as target:
-                _copy(source, target, at_most=entry.file_size)
+                _copy_entry(source, target, at_most=entry.file_size)
     models = [entry.filename for entry in entries if entry.filename.lower().endswith(".onnx")]
     if len(models) != 1:
         raise Usage(f"{archive.name} holds {len(models)} .onnx files where one is needed.")
     return models[0]
 
 
-def _judge(archive: Path, entries: list[zipfile.ZipInfo]) -> None:
+def _check_entries(archive: Path, entries: list[zipfile.ZipInfo]) -> None:
     if not 0 < len(entries) <= MAX_ZIP_ENTRIES:
         raise Usage(f"{archive.name} holds {len(entries)} files; 1 to {MAX_ZIP_ENTRIES} are taken.")
     for entry in entries:
@@ -190,10 +190,10 @@ def _open_zip(archive: Path) -> Iterator[zipfile.ZipFile]:
         ) from problem
 
 
-def _copy(source: IO[bytes], target: IO[bytes], *, at_most: int) -> None:
-    left = at_most
-    while chunk := source.read(min(1 << 20, left + 1)):
-        left -= len(chunk)
-        if left < 0:
+def _copy_entry(source: IO[bytes], target: IO[bytes], *, at_most: int) -> None:
+    remaining = at_most
+    while chunk := source.read(min(1 << 20, remaining + 1)):
+        remaining -= len(chunk)
+        if remaining < 0:
             raise zipfile.BadZipFile("an entry is longer than its directory says")
         target.write(chunk)

@@ -1,4 +1,4 @@
-"""The search behind `diverge`: one model, one or two sides on this machine, the same runners as `bench`."""
+"""Searches the first divergent tensor on this machine, for `onnxfarm diverge`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,8 +31,9 @@ LOOK_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class DivergenceRequest:
-    """What the command was given. `tolerances`: absolute and relative; None: the precision's.
+    """The question of `diverge`: where the outputs of `candidate` first differ from those of `against`.
 
+    `against` None is the CPU without optimisations. `tolerances`: absolute and relative; None: that of the precision.
     `fills`: how inputs are made, by name.
     """
 
@@ -49,7 +50,7 @@ class DivergenceRequest:
 
 @dataclass(frozen=True)
 class _Bench:
-    """This machine's side of the search."""
+    """What runs the candidate and the reference on this machine."""
 
     store: RuntimeStore
     launcher: Launcher
@@ -58,7 +59,7 @@ class _Bench:
 
 
 def find_divergence(
-    asked: DivergenceRequest,
+    request: DivergenceRequest,
     *,
     home: Home,
     scratch: Path,
@@ -68,21 +69,21 @@ def find_divergence(
 ) -> DivergenceDocument:
     """Search the first divergent tensor, and write the part of the model that shows it to `out`.
 
-    `say` is called with what is being done. Raises Usage for a model or options that cannot be used, and Infrastructure
-    for a runtime that cannot be installed or run.
+    `say` is called with what is being done, in words. Raises Usage for a model or options that cannot be used, and
+    Infrastructure for a runtime that cannot be installed or run.
     """
     files = bundle.LocalFiles()
-    model = bundle.import_model(asked.model, folder=scratch / "model", files=files)
-    spec = _spec(asked.candidate, asked, model)
-    other = _spec(asked.against, asked, model) if asked.against is not None else None
-    inputs = _inputs(asked, model, spec.workload, folder=scratch, files=files)
-    variant = _variant(model, spec, folder=scratch / "variant")
-    preset = _preset(spec, asked, uploaded=model.inspection.uploaded)
+    model = bundle.import_model(request.model, folder=scratch / "model", files=files)
+    spec = _plan_cell(request.candidate, request, model)
+    other = _plan_cell(request.against, request, model) if request.against is not None else None
+    inputs = _provide_inputs(request, model, spec.workload, folder=scratch, files=files)
+    variant = _make_variant(model, spec, folder=scratch / "variant")
+    preset = _choose_preset(spec, request, uploaded=model.inspection.uploaded)
     store, stage = RuntimeStore(home.runtimes, say=say), stages.stage_runner(home.stages)
     with Launcher(stage=stage, timeout_s=LOOK_TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
         bench = _Bench(store, launcher, stage, scratch)
-        candidate = _looker(spec, model, inputs, bench=bench, preset=preset)
-        against = _looker(other, model, inputs, bench=bench, preset=preset) if other is not None else None
+        candidate = _make_comparer(spec, model, inputs, bench=bench, preset=preset)
+        against = _make_comparer(other, model, inputs, bench=bench, preset=preset) if other is not None else None
         work = scratch / "looks"
         work.mkdir()
         say("looking between the nodes")
@@ -105,9 +106,9 @@ def find_divergence(
             raise Infrastructure(refusals.describe(problem.reason)) from problem
 
 
-def _spec(matrix: Matrix, asked: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
-    """Return the one cell that the options name. Raises Usage for several, or with the reason why it cannot run."""
-    plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=asked.seed)
+def _plan_cell(matrix: Matrix, request: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
+    """Return the one cell of a matrix. Raises Usage for several, or with the reason why it cannot run."""
+    plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=request.seed)
     refused = [refusals.describe(point.reason) for point in plan.refused]
     if refused or plan.problem:
         raise Usage(refused[0] if refused else str(plan.problem))
@@ -117,40 +118,45 @@ def _spec(matrix: Matrix, asked: DivergenceRequest, model: bundle.ImportedModel)
     return specs[0]
 
 
-def _preset(spec: CellSpec, asked: DivergenceRequest, *, uploaded: str) -> Preset:
-    usual = preset_for(spec.recipe.precision, uploaded)
-    atol, rtol = asked.tolerances
+def _choose_preset(spec: CellSpec, request: DivergenceRequest, *, uploaded: str) -> Preset:
+    default = preset_for(spec.recipe.precision, uploaded)
+    atol, rtol = request.tolerances
     if atol is None and rtol is None:
-        return usual
+        return default
     if min(atol or 0.0, rtol or 0.0) < 0:
         raise Usage("--atol and --rtol cannot be negative: give numbers from 0.")
-    return Preset(OWN, atol=usual.atol if atol is None else atol, rtol=usual.rtol if rtol is None else rtol)
+    return Preset(OWN, atol=default.atol if atol is None else atol, rtol=default.rtol if rtol is None else rtol)
 
 
-def _inputs(
-    asked: DivergenceRequest, model: bundle.ImportedModel, usual: Workload, *, folder: Path, files: bundle.LocalFiles
+def _provide_inputs(
+    request: DivergenceRequest,
+    model: bundle.ImportedModel,
+    workload: Workload,
+    *,
+    folder: Path,
+    files: bundle.LocalFiles,
 ) -> Path:
-    """Copy the given inputs or make them; what the request leaves open is as inspection chose it, in `usual`."""
-    if asked.inputs is not None:
-        given = import_inputs(model, inputs=asked.inputs, expected=None, folder=folder, files=files)
+    """Copy the user's inputs, or make inputs. Sizes and fills that the request leaves open are those of `workload`."""
+    if request.inputs is not None:
+        given = import_inputs(model, inputs=request.inputs, expected=None, folder=folder, files=files)
         assert given.inputs is not None
         return files.paths[given.inputs.sha256]
-    out = folder / "inputs"
-    out.mkdir()
+    out_folder = folder / "inputs"
+    out_folder.mkdir()
     with raise_usage_of_workshop():
-        made = orders.prepare_inputs(
+        prepared = orders.prepare_inputs(
             model.folder,
             model.main,
-            out_dir=out,
-            batch=asked.batch,
-            shapes={**usual.shapes, **asked.shapes},
-            seed=asked.seed,
-            inputs={**usual.inputs, **asked.fills},
+            out_dir=out_folder,
+            batch=request.batch,
+            shapes={**workload.shapes, **request.shapes},
+            seed=request.seed,
+            inputs={**workload.inputs, **request.fills},
         )
-    return made.path
+    return prepared.path
 
 
-def _variant(model: bundle.ImportedModel, spec: CellSpec, *, folder: Path) -> Path | None:
+def _make_variant(model: bundle.ImportedModel, spec: CellSpec, *, folder: Path) -> Path | None:
     if spec.recipe.is_identity:
         return None
     folder.mkdir()
@@ -158,10 +164,10 @@ def _variant(model: bundle.ImportedModel, spec: CellSpec, *, folder: Path) -> Pa
         return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
 
 
-def _looker(
+def _make_comparer(
     spec: CellSpec, model: bundle.ImportedModel, inputs: Path, *, bench: _Bench, preset: Preset
 ) -> TensorComparer:
-    """Install the runtime of a side and make its folder. Raises Infrastructure."""
+    """Install the runtime of a cell, and return what runs models on it. Raises Infrastructure."""
     try:
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:

@@ -1,6 +1,6 @@
-"""The folders in which this machine keeps what it measures with and what its farm has, and the farm's own programs.
+"""The folders of commands that measure here and of this machine's farm, and starting the farm's own programs.
 
-A server's program is what this process becomes: what users install never imports the server.
+The client never imports the server: the process is replaced by the server's program.
 """
 
 import importlib.util
@@ -12,12 +12,12 @@ from typing import NoReturn
 from onnxfarm.problems import require_extra
 
 HOME_VARIABLE = "ONNXFARM_HOME"
-# where this package lies: a checkout is known by nobody but the command that was started from it
+# the folder of the code, which other processes import it from; a checkout is not installed
 ROOT = Path(__file__).parents[2]
 
 
 def default_home() -> Path:
-    """Return the folder where commands that measure without a farm keep their runtimes: $ONNXFARM_HOME, or a cache."""
+    """Return the folder where commands that measure here keep their runtimes: $ONNXFARM_HOME, or the user's cache."""
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -25,19 +25,19 @@ def default_home() -> Path:
 
 
 def find_farm_home(given: Path | None) -> Path:
+    """Return the folder of this machine's farm: the given one, else $ONNXFARM_HOME, else `var`."""
     return given or Path(os.environ.get(HOME_VARIABLE) or "var")
 
 
 def check_server_installed() -> None:
-    """Raises Infrastructure, naming the extra, where the server is not installed."""
+    """Raises Infrastructure, which names the extra, where the server is not installed. Imports nothing of it."""
     with require_extra("server"):
-        # looked for and not imported
         if importlib.util.find_spec("django") is None:
             raise ModuleNotFoundError(name="django")
 
 
 def exec_module(program: str, *words: str) -> NoReturn:
-    """Replace this process by `python -m PROGRAM WORDS…`, which finds this release from any folder."""
+    """Replace this process by `python -m PROGRAM WORDS…`, with this release on its path."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", program, *words], os.environ | {"PYTHONPATH": path})

@@ -1,4 +1,4 @@
-"""Which cells of two bench documents measure the same thing, and the command that measures both in one block."""
+"""Matches cells of two bench documents that measure the same, and makes a command that measures both in one block."""
 
 import json
 import shlex
@@ -14,15 +14,15 @@ from farm.rules.cells.commands import file_argument
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.presenting.lines import is_wrong, why_wrong
 
-# What a cell measures. A document that leaves one out, or has null, means the same by it.
+# the keys that say what a cell measures; one that is missing is the same as null
 AXES = tuple(field for axis in axes.AXES if axis.is_setting for field in axis.fields)
-# Cells are matched by everything first, then as two releases of the runtime, then as two versions of the model too.
+# the axes that may differ between matched cells: none first, then the runtime, the opset, and the model too
 MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "model_sha256"))
-# What `bench` takes as options; a cell with another axis set needs a matrix file.
+# axes that are options of `bench`; a cell with another axis set needs a matrix file
 OPTIONS = ("provider", "batch", "threads", "precision")
 SET_APART = ("model", "runtime", "opset", *OPTIONS)
 MATRIX_ONLY = tuple(axis for axis in axes.AXES if axis.is_setting and axis.name not in SET_APART)
-# what a cell is called by, beside its runtime
+# axes that label a cell, beside its runtime
 NO_DEFAULT = (axes.BY_NAME["model"], *WORKLOAD)
 DEFAULT_SESSION = axes.BY_NAME["session"].default
 
@@ -49,17 +49,19 @@ class Repeat:
 def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], list[Cell], list[Cell]]:
     """Match the cells of two documents. Return the matches, and the cells of each side that have none.
 
-    Cells that measure the same are matched in their order. Two releases are matched only where one of each is left, so
-    that nobody has to guess which of several was meant.
+    Cells that measure the same are matched in their order. Cells of two releases are matched only where each side has
+    one of them left.
     """
     matches: list[Match] = []
     for differing in MAY_DIFFER:
         fixed = [axis for axis in AXES if axis not in differing]
-        before, after = _group(old, fixed), _group(new, fixed)
+        before, after = _group_by_axes(old, fixed), _group_by_axes(new, fixed)
         for key in (key for key in before if key in after):
-            if not differing or (_agree(before[key], differing) and _agree(after[key], differing)):
+            if not differing or (_agree_on(before[key], differing) and _agree_on(after[key], differing)):
                 for a, b in zip(before[key], after[key], strict=False):
-                    differs = {axis: (a.get(axis), b.get(axis)) for axis in AXES if _key(a, axis) != _key(b, axis)}
+                    differs = {
+                        axis: (a.get(axis), b.get(axis)) for axis in AXES if _make_key(a, axis) != _make_key(b, axis)
+                    }
                     matches.append(Match(a, b, differs))
         taken = {id(cell) for match in matches for cell in (match.old, match.new)}
         old, new = ([cell for cell in side if id(cell) not in taken] for side in (old, new))
@@ -75,7 +77,7 @@ def make_repeat_command(match: Match) -> Repeat | None:
     model = str(cell.get("model") or "MODEL").removesuffix(".onnx")
     words = ["onnxfarm", "bench", file_argument(f"{model}.onnx")]
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
-        return Repeat(shlex.join([*words, "--matrix", "both.json"]), _matrix(match))
+        return Repeat(shlex.join([*words, "--matrix", "both.json"]), _make_matrix(match))
     words += ["--ort", versions]
     for option in OPTIONS:
         if cell.get(option) is not None:
@@ -85,50 +87,50 @@ def make_repeat_command(match: Match) -> Repeat | None:
 
 def label_cell(cell: Cell) -> str:
     """Describe a cell in a few words, without its runtime."""
-    known = _readable(cell)
-    shown = [axis for axis in NO_DEFAULT if hasattr(known, axis.fields[0]) and not axis.is_default(known)]
-    return ", ".join(filter(None, (axis.label(known) for axis in shown)))
+    readable = _read_cell(cell)
+    shown = [axis for axis in NO_DEFAULT if hasattr(readable, axis.fields[0]) and not axis.is_default(readable)]
+    return ", ".join(filter(None, (axis.label(readable) for axis in shown)))
 
 
 def explain_wrong_outputs(cell: Cell) -> str:
-    """Say what shows that a cell's outputs are wrong; empty where nothing does, or where it cannot be read."""
+    """Say why a cell's outputs are wrong; empty where they are not, or where its parity cannot be read."""
     try:
         parity = doc_cells.Parity.model_validate(cell.get("parity") or {})
         accuracy = doc_cells.Accuracy.model_validate(cell["accuracy"]) if cell.get("accuracy") else None
     except ValidationError:
         return ""
-    known = _readable(cell).model_copy(update={"parity": parity, "accuracy": accuracy})
-    return why_wrong(known) if is_wrong(known) else ""
+    readable = _read_cell(cell).model_copy(update={"parity": parity, "accuracy": accuracy})
+    return why_wrong(readable) if is_wrong(readable) else ""
 
 
-def _readable(cell: Cell) -> doc_cells.Cell:
-    """Return what can be read of a cell: a document from elsewhere leaves fields out, or has others in their place."""
-    given = {
+def _read_cell(cell: Cell) -> doc_cells.Cell:
+    """Read the labelling fields of a cell. Fields that are missing or invalid are left out of what it returns."""
+    fields = {
         name: cell[name] for axis in NO_DEFAULT for name in (axis.name, *axis.fields) if cell.get(name) is not None
     }
     try:
-        doc_cells.Cell.model_validate(given)
+        doc_cells.Cell.model_validate(fields)
     except ValidationError as problem:
-        given = {
-            name: value for name, value in given.items() if name not in {error["loc"][0] for error in problem.errors()}
+        fields = {
+            name: value for name, value in fields.items() if name not in {error["loc"][0] for error in problem.errors()}
         }
-    return doc_cells.Cell.model_construct(**{"model_sha256": "", **given})
+    return doc_cells.Cell.model_construct(**{"model_sha256": "", **fields})
 
 
-def _key(cell: Cell, axis: str) -> str:
+def _make_key(cell: Cell, axis: str) -> str:
     value = cell.get(axis)
     return json.dumps(None if value in ({}, "") else value, sort_keys=True)
 
 
-def _group(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...], list[Cell]]:
+def _group_by_axes(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str, ...], list[Cell]]:
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(tuple(_key(cell, axis) for axis in axes), []).append(cell)
+        groups.setdefault(tuple(_make_key(cell, axis) for axis in axes), []).append(cell)
     return groups
 
 
-def _agree(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
-    return len({tuple(_key(cell, axis) for axis in axes) for cell in cells}) == 1
+def _agree_on(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
+    return len({tuple(_make_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 
 def _is_set(cell: Cell, axis: axes.Axis) -> bool:
@@ -139,8 +141,8 @@ def _is_set(cell: Cell, axis: axes.Axis) -> bool:
     return value is not None and value != axis.default
 
 
-def _matrix(match: Match) -> dict[str, Any]:
-    """Return a matrix file with both cells and nothing else."""
+def _make_matrix(match: Match) -> dict[str, Any]:
+    """Make a matrix file that has both cells and no others."""
     cell = match.new
     provider = {"name": cell.get("provider"), "options": cell.get("provider_options")}
     declared = {

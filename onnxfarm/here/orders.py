@@ -1,4 +1,4 @@
-"""From a planned block to the order that a node executes: variants, inputs and references, each made once."""
+"""Makes the order of a planned block, with the variants, inputs and reference outputs that it needs, each once."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class UserInputs:
-    """What the user gave beside the model: inputs, their batch and sizes, the outputs they should give, and prompts."""
+    """Files that the user gave beside the model: inputs with their batch and sizes, their expected outputs, prompts."""
 
     inputs: FileRef | None = None
     batch: int | None = None
@@ -41,27 +41,27 @@ class UserInputs:
 
 @dataclass
 class Preparation:
-    """Makes everything that a block's arms need, each once.
+    """Makes what the arms of a block need of one model, each once.
 
-    `references`: what outputs are compared with, in words, and `sizes`: bytes of their bundles, both by cell digest.
+    By the digest of a cell, `references` names what its outputs are compared with, and `sizes` has the bytes of its
+    model. `beside`: the preparation of another model, whose arms are in the same blocks.
     """
 
     model: ImportedModel
     files: LocalFiles
-    given: UserInputs
+    user_inputs: UserInputs
     folder: Path
     say: Say
     references: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     evaluation: EvaluationOrder | None = None
     calibration: FileRef | None = None
-    # of another model, whose arms stand in the same blocks
     beside: "Preparation | None" = None
     _made: dict[tuple[object, ...], object] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def make_order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
-        """Make the order of a block, and what its arms need. Return it, and a report for each arm that cannot be had.
+        """Make the order of a block with what its arms need, and a report for each arm that cannot be prepared.
 
         The order is None when no arm can be prepared.
         """
@@ -73,7 +73,7 @@ class Preparation:
             try:
                 arms.append(
                     self._find_preparation(arm.spec)
-                    ._arm(arm.arm, arm.spec)
+                    ._make_arm_order(arm.arm, arm.spec)
                     .model_copy(update={"tolerances": block.tolerances})
                 )
             except orders.WorkshopError as error:
@@ -105,9 +105,9 @@ class Preparation:
     def _find_preparation(self, spec: CellSpec) -> "Preparation":
         return next(preparation for preparation in self.all if preparation.is_for(spec))
 
-    def _arm(self, number: int, spec: CellSpec) -> ArmOrder:
-        inputs = self._inputs(spec)
-        reference, made_by = self._reference(inputs)
+    def _make_arm_order(self, number: int, spec: CellSpec) -> ArmOrder:
+        inputs = self._provide_inputs(spec)
+        reference, made_by = self._provide_reference(inputs)
         if made_by:
             self.references[spec.digest] = made_by
         bundle = self.make_variant(spec)
@@ -121,16 +121,16 @@ class Preparation:
             reference=reference,
             tolerance=preset_for(spec.recipe.precision, self.model.inspection.uploaded).tolerance,
             evaluation=self.evaluation,
-            prompts=self.given.prompts if scenarios.of_cell(spec).prompts_sha256 else None,
+            prompts=self.user_inputs.prompts if scenarios.of_cell(spec).prompts_sha256 else None,
         )
 
-    def _inputs(self, spec: CellSpec) -> FileRef:
-        if self.given.inputs is not None:
-            return self.given.inputs
+    def _provide_inputs(self, spec: CellSpec) -> FileRef:
+        if self.user_inputs.inputs is not None:
+            return self.user_inputs.inputs
         work = spec.workload
 
         def make() -> FileRef:
-            out = self._fresh("inputs")
+            out = self._make_folder("inputs")
             made = orders.prepare_inputs(
                 self.model.folder,
                 self.model.main,
@@ -142,15 +142,15 @@ class Preparation:
             )
             return self.files.add(made.path, name="inputs.npz")
 
-        return self._once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
+        return self._make_once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
-    def _reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
-        """Return the expected outputs and who made them, else makes those of the CPU without optimisations.
+    def _provide_reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
+        """Return the user's expected outputs, or make those of the CPU without optimisations; and say who made them.
 
-        It is None where the model does not run so.
+        The file is None where the model does not run without optimisations.
         """
-        if self.given.expected is not None:
-            return self.given.expected, EXPECTED
+        if self.user_inputs.expected is not None:
+            return self.user_inputs.expected, EXPECTED
 
         def make() -> tuple[FileRef | None, str]:
             self.say("making the reference outputs")
@@ -159,27 +159,27 @@ class Preparation:
                     self.model.folder,
                     self.model.main,
                     inputs=self.files.paths[inputs.sha256],
-                    out_dir=self._fresh("reference"),
+                    out_dir=self._make_folder("reference"),
                 )
             except orders.WorkshopError as error:
                 self.say(f"no reference outputs: {error.reason.text}")
                 return None, ""
             return self.files.add(made.path, name="reference.npz"), made.made_by
 
-        return self._once(("reference", inputs.sha256), make)
+        return self._make_once(("reference", inputs.sha256), make)
 
     def _make_variants(self, block: PlannedBlock) -> None:
-        """Make missing variants side by side, as nothing is measured meanwhile; each has a sandbox of its own."""
-        missing = {_key(arm.spec.recipe): arm.spec for arm in block.arms if self.is_for(arm.spec)}
+        """Make the missing variants of a block in parallel, each in its own sandbox. Nothing is measured meanwhile."""
+        missing = {_make_recipe_key(arm.spec.recipe): arm.spec for arm in block.arms if self.is_for(arm.spec)}
         with ThreadPoolExecutor(max_workers=min(MAX_CHILDREN, os.cpu_count() or 1)) as pool:
-            list(pool.map(self._try_variant, missing.values()))
+            list(pool.map(self._make_variant_or_nothing, missing.values()))
 
-    def _try_variant(self, spec: CellSpec) -> None:
-        with contextlib.suppress(orders.WorkshopError):  # the arm says it
+    def _make_variant_or_nothing(self, spec: CellSpec) -> None:
+        with contextlib.suppress(orders.WorkshopError):  # it is raised again for the arm
             self.make_variant(spec)
 
     def make_variant(self, spec: CellSpec) -> Bundle:
-        """Return the files that a cell runs, which are made where they are not there yet. Raises WorkshopError."""
+        """Return the model that a cell runs, and make it the first time. Raises WorkshopError."""
         if spec.recipe.is_identity:
             return self.model.bundle
 
@@ -190,20 +190,20 @@ class Preparation:
                 self.model.folder,
                 self.model.main,
                 recipe=spec.recipe,
-                out_dir=self._fresh("variant"),
+                out_dir=self._make_folder("variant"),
                 calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
             )
             return self.files.make_bundle(made.folder, made.main, names=made.files)
 
-        return self._once(("variant", _key(spec.recipe)), make)
+        return self._make_once(("variant", _make_recipe_key(spec.recipe)), make)
 
-    def _fresh(self, what: str) -> Path:
+    def _make_folder(self, what: str) -> Path:
         place = self.folder / f"{what}-{next(self._numbers)}"
         place.mkdir(parents=True)
         return place
 
-    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return what was made for this key, and make it the first time. Raises the WorkshopError of that time."""
+    def _make_once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return what was made for this key, and make it the first time. A WorkshopError is raised again each time."""
         if key not in self._made:
             try:
                 self._made[key] = make()
@@ -215,5 +215,5 @@ class Preparation:
         return cast(T, made)
 
 
-def _key(recipe: Recipe) -> str:
+def _make_recipe_key(recipe: Recipe) -> str:
     return recipe.model_dump_json()

@@ -1,6 +1,6 @@
-"""What `bench` shows while it measures: a bar on a terminal, plain lines elsewhere; always on stderr.
+"""Shows the progress of measurements on this machine: a bar on a terminal, lines elsewhere; always on stderr.
 
-A line is written when something changed, and after SAY_EVERY_S seconds in which nothing did.
+A line is printed when something changed, and after SAY_EVERY_S seconds without a change.
 """
 
 import threading
@@ -20,20 +20,19 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.rules.wording.numbers import counted
 from onnxfarm.outputs import print_lines
 
-# so that nobody waits five seconds for a word; what a bar says of seconds is renewed as often
 SAY_EVERY_S = 4.0
-# while another measurement has the machine; a bar goes on counting
+# for lines while another measurement has the machine
 WAIT_EVERY_S = 60.0
 WAITING = "waiting. "
-# of an arm, before its rounds: a check and a first trace
+# processes of an arm before its rounds: a check and a first trace
 CHECKS = 2
-# what is told by rounds, and not each in a line of its own
+# activities of a block that is being measured, which get no line of their own
 MEASURING = ("checking", "tracing", "trace", "round", "evaluating")
 Clock = Callable[[], float]
 
 
 class Estimate:
-    """How long the blocks will take, by `farm.rules.planning.time_left`; a block's time counts from `begin` on."""
+    """Estimates the time until all blocks are measured, by `farm.rules.planning.time_left`."""
 
     def __init__(self, blocks: Sequence[PlannedBlock], *, clock: Clock = time.monotonic) -> None:
         self._blocks = blocks
@@ -46,10 +45,10 @@ class Estimate:
         self._is_disturbed = False
 
     def start_block(self, number: int) -> None:
-        """Begin the block with this number, from 1; the pace of the block before it is kept."""
+        """Start the block with this number, from 1. Its own time counts from `begin` on."""
         if self._number:
-            # nothing of it is missing, and its pace is known
-            last = self._ahead()
+            # the block before it is done, and its pace tells that of the later ones
+            last = self._measure_progress()
             self._ended = [replace(last, ends=[last.rounds], after_s=0.0, since_s=0.0)]
         self._number, self._began, self._rounds = number, None, []
         self._checks, self._checked_s = 0, 0.0
@@ -60,7 +59,7 @@ class Estimate:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the block is being measured; waiting, installing and preparing come before, and are in no plan."""
+        """Whether the block is being measured. Waiting, installing and preparing come before that."""
         return self._began is not None
 
     def note_check(self) -> None:
@@ -74,7 +73,7 @@ class Estimate:
 
     @property
     def is_slowed(self) -> bool:
-        return self._is_disturbed and self._number > 0 and self._ahead().is_slowed()
+        return self._is_disturbed and self._number > 0 and self._measure_progress().is_slowed()
 
     @property
     def left_s(self) -> float | None:
@@ -82,9 +81,9 @@ class Estimate:
         if not 0 < self._number <= len(self._blocks):
             return None
         later = [time_left.BlockProgress.from_plan(block) for block in self._blocks[self._number :]]
-        return time_left.seconds_left([*self._ended, self._ahead(), *later])
+        return time_left.seconds_left([*self._ended, self._measure_progress(), *later])
 
-    def _ahead(self) -> time_left.BlockProgress:
+    def _measure_progress(self) -> time_left.BlockProgress:
         now, block = self._clock(), self._blocks[self._number - 1]
         checked = min(1.0, self._checks / (CHECKS * len(block.arms)))
         checked_at = now if self._began is None or checked < 1 else self._began + self._checked_s
@@ -99,7 +98,7 @@ class Estimate:
 
 
 class Follower:
-    """Counts processes against those the plan foresees, and says what is being done."""
+    """Shows what is being done, and counts processes against those that the plan expects."""
 
     def __init__(
         self, blocks: Sequence[PlannedBlock], *, console: Console, bar: Progress | None, clock: Clock = time.monotonic
@@ -107,11 +106,11 @@ class Follower:
         self._console = console
         self._bar = bar
         self._clock = clock
-        self._task = bar.add_task("", total=sum(map(_processes, blocks))) if bar else TaskID(0)
+        self._task = bar.add_task("", total=sum(map(_count_processes, blocks))) if bar else TaskID(0)
         self._estimate = Estimate(blocks, clock=clock)
         self._of = len(blocks)
         self._done = 0
-        self._total = sum(map(_processes, blocks))
+        self._total = sum(map(_count_processes, blocks))
         self._block = ""
         self._cells: dict[int, str] = {}
         self._doing, self._doing_since = "", clock()
@@ -122,41 +121,41 @@ class Follower:
         self._block = f"block {number} of {self._of}"
         self._cells = {arm.arm: arm.id for arm in block.arms}
         self._estimate.start_block(number)
-        self._do("preparing the inputs")
-        self._line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._describe_left()}")
+        self._set_activity("preparing the inputs")
+        self._print_line(f"{self._block}: {counted(len(block.arms), 'cell')}{self._describe_left()}")
 
     def begin(self) -> None:
-        self._do("")
+        self._set_activity("")
 
     def show_wait(self, sentence: str) -> None:
-        """Show who has the machine, once a sentence."""
+        """Show a sentence about who has the machine, unless it is shown already."""
         text = f"{WAITING}{sentence}"
         if text == self._doing:
             return
-        self._do(text)
-        self._show()
-        self._line(f"{self._block}: {text}")
+        self._set_activity(text)
+        self._show_on_bar()
+        self._print_line(f"{self._block}: {text}")
 
     def say(self, text: str) -> None:
-        """Show what is being done now, in words; its time counts from now on. An arm is named as its cell."""
+        """Show what is being done now, in words. An arm in them is replaced by the id of its cell."""
         text = SAID_ARM.sub(lambda arm: f", {self._cells[int(arm[1])]}" if int(arm[1]) in self._cells else "", text)
-        self._do(text)
+        self._set_activity(text)
         is_measuring = text.startswith(MEASURING)
         if is_measuring:
             self._estimate.begin()
-        self._show()
+        self._show_on_bar()
         if not is_measuring:
-            self._line(text)
+            self._print_line(text)
 
     def repeat_activity(self) -> None:
-        """Show again what is still being done and how long it takes yet, if nothing was shown for a while."""
+        """Show again what is being done, for how long and how long it will take, if nothing was shown for a while."""
         now = self._clock()
         is_waiting = self._doing.startswith(WAITING) and not self._bar
         if not self._doing or now - self._said_at < (WAIT_EVERY_S if is_waiting else SAY_EVERY_S):
             return
         for_s = f", for {now - self._doing_since:.0f} s"
-        self._show(for_s)
-        self._line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._describe_left()}")
+        self._show_on_bar(for_s)
+        self._print_line(f"{self._block}: {self._doing.removesuffix('.')}{for_s}{self._describe_left()}")
 
     def count_report(self, report: Report) -> None:
         """Count the processes of a report as done, and show how far the block is."""
@@ -170,9 +169,9 @@ class Follower:
         if self._bar:
             self._bar.update(self._task, completed=min(self._done, self._total))
         elif isinstance(report, RoundReport):
-            self._line(f"{self._block}: round {report.round + 1} measured{self._describe_left()}")
+            self._print_line(f"{self._block}: round {report.round + 1} measured{self._describe_left()}")
 
-    def _do(self, text: str) -> None:
+    def _set_activity(self, text: str) -> None:
         self._doing, self._doing_since = text, self._clock()
 
     def _describe_left(self) -> str:
@@ -182,14 +181,14 @@ class Follower:
         how = {"is_measuring": self._estimate.has_begun, "is_slowed": self._estimate.is_slowed}
         return f", {time_left.describe_time_left(left_s, **how)}"
 
-    def _show(self, for_s: str = "") -> None:
-        """Show on the bar what is being done, and how long it takes yet."""
+    def _show_on_bar(self, for_s: str = "") -> None:
+        """Show on the bar, if there is one, what is being done and how long it will take."""
         if self._bar:
             self._said_at = self._clock()
             doing = self._doing.removesuffix(".")
             self._bar.update(self._task, description=f"{self._block}: {doing}{for_s}{self._describe_left()}")
 
-    def _line(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         if not self._bar:
             self._said_at = self._clock()
             print_lines(text, console=self._console)
@@ -200,7 +199,7 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
     """Yield a follower for these blocks, with a bar where there is a terminal, and plain lines elsewhere."""
     if not console.is_terminal:
         follower = Follower(blocks, console=console, bar=None)
-        with _remind(follower.repeat_activity):
+        with _repeat_every_second(follower.repeat_activity):
             yield follower
         return
     columns = (
@@ -212,7 +211,7 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
     )
     with Progress(*columns, console=console, transient=True) as bar:
         follower = Follower(blocks, console=console, bar=bar)
-        with _remind(follower.repeat_activity):
+        with _repeat_every_second(follower.repeat_activity):
             yield follower
 
 
@@ -228,12 +227,12 @@ def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_
             said_at = now
             print_lines(f"{what}, for {now - began:.0f} s", console=console)
 
-    with _remind(say_again):
+    with _repeat_every_second(say_again):
         yield
 
 
 @contextmanager
-def _remind(say_again: Callable[[], None]) -> Iterator[None]:
+def _repeat_every_second(say_again: Callable[[], None]) -> Iterator[None]:
     over = threading.Event()
 
     def remind() -> None:
@@ -249,6 +248,6 @@ def _remind(say_again: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def _processes(block: PlannedBlock) -> int:
-    """Count a check, a trace and the fewest rounds for every arm."""
+def _count_processes(block: PlannedBlock) -> int:
+    """Count the processes of a block: for every arm a check, a trace and the minimum of rounds."""
     return len(block.arms) * (CHECKS + block.min_rounds)

@@ -1,4 +1,4 @@
-"""Which releases exist beyond those known here: the package index is asked through pip, with pip's own settings."""
+"""Finds releases that this version does not know, by asking the package index through pip, with pip's own settings."""
 
 import contextlib
 import json
@@ -25,30 +25,30 @@ from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import wheels
 
 TIMEOUT_S = 60.0
-# what the index said is believed so long, and that it said nothing
+# how long an answer of the index is kept, and how long the lack of one
 KEPT_S, SILENCE_KEPT_S = 600.0, 60.0
 SILENT = "The package index, which might know, did not answer."
 # NAME=ADDRESS of indexes beside the usual one, separated by commas
 INDEXES_VARIABLE = "ONNXFARM_INDEXES"
-# of a home: builds that were given as files
+# the folder of a home for builds that were given as wheels
 WHEELS = "wheels"
 # stands for the newest stable release
 NEWEST_WORD = "newest"
 
 
 def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
-    """Return those of the runtimes that this release does not know: offered by an index, or given as wheels.
+    """Return those of the runtimes that this version does not know: offered by an index, or given as wheels.
 
-    Builds of an own index are downloaded into the home. Raises Usage for a runtime that no index has, or that was
-    yanked, and Infrastructure for a build that cannot be downloaded. An index that is silent has yanked nothing.
+    Builds of the user's own indexes are downloaded into the home. Raises Usage for a runtime that no index has, or that
+    was yanked, and Infrastructure for a build that cannot be downloaded. An index that does not answer has yanked none.
     """
-    found: list[Runtime] = []
+    unknown: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
         if wheels.find_wheel(runtime, home / WHEELS) is not None:
-            found.append(runtime)
+            unknown.append(runtime)
             continue
         if indexes.split_index(runtime.version)[1]:
-            found.append(_find_in_own_index(runtime, home=home))
+            unknown.append(_find_in_own_index(runtime, home=home))
             continue
         listing = load_listing(runtime.distribution, home=home)
         check_not_yanked(runtime, listing)
@@ -57,12 +57,12 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
             continue
         if runtime.version not in listing.offered:
             raise Usage(sentence if listing.offered else f"{sentence} {SILENT}")
-        found.append(runtime)
-    return tuple(found)
+        unknown.append(runtime)
+    return tuple(unknown)
 
 
 def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
-    """Raises Usage when the index took the release back, with the index's reason and the nearest other release."""
+    """Raises Usage when the release was yanked, with the index's reason and the nearest other release."""
     if runtime.version in listing.yanked:
         yanked = {Runtime(distribution=runtime.distribution, version=name): why for name, why in listing.yanked.items()}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
@@ -71,8 +71,7 @@ def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
 def check_installable(document: Document) -> None:
     """Raises an error where a runtime of the document could not be installed on this machine.
 
-    It is Usage where the index has no file of that runtime for this Python or platform, and Infrastructure where the
-    index or the machine is to blame.
+    Raises Usage where the index has no file of that runtime for this Python or platform, and Infrastructure otherwise.
     """
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
@@ -84,10 +83,10 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """Find the newest release of `onnxruntime` that the index offers for this machine; None where it is silent."""
+    """Find the newest release of `onnxruntime` for this machine; None where the index does not answer."""
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
-        offered += [version for name in read_own_indexes() for version in _page(name, NEWEST.distribution)]
+        offered += [version for name in read_own_indexes() for version in _download_page(name, NEWEST.distribution)]
     fitting = [version for version in offered if with_prereleases or not is_prerelease(version)]
     version = max(fitting, key=release_order, default="")
     return Runtime(distribution=NEWEST.distribution, version=version) if version else None
@@ -102,14 +101,17 @@ def read_own_indexes() -> dict[str, str]:
 
 
 def _find_in_own_index(runtime: Runtime, *, home: Path) -> Runtime:
-    """Download the wheel of an own index's runtime into the home. Raises Usage, Infrastructure."""
+    """Find a runtime in the user's own index that it names, and download its wheel into the home.
+
+    Raises Usage and Infrastructure.
+    """
     version, name = indexes.split_index(runtime.version)
     if name not in read_own_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
-    page = _page(name, runtime.distribution)
+    page = _download_page(name, runtime.distribution)
     if runtime.version not in page:
-        there = ", ".join(indexes.split_index(other)[0] for other in sorted(page, key=release_order)[-3:])
-        raise Usage(f"The index {name} has no {runtime.distribution} {version}; its newest are {there or 'none'}.")
+        newest = ", ".join(indexes.split_index(other)[0] for other in sorted(page, key=release_order)[-3:])
+        raise Usage(f"The index {name} has no {runtime.distribution} {version}; its newest are {newest or 'none'}.")
     try:
         wheels.store_wheel(runtime, page[runtime.version], home / WHEELS)
     except wheels.WheelError as problem:
@@ -119,8 +121,8 @@ def _find_in_own_index(runtime: Runtime, *, home: Path) -> Runtime:
     return runtime
 
 
-def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
-    """Download what an own index lists of a package, by the version of its runtime. Raises Infrastructure."""
+def _download_page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
+    """Download what a user's own index lists of a package: wheels by version. Raises Infrastructure."""
     address = indexes.page_address(read_own_indexes()[name], distribution)
     try:
         body, media_type = downloads.download_page(
@@ -132,10 +134,10 @@ def _page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
 
 
 def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
-    """Replace `newest` and the paths of wheels in runtimes, separated by commas, by their versions.
+    """Replace `newest` and paths of wheels by versions, in a text of runtimes that are separated by commas.
 
-    Wheels are copied into the home. None stays None, unless pre-releases count: then it is the newest release of all.
-    Raises Usage for a wheel that cannot be used, and Infrastructure where the index is silent.
+    Wheels are copied into the home. None stays None, or is the newest pre-release or release `with_prereleases`. Raises
+    Usage for a wheel that cannot be used, and Infrastructure where the index does not answer.
     """
     text = text or (NEWEST_WORD if with_prereleases else None)
     return text and ",".join(_resolve_word(word.strip(), home, with_prereleases) for word in text.split(","))
@@ -151,29 +153,29 @@ def _resolve_word(word: str, home: Path, with_prereleases: bool) -> str:
             raise Infrastructure(f"{word} cannot be kept in {home}: {problem.strerror}.") from problem
     if word != NEWEST_WORD:
         return word
-    if (found := find_newest_release(home=home, with_prereleases=with_prereleases)) is None:
+    if (newest := find_newest_release(home=home, with_prereleases=with_prereleases)) is None:
         raise Infrastructure(f"Which release is the newest is not known: {SILENT} Name one.")
-    return found.version
+    return newest.version
 
 
 def list_releases(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """List the versions that are known here or newer on the index, in order, without those that it yanked.
+    """List the versions that this version knows and newer ones of the index, in order, without yanked ones.
 
-    They are stable releases, unless `with_prereleases`. An index that cannot be reached adds nothing.
+    Pre-releases are listed only `with_prereleases`. An index that cannot be reached adds nothing.
     """
-    found = load_listing(distribution, home=home)
-    wanted = {version for version in found.offered if with_prereleases or not is_prerelease(version)}
+    listing = load_listing(distribution, home=home)
+    offered = {version for version in listing.offered if with_prereleases or not is_prerelease(version)}
     known = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
     last = max(known, key=release_order, default="0")
-    # older ones that are unknown here were taken back
-    fresh = {version for version in wanted if release_order(version) > release_order(last)}
-    return sorted((known | fresh) - found.yanked.keys(), key=release_order)
+    # an older release that this version does not know was yanked
+    newer = {version for version in offered if release_order(version) > release_order(last)}
+    return sorted((known | newer) - listing.yanked.keys(), key=release_order)
 
 
 def load_listing(distribution: str, *, home: Path) -> Listing:
-    """Return what the index lists of a package, as stored in the home for KEPT_S seconds, or else as it answers now.
+    """Return the index's listing of a package, which is stored in the home and asked for again after KEPT_S seconds.
 
-    The answer is stored. It is empty where the index cannot be asked.
+    It is empty where the index cannot be asked.
     """
     place = home / "index" / f"{distribution}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -181,18 +183,20 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
         listing = Listing(tuple(map(str, plain["offered"])), dict(plain["yanked"]))
         if time.time() - place.stat().st_mtime < (KEPT_S if listing.offered or listing.yanked else SILENCE_KEPT_S):
             return listing
-    found = fetch_listing(distribution)
+    fetched = fetch_listing(distribution)
     with contextlib.suppress(OSError):
-        write_private_file(place, json.dumps(asdict(found)))
-    return found
+        write_private_file(place, json.dumps(asdict(fetched)))
+    return fetched
 
 
 def fetch_listing(distribution: str) -> Listing:
-    """Ask the index, through pip, what it has for this Python and platform; empty when it cannot be asked."""
+    """Ask the index, through pip, for its listing for this Python and platform; empty when it cannot be asked."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:
-        asked = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        process = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return Listing()
-    return read_listing(asked.stdout) or Listing()
+    return read_listing(process.stdout) or Listing()

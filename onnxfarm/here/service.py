@@ -1,4 +1,4 @@
-"""Files by which the system starts a node with the machine: a systemd user unit, or a launchd agent. Pure text."""
+"""Makes the file by which the system starts a node at boot: a systemd user unit, or a launchd agent."""
 
 import plistlib
 import shlex
@@ -13,7 +13,7 @@ LABEL = "org.onnxfarm.node"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A file, where it belongs, and what to type next."""
+    """The text of a service file, its path, and the commands to type next."""
 
     path: Path
     text: str
@@ -23,14 +23,14 @@ class Unit:
 def make_unit(platform: str, *, command: Sequence[str], home: Path, user_home: Path | None = None) -> Unit:
     """Make the service file that runs `command` for the node in `home`. Raises Usage for an unknown platform.
 
-    `platform` is that of sys.platform. `user_home`: where the user's files lie; None: this user's home.
+    `platform` is one of sys.platform. `user_home`: the home of the user; None: of the one who runs this.
     """
     base = user_home or Path.home()
     words = [*command, "--home", str(home)]
     if platform == "linux":
         return Unit(
             base / ".config" / "systemd" / "user" / "onnxfarm-node.service",
-            _systemd(words),
+            _format_systemd_unit(words),
             (
                 "systemctl --user daemon-reload",
                 "systemctl --user enable --now onnxfarm-node",
@@ -39,11 +39,11 @@ def make_unit(platform: str, *, command: Sequence[str], home: Path, user_home: P
         )
     if platform == "darwin":
         path = base / "Library" / "LaunchAgents" / f"{LABEL}.plist"
-        return Unit(path, _launchd(words, home=home), (f"launchctl load -w {shlex.quote(str(path))}",))
+        return Unit(path, _format_launchd_agent(words, home=home), (f"launchctl load -w {shlex.quote(str(path))}",))
     raise Usage(f"There is no service file for {platform}: let your system run `onnxfarm node start` at boot.")
 
 
-def _systemd(words: Sequence[str]) -> str:
+def _format_systemd_unit(words: Sequence[str]) -> str:
     quoted = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"' for word in words)
     return f"""[Unit]
 Description=onnxfarm node
@@ -64,7 +64,7 @@ WantedBy=default.target
 """
 
 
-def _launchd(words: Sequence[str], *, home: Path) -> str:
+def _format_launchd_agent(words: Sequence[str], *, home: Path) -> str:
     return plistlib.dumps(
         {
             "Label": LABEL,

@@ -1,4 +1,4 @@
-"""The document behind `onnxfarm sweep`, and it as one HTML file: sentence, chart and table. The file loads nothing."""
+"""Measures a sweep on this machine, and renders its document as one HTML file: sentence, chart and table."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from farm.rules.wording.vocabulary import sign_of
 from onnxfarm.here.workbench import Bench, Machine
 from onnxfarm.problems import Infrastructure
 
-# a document `onnxfarm.sweep/1`, or a line, a point or a turn of it
+# a document `onnxfarm.sweep/1`, or a line, a point or a change point (`turn`) of it
 Plain = Mapping[str, Any]
 
 # as the farm's pages have them: dashboard/static/dashboard/farm.css
@@ -35,7 +35,7 @@ TOKENS = """
 --series-7: light-dark(#8a8000, #f0e442);
 --series-other: light-dark(#8a929b, #7b858f);
 """
-# series of a chart: seven colours, then grey
+# series with a colour of their own; further ones are grey
 SLOTS = 7
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 STYLE = """
@@ -66,9 +66,9 @@ SCHEMA = "onnxfarm.sweep/1"
 
 
 def render_page(sweep: Plain) -> str:
-    """Render a document `onnxfarm.sweep/1` as one HTML page that loads nothing."""
+    """Render a document `onnxfarm.sweep/1` as one HTML page that loads no other file."""
     title = f"{sweep['model']} over {sweep['distribution']}"
-    # no text of a model may end the element that holds it
+    # no text in it may end the script element
     figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")
     style = STYLE.replace("TOKENS", TOKENS)
     sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
@@ -78,20 +78,20 @@ def render_page(sweep: Plain) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body>'
         f"<h1>{escape(title)}</h1>{sentences}"
         f'<div id="chart" role="img" aria-label="{headline}"></div>'
-        f"{''.join(map(_table, sweep['lines']))}"
+        f"{''.join(map(_render_table, sweep['lines']))}"
         f'<script type="application/json" id="figure">{figure}</script>'
         f"<script>{get_plotlyjs()}</script><script>{SCRIPT}</script></body></html>\n"
     )
 
 
 def make_figure(sweep: Plain) -> dict[str, object]:
-    """Make the chart as Plotly takes it: the ratio to the reference by release, with change points marked."""
+    """Make a Plotly chart of the ratio to the reference by release, with its change points."""
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
-    notes = [note for place, line in enumerate(sweep["lines"]) for note in _notes(line, place)]
-    xaxis = _axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)
-    yaxis = _axis(title={"text": f"p50, ratio to {sweep['reference']}"}, rangemode="tozero")
+    notes = [note for place, line in enumerate(sweep["lines"]) for note in _make_annotations(line, place)]
+    xaxis = _make_axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)
+    yaxis = _make_axis(title={"text": f"p50, ratio to {sweep['reference']}"}, rangemode="tozero")
     return {
-        "data": [_trace(line, place) for place, line in enumerate(sweep["lines"])],
+        "data": [_make_trace(line, place) for place, line in enumerate(sweep["lines"])],
         "layout": {
             "margin": {"l": 70, "r": 20, "t": 30, "b": 80},
             "paper_bgcolor": "rgba(0,0,0,0)",
@@ -105,11 +105,11 @@ def make_figure(sweep: Plain) -> dict[str, object]:
     }
 
 
-def _axis(**own: object) -> dict[str, object]:
+def _make_axis(**own: object) -> dict[str, object]:
     return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **own}
 
 
-def _trace(line: Plain, place: int) -> dict[str, object]:
+def _make_trace(line: Plain, place: int) -> dict[str, object]:
     # a release that was not measured has no value, which breaks the line
     points = [(point, point["ratio"]) for point in line["points"]]
     return {
@@ -125,48 +125,48 @@ def _trace(line: Plain, place: int) -> dict[str, object]:
             "array": [(point["high"] or ratio or 0.0) - (ratio or 0.0) for point, ratio in points],
             "arrayminus": [(ratio or 0.0) - (point["low"] or ratio or 0.0) for point, ratio in points],
         },
-        "line": {"color": _colour(place)},
+        "line": {"color": _choose_colour(place)},
         "marker": {"symbol": MARKS[place % len(MARKS)], "size": 8},
         "hovertemplate": "%{x}: ×%{y:.3f}<extra>%{fullData.name}</extra>",
     }
 
 
-def _colour(place: int) -> str:
+def _choose_colour(place: int) -> str:
     return f"@series-{place + 1}" if place < SLOTS else "@series-other"
 
 
-def _notes(line: Plain, place: int) -> list[dict[str, object]]:
+def _make_annotations(line: Plain, place: int) -> list[dict[str, object]]:
     ratios = {point["version"]: point["ratio"] for point in line["points"]}
     return [
         {
             "x": turn["after"],
             "y": ratios.get(turn["after"]) or 1.0,
-            "text": f"{sign_of(turn['verdict']).mark} {_change(turn)}",
-            "font": {"color": _colour(place)},
-            "arrowcolor": _colour(place),
+            "text": f"{sign_of(turn['verdict']).mark} {_format_change(turn)}",
+            "font": {"color": _choose_colour(place)},
+            "arrowcolor": _choose_colour(place),
             "ay": -30,
         }
         for turn in line["turns"]
     ]
 
 
-def _change(turn: Plain) -> str:
+def _format_change(turn: Plain) -> str:
     return change(turn["ratio"], turn["low"], turn["high"])
 
 
-def _table(line: Plain) -> str:
+def _render_table(line: Plain) -> str:
     turns = {turn["after"]: turn for turn in line["turns"]}
-    rows = "".join(_row(point, turns.get(point["version"])) for point in line["points"])
+    rows = "".join(_render_row(point, turns.get(point["version"])) for point in line["points"])
     heads = "".join(f"<th>{head}</th>" for head in ("release", "ratio", "95 % interval", "p50", "change"))
     return f'<h2>{escape(line["label"])}</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
 
 
-def _row(point: Plain, turn: Plain | None) -> str:
+def _render_row(point: Plain, turn: Plain | None) -> str:
     if point["ratio"] is None:
         return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""
     p50 = f"{point['p50_ms']:.4g} ms" if point["p50_ms"] else ""
-    compared = "" if turn is None else f"{_change(turn)} than {turn['before']}"
+    compared = "" if turn is None else f"{_format_change(turn)} than {turn['before']}"
     why = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
     cells = (escape(point["version"]), f"×{point['ratio']:.3f}", interval, p50)
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(compared + why)}</td></tr>"

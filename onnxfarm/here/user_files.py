@@ -1,6 +1,6 @@
-"""What the user gives beside a model, from inputs to labelled data: looked at before anything is measured.
+"""Imports the files that the user gives beside a model, such as inputs and labelled data, before anything is measured.
 
-Each function raises Usage with the sentence of what does not fit the model.
+Each function raises Usage where a file does not fit the model.
 """
 
 import shutil
@@ -29,12 +29,12 @@ MAX_JUDGE_BYTES = 1 << 20
 def import_inputs(
     model: ImportedModel, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
 ) -> UserInputs:
-    """Check and copy given inputs and the outputs expected of them, and add both to `files`; empty without any."""
+    """Check and copy inputs and their expected outputs, and add both to `files`. Without inputs it returns none."""
     if inputs is None:
         return UserInputs()
-    laid = copy_into(inputs, folder / "given-inputs")
+    copy = copy_into(inputs, folder / "given-inputs")
     with raise_usage_of_workshop(inputs):
-        accepted = orders.accept_inputs(model.folder, model.main, inputs=laid, out_dir=_make_folder(folder / "given"))
+        accepted = orders.accept_inputs(model.folder, model.main, inputs=copy, out_dir=_make_folder(folder / "given"))
     return UserInputs(
         inputs=files.add(accepted.path, name="inputs.npz"),
         batch=accepted.batch,
@@ -46,11 +46,11 @@ def import_inputs(
 def import_prompts(
     model: ImportedModel, prompts: Path, *, folder: Path, files: LocalFiles
 ) -> tuple[FileRef, PromptFacts]:
-    """Check and copy prompts and add them to `files`. Return their file, and how many and how long they are."""
-    laid = copy_into(prompts, folder / "given-prompts")
+    """Check and copy prompts, and add them to `files`. Return their file, and its number of rows and tokens."""
+    copy = copy_into(prompts, folder / "given-prompts")
     with raise_usage_of_workshop(prompts):
         accepted = orders.accept_prompts(
-            model.folder, model.main, prompts=laid, out_dir=_make_folder(folder / "prompts")
+            model.folder, model.main, prompts=copy, out_dir=_make_folder(folder / "prompts")
         )
     file = files.add(accepted.path, name=PROMPTS)
     return file, PromptFacts(
@@ -59,7 +59,7 @@ def import_prompts(
 
 
 def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
-    """Check and copy calibration data and add them to `files`. Return their file, and how many samples it has."""
+    """Check and copy calibration data, and add them to `files`. Return their file and its number of samples."""
     data, sets = None, []
     with raise_usage_of_workshop(given):
         if given.is_dir():
@@ -75,30 +75,30 @@ def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files
 def import_evaluation(
     model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
-    """Check and copy labelled data, for a recipe or a user's own judge, and add them to `files`. Raises Usage."""
+    """Check and copy labelled data for a recipe or for the user's judge, and add them to `files`. Raises Usage."""
     if isinstance(recipe, UserJudge):
-        given = copy_into(path, folder / "given-evaluation")
+        copy = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):
-            found = orders.accept_samples(
-                model.folder, model.main, data=given, out_dir=_make_folder(folder / "labelled")
+            accepted = orders.accept_samples(
+                model.folder, model.main, data=copy, out_dir=_make_folder(folder / "labelled")
             )
         named = EvaluationRecipe(metric=recipe.function.lower())
-        return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=named)
+        return EvaluationOrder(data=files.add(accepted.path, name="evaluation.npz"), recipe=named)
     try:
-        how = evaluation.parse_recipe(recipe or "top1")
+        parsed = evaluation.parse_recipe(recipe or "top1")
     except evaluation.RecipeProblem as problem:
         raise Usage(f"--recipe: {problem}") from problem
-    given = copy_into(path, folder / "given-evaluation")
+    copy = copy_into(path, folder / "given-evaluation")
     with raise_usage_of_workshop(path):
         out = _make_folder(folder / "labelled")
-        found = orders.check_evaluation(model.folder, model.main, data=given, recipe=how, out_dir=out)
-    return EvaluationOrder(data=files.add(found.path, name="evaluation.npz"), recipe=how)
+        accepted = orders.check_evaluation(model.folder, model.main, data=copy, recipe=parsed, out_dir=out)
+    return EvaluationOrder(data=files.add(accepted.path, name="evaluation.npz"), recipe=parsed)
 
 
 def add_prompt_shapes(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> Matrix:
-    """Add the sizes of a prompt to a matrix, so that a decoder is measured with one beside its single token.
+    """Add the sizes of a prompt to the matrix, so that a decoder is measured with a prompt as well as a single token.
 
-    A matrix with shapes or scenarios of its own, or with given inputs, stays as it is.
+    A matrix with shapes or scenarios, and any matrix for inputs of the user's, is returned as it is.
     """
     feed = model.inspection.feed
     is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or given.inputs is not None
@@ -120,48 +120,50 @@ def read_judge_source(judge: UserJudge) -> bytes:
 
 
 def check_against_model(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> None:
-    """Raises Usage for a dimension or an output the model lacks, and for a batch that the given inputs lack."""
-    known = model.inspection.dims
+    """Raises Usage for a dimension or output that the model lacks, and for a batch other than that of the inputs."""
+    dimensions = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
-        unknown = [name for name in sizes if name not in known] if isinstance(sizes, Mapping) else []
-        if unknown and not known:
+        unknown = [name for name in sizes if name not in dimensions] if isinstance(sizes, Mapping) else []
+        if unknown and not dimensions:
             raise Usage(f"{model.main} has no dynamic dimensions: leave --shape {unknown[0]} out.")
         if unknown:
-            raise Usage(f"{model.main}: {choice_sentence('dynamic dimension', unknown[0], known)}")
+            raise Usage(f"{model.main}: {choice_sentence('dynamic dimension', unknown[0], dimensions)}")
     outputs = {port.name for port in model.inspection.outputs}
-    strange = next((name for name in matrix.tolerances if name not in outputs), None)
-    if strange is not None:
-        raise Usage(f"{model.main}: {choice_sentence('output', strange, sorted(outputs))}")
+    unknown_output = next((name for name in matrix.tolerances if name not in outputs), None)
+    if unknown_output is not None:
+        raise Usage(f"{model.main}: {choice_sentence('output', unknown_output, sorted(outputs))}")
     if given.inputs is None:
         return
-    asked = [batch for batch in matrix.axes.get("batch", ()) if batch != given.batch]
-    if asked and given.batch is None:
-        raise Usage(f"The batch {asked[0]} is asked for, and the given inputs have no batch: leave --batch out.")
-    if asked:
+    other_batches = [batch for batch in matrix.axes.get("batch", ()) if batch != given.batch]
+    if other_batches and given.batch is None:
         raise Usage(
-            f"The batch {asked[0]} is asked for, and the given inputs have batch {given.batch}: "
+            f"The batch {other_batches[0]} is asked for, and the given inputs have no batch: leave --batch out."
+        )
+    if other_batches:
+        raise Usage(
+            f"The batch {other_batches[0]} is asked for, and the given inputs have batch {given.batch}: "
             "leave --batch out, or give other inputs."
         )
 
 
 def _import_expected(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> FileRef:
-    laid = copy_into(path, folder / "given-expected")
+    copy = copy_into(path, folder / "given-expected")
     try:
-        names = set(arrays.read_npz(laid))
+        names = set(arrays.read_npz(copy))
     except arrays.ArraysError as problem:
         raise Usage(f"{path}: {problem}") from problem
-    known = {port.name for port in model.inspection.outputs}
-    if not names & known:
+    outputs = {port.name for port in model.inspection.outputs}
+    if not names & outputs:
         raise Usage(
             f"{path} holds {', '.join(sorted(names)) or 'nothing'} and the model's outputs are "
-            f"{', '.join(sorted(known))}: save the arrays under the outputs' names."
+            f"{', '.join(sorted(outputs))}: save the arrays under the outputs' names."
         )
-    return files.add(laid, name="expected.npz")
+    return files.add(copy, name="expected.npz")
 
 
 @contextmanager
 def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
-    """Raises Usage where the workshop refuses the file, or what is asked for; `path` opens the sentence if given."""
+    """Turn a WorkshopError inside the `with` into Usage, whose sentence begins with `path`, if given."""
     try:
         yield
     except orders.WorkshopError as problem:
@@ -175,7 +177,7 @@ def _make_folder(folder: Path) -> Path:
 
 
 def copy_into(path: Path, folder: Path) -> Path:
-    """Copy a file into a new folder, under its own name, which error sentences tell. Raises Usage."""
+    """Copy a file into a new folder under its own name, which appears in errors. Raises Usage."""
     try:
         folder.mkdir()
         return Path(shutil.copyfile(path, folder / path.name))

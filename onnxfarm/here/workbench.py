@@ -1,4 +1,4 @@
-"""A model that is taken in once and measured several times on this machine, each time with another matrix."""
+"""Imports a model once, and measures it on this machine several times, each time with another matrix."""
 
 import contextlib
 import shlex
@@ -38,7 +38,7 @@ from worker.agent.installation.environment import JudgeFile
 from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine.facts import read_facts
 
-# a quick block goes on while something is undecided, up to the last of the looks that verdicts are made for
+# the rounds at which a quick block ends, even if a comparison is undecided
 MAX_ROUNDS = 24
 
 Reshape = Callable[[PlannedBlock], PlannedBlock]
@@ -53,26 +53,28 @@ class Bench(Protocol):
     @property
     def console(self) -> Console: ...
 
-    # seconds of a clock that stands still while another measurement has the machine
-    def clock(self) -> float: ...
+    def clock(self) -> float:
+        """Return the seconds of a clock that stands still while another measurement has the machine."""
 
     def plan(self, matrix: Matrix) -> Plan:
         """Plan what a matrix would measure. Raises Usage when the matrix does not fit the model."""
 
     def measure(self, plan: Plan) -> Document:
-        """Measure a plan. Raises Stopped by Ctrl-C, and Infrastructure when the machine is taken."""
+        """Measure a plan. Raises Stopped on Ctrl-C, and Infrastructure when the machine stays taken."""
 
 
 @dataclass
 class Workbench:
-    """A model on this machine, as `Bench` says. `releases`: runtimes that exist beyond those known here."""
+    """A model on this machine, to be measured as a `Bench`. `path`: the model's path, as on the command line.
+
+    `releases`: runtimes that exist, and that this version does not know. `with_null_pair`: whether the next measurement
+    has an A/A pair.
+    """
 
     template: bench.Run
-    # as it was given on the command line
     path: Path
     releases: tuple[Runtime, ...] = ()
-    given: UserInputs = field(default_factory=UserInputs)
-    # whether what is measured next carries an A/A pair
+    user_inputs: UserInputs = field(default_factory=UserInputs)
     with_null_pair: bool = False
 
     @property
@@ -87,7 +89,7 @@ class Workbench:
         return self.template.clock()
 
     def plan(self, matrix: Matrix) -> Plan:
-        user_files.check_against_model(matrix, self.given, model=self.template.preparation.model)
+        user_files.check_against_model(matrix, self.user_inputs, model=self.template.preparation.model)
         run = self.template
         if matrix.models:
             raise Usage(
@@ -95,17 +97,17 @@ class Workbench:
                 "models here with `onnxfarm compare BASE.onnx NEW.onnx`."
             )
         if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
-            self._note(
+            self._update_facts(
                 lambda made: {
                     "opset_reach": orders.find_opset_range(made.model.folder, made.model.main) or OpsetReach()
                 }
             )
-        asked = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
-        unknown = [runtime for runtime in asked if unknown_sentence(runtime)]
+        runtimes = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
+        unknown = [runtime for runtime in runtimes if unknown_sentence(runtime)]
         home = run.home.folder
         self.releases = tuple(dict.fromkeys((*self.releases, *release_index.find_unknown_runtimes(unknown, home=home))))
-        newest = None if asked else release_index.find_newest_release(home=home, with_prereleases=matrix.pre)
-        if not asked and newest is None:
+        newest = None if runtimes else release_index.find_newest_release(home=home, with_prereleases=matrix.pre)
+        if not runtimes and newest is None:
             self.console.print(f"{release_index.SILENT} The newest release known here is measured.", highlight=False)
         known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
         facts = read_facts(busy_window_s=0)
@@ -115,7 +117,7 @@ class Workbench:
             cores=facts.logical_cores,
             loads=RuntimeStore(run.home.runtimes).list_loads(),
         )
-        found = planner.plan(
+        planned = planner.plan(
             matrix,
             (run.model, *run.beside),
             seed=run.seed,
@@ -123,12 +125,12 @@ class Workbench:
             machine=machine,
             with_null_pair=self.with_null_pair,
         )
-        if found.problem is not None:
-            raise Usage(found.problem)
-        return found.model_copy(update={"refused": tuple(map(self._name_path, found.refused))})
+        if planned.problem is not None:
+            raise Usage(planned.problem)
+        return planned.model_copy(update={"refused": tuple(map(self._name_path, planned.refused))})
 
     def _name_path(self, point: RefusedPoint) -> RefusedPoint:
-        """Name the model in the command of a way out by its path; planning knows only the file's name."""
+        """Put the model's path into the command of a way out, because planning knows only the file's name."""
         way, name = point.way_out, file_argument(self.template.model.main)
         if way is None or name not in (words := shlex.split(way.command)) or self.template.beside:
             return point
@@ -136,15 +138,15 @@ class Workbench:
         return point.model_copy(update={"way_out": way.model_copy(update={"command": shlex.join(words)})})
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
-        """Add to a matrix the sizes that a decoder is measured with where nobody says, and print a hint for it."""
+        """Add the default sizes of a decoder to a matrix without sizes, and print a hint about generating."""
         model = self.template.preparation.model
-        whole = user_files.add_prompt_shapes(matrix, self.given, model=model)
-        if whole is not matrix and not self.template.model.generation_problem:
+        extended = user_files.add_prompt_shapes(matrix, self.user_inputs, model=model)
+        if extended is not matrix and not self.template.model.generation_problem:
             self.console.print(decoders.HINT, highlight=False, soft_wrap=True)
-        return whole
+        return extended
 
     def set_evaluation(self, data: Path, recipe: Judging) -> None:
-        """Set the labelled data on which every cell is judged, and how. Raises Usage when they do not fit."""
+        """Set the labelled data on which every cell is judged, and the recipe. Raises Usage when they do not fit."""
         run = self.template
         if isinstance(recipe, UserJudge):
             run.judge = JudgeFile(
@@ -152,18 +154,18 @@ class Workbench:
             )
         for number, preparation in enumerate(run.preparation.all):
             preparation.evaluation = user_files.import_evaluation(
-                preparation.model, data, recipe=recipe, folder=_folder(run.scratch, number), files=run.files
+                preparation.model, data, recipe=recipe, folder=_make_model_folder(run.scratch, number), files=run.files
             )
 
     def set_calibration(self, data: Path) -> None:
-        """Set the samples that give static recipes their ranges, and warn of few. Raises Usage for unfit ones."""
+        """Set the calibration data of static recipes, and print a warning of few. Raises Usage when they do not fit."""
         run = self.template
         for number, preparation in enumerate(run.preparation.all):
             samples, count = user_files.import_calibration(
-                preparation.model, data, folder=_folder(run.scratch, number), files=run.files
+                preparation.model, data, folder=_make_model_folder(run.scratch, number), files=run.files
             )
             preparation.calibration = samples
-        self._note(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
+        self._update_facts(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
         if make_sample_warning(count):
             run.console.print(make_sample_warning(count), highlight=False, soft_wrap=True)
 
@@ -174,11 +176,11 @@ class Workbench:
             write_bytes(self.template.files.paths[file.sha256].read_bytes(), folder / file.name)
         return folder / bundle.main
 
-    def _note(self, found: Callable[[Preparation], Mapping[str, object]]) -> None:
-        """Add to the facts of each model what `found` returns for it."""
+    def _update_facts(self, find_changes: Callable[[Preparation], Mapping[str, object]]) -> None:
+        """Update the facts of each model by what `find_changes` returns for its preparation."""
         run = self.template
         models = zip((run.model, *run.beside), run.preparation.all, strict=True)
-        run.model, *others = (facts.model_copy(update=found(made)) for facts, made in models)
+        run.model, *others = (facts.model_copy(update=find_changes(made)) for facts, made in models)
         run.beside = tuple(others)
 
     def measure(self, plan: Plan) -> Document:
@@ -201,9 +203,9 @@ def select_comparisons(
     rounds: int | None = None,
     is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """Return the block with only its comparisons along one axis and its A/A pair, for `max_rounds` rounds at least.
+    """Return the block with only its A/A pair and its comparisons along one axis, for at least `max_rounds` rounds.
 
-    `rounds`: what somebody asked for, so that no more are measured, whatever the budget has and other work disturbs.
+    `rounds`: a maximum that the user set, which is kept even where rounds are disturbed.
     """
     pairs = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
     changes: dict[str, object] = {
@@ -216,7 +218,7 @@ def select_comparisons(
 
 
 def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
-    """Return the block with `rounds` rounds at most, and with time for them on a busy machine too."""
+    """Return the block with a maximum of `rounds` rounds, and with enough time for them on a busy machine."""
     longer = max(1.0, rounds / ROUNDS[block.budget].most)
     changes = {
         "max_rounds": rounds,
@@ -237,9 +239,10 @@ def measure_once(
     evaluation: Path | None = None,
     recipe: Judging = "",
 ) -> Document:
-    """Measure a model on this machine, or two side by side with their comparisons alone; return the bench document.
+    """Measure a model on this machine, or two models side by side, and return the bench document.
 
-    Both are judged on the labelled data of `evaluation` by `recipe`. Raises Usage, Infrastructure and Stopped.
+    Of two models, only the comparisons of both are made. They are judged on the labelled data of `evaluation` by
+    `recipe`. Raises Usage, Infrastructure and Stopped.
     """
     with open_workbench(subject, beside=beside, home=home, console=console) as bench:
         if evaluation is not None:
@@ -253,9 +256,9 @@ def measure_once(
 def measure_for_search(
     bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False
 ) -> tuple[Measured, Plan]:
-    """Measure a matrix, each of its blocks changed by `reshape`. Return what a search reads, and the plan.
+    """Measure a matrix with each block changed by `reshape`. Return the measurement for a search, and the plan.
 
-    `is_announced`: what it will take is printed before. Raises Usage, Infrastructure and Stopped.
+    `is_announced`: the plan's size and time are printed first. Raises Usage, Infrastructure and Stopped.
     """
     plan = reshape_plan(bench.plan(matrix), reshape)
     if is_announced and (announcement := planner.describe_plan(plan)):
@@ -266,7 +269,7 @@ def measure_for_search(
 
 @dataclass
 class Machine:
-    """This machine as the bench of a search. `reshape` gives a block the comparisons and rounds that it needs."""
+    """This machine as the bench of a search. `reshape` sets the comparisons and rounds of each block."""
 
     bench: Bench
     reshape: Reshape
@@ -275,8 +278,8 @@ class Machine:
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
         if experiment.title:
             print_lines(experiment.title, console=self.bench.console)
-        found, _ = measure_for_search(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
-        return search.read(experiment.asked, found)
+        measured, _ = measure_for_search(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
+        return search.read(experiment.asked, measured)
 
 
 @contextlib.contextmanager
@@ -289,10 +292,10 @@ def open_workbench(
     is_late: Callable[[], bool] = lambda: False,
     beside: Subject | None = None,
 ) -> Iterator[Workbench]:
-    """Copy and inspect the subject, and yield a workbench for it; its scratch folder is deleted after the `with`.
+    """Copy and inspect a subject, and yield a workbench for it, whose scratch folder is deleted after the `with`.
 
-    Ctrl-C ends what is measured. `is_late`: measuring ends once it is true. `beside`: another model, measured in the
-    same blocks and compared with the first. Raises Usage and Infrastructure.
+    Measuring ends on Ctrl-C, and once `is_late` returns True. `beside`: another model, which is measured in the same
+    blocks and compared with the first. Raises Usage and Infrastructure.
     """
     if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
@@ -302,13 +305,13 @@ def open_workbench(
             facts, preparation = _import_subject(subject, folder=folder, files=files)
         if beside is not None:
             with progress.report_meanwhile(f"reading {beside.model.name}", console=console):
-                other, preparation.beside = _import_subject(beside, folder=_folder(folder, 1), files=files)
+                other, preparation.beside = _import_subject(beside, folder=_make_model_folder(folder, 1), files=files)
             contents = [{file.sha256 for file in made.model.bundle.files} for made in preparation.all]
             if contents[0] == contents[1]:
                 raise Usage(
                     f"{subject.model} and {beside.model} are the same model, byte for byte: give two that differ."
                 )
-            facts, other = _side_by_side(facts, other, console=console)
+            facts, other = _align_models(facts, other, console=console)
         template = bench.Run(
             home=bench.Home(home.resolve()),
             scratch=folder,
@@ -321,25 +324,28 @@ def open_workbench(
             command=shlex.join(["onnxfarm", *sys.argv[1:]]),
             is_cancelled=lambda: is_stopped() or is_late(),
         )
-        yield Workbench(template, subject.model, releases=tuple(releases), given=preparation.given)
+        yield Workbench(template, subject.model, releases=tuple(releases), user_inputs=preparation.user_inputs)
 
 
 def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
-    """Import the model and what is given beside it. Raises Usage, Infrastructure."""
-    uploaded = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
-    given = user_files.import_inputs(
-        uploaded, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
+    """Import the model and the files beside it. Return the facts for planning, and its preparation."""
+    imported = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
+    user_inputs = user_files.import_inputs(
+        imported, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
     )
-    facts = uploaded.make_facts(inputs=given.inputs, inputs_batch=given.batch, sizes=given.sizes)
-    if (prompts := subject.prompts or uploaded.prompts) is not None:
-        kept, known = user_files.import_prompts(uploaded, prompts, folder=folder, files=files)
-        given, facts = replace(given, prompts=kept), facts.model_copy(update={"prompts": known})
+    facts = imported.make_facts(inputs=user_inputs.inputs, inputs_batch=user_inputs.batch, sizes=user_inputs.sizes)
+    if (prompts := subject.prompts or imported.prompts) is not None:
+        prompt_file, prompt_facts = user_files.import_prompts(imported, prompts, folder=folder, files=files)
+        user_inputs, facts = (
+            replace(user_inputs, prompts=prompt_file),
+            facts.model_copy(update={"prompts": prompt_facts}),
+        )
     made = folder / "made"
-    return facts, Preparation(model=uploaded, files=files, given=given, folder=made, say=lambda text: None)
+    return facts, Preparation(model=imported, files=files, user_inputs=user_inputs, folder=made, say=lambda text: None)
 
 
-def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
-    """Give two models different names, and the same inputs where they take the same. Raises Usage."""
+def _align_models(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
+    """Give two models different names, and the same inputs where they take the same ones. Raises Usage."""
     if facts.name == other.name:
         facts, other = (
             side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
@@ -350,8 +356,8 @@ def _side_by_side(facts: ModelFacts, other: ModelFacts, *, console: Console) -> 
     return facts, other
 
 
-def _folder(scratch: Path, number: int) -> Path:
-    """Where the files of a model lie: of the first in the scratch folder itself."""
+def _make_model_folder(scratch: Path, number: int) -> Path:
+    """Make the folder for the files of a model: for the first, number 0, it is the scratch folder itself."""
     folder = scratch / f"model-{number}" if number else scratch
     folder.mkdir(exist_ok=True)
     return folder
@@ -361,7 +367,7 @@ def _folder(scratch: Path, number: int) -> Path:
 def make_scratch_folder(home: Path, prefix: str = "bench-") -> Iterator[Path]:
     """Make a folder below the home, and delete it after the `with`. Raises Infrastructure when it cannot be made.
 
-    A home that is made here is its owner's alone; one that was there may be shared on purpose, and stays as it is.
+    A home that is made here is private. One that exists may be shared on purpose, and keeps its mode.
     """
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
