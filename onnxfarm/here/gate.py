@@ -1,4 +1,4 @@
-"""A gate's measurements on this machine."""
+"""Measures a gate on this machine."""
 
 import contextlib
 from collections.abc import Iterator

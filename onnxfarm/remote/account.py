@@ -1,4 +1,4 @@
-"""Which farm, and with which token: an option, then the environment, then the file that `onnxfarm login` writes."""
+"""Finds the farm's address and token: those of an option, of the environment, or of `onnxfarm login`, in this order."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Account:
 
 
 class Farms(TypedDict, total=False):
-    """The file of farms: the address of the last one, and a token for each."""
+    """The file of `onnxfarm login`: the address of the last farm, and a token for each farm."""
 
     default: str
     tokens: dict[str, str]
@@ -54,7 +54,7 @@ def find_account(server: str | None = None) -> Account:
 
     Raises Usage when no farm is named, or when there is no token for it.
     """
-    farms = _read()
+    farms = _read_farms()
     address = server or os.environ.get(SERVER_VARIABLE) or farms.get("default")
     if not address:
         raise Usage(
@@ -73,10 +73,10 @@ def find_account(server: str | None = None) -> Account:
 def check_address(address: str) -> str:
     """Return a farm's address without a slash at its end. Raises Usage where a token must not be sent to it.
 
-    It has to be https://, or http:// to this machine. A name that leads to this machine is taken for it only if it is
-    `localhost`: what others resolve to may change.
+    It has to be https://, or http:// to this machine: `localhost` or a loopback address. Other names are not resolved,
+    because their addresses may change.
     """
-    parts = _parts(address)
+    parts = _split_address(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise Usage(
             f"“{_hide_password(address)}” is not a farm's address: write it like https://farm.example or http://127.0.0.1:8000."
@@ -98,11 +98,11 @@ def _hide_password(address: str) -> str:
     return re.sub(r"//.*@", "//…@", address)
 
 
-def _parts(address: str) -> SplitResult | None:
-    """Return the parts of an address; None where it has none, as http://[::1 and https://farm.example:eight."""
+def _split_address(address: str) -> SplitResult | None:
+    """Return the parts of an address; None for an invalid one such as http://[::1 or https://farm.example:eight."""
     try:
         parts = urlsplit(address)
-        # raises for what is no port number
+        # raises for an invalid port
         _ = parts.port
     except ValueError:
         return None
@@ -125,7 +125,7 @@ def store_account(account: Account) -> Path:
     Raises Infrastructure where it cannot be written.
     """
     path = find_config_file()
-    farms = _read()
+    farms = _read_farms()
     tokens = {**farms.get("tokens", {}), account.server: account.token}
     try:
         write_private_file(path, json.dumps({"default": account.server, "tokens": tokens}, indent=2) + "\n")
@@ -135,11 +135,12 @@ def store_account(account: Account) -> Path:
 
 
 def find_config_file() -> Path:
+    """Return the path of the file of `onnxfarm login`, whether it exists or not."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "onnxfarm" / "farms.json"
 
 
-def _read() -> Farms:
+def _read_farms() -> Farms:
     path = find_config_file()
     try:
         farms = json.loads(path.read_text())

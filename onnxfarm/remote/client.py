@@ -4,9 +4,8 @@
         version = farm.upload([Path("model.onnx")])
         run = farm.call(operations.START_RUN, json={"version": version.id, "matrix": matrix})
 
-Operations are those of `onnxfarm.remote.operations`, answers the shapes of `farm.contract.api` (see /api/v1/docs on the
-farm). A refusal raises Usage with the farm's own sentence, a farm that is away or broken Infrastructure. Requests that
-may be sent twice without harm are repeated when the farm is away.
+The operations are in `onnxfarm.remote.operations`, and the shapes of answers in `farm.contract.api` (see /api/v1/docs
+on the farm). Requests that may be sent twice without harm are repeated while the farm is away.
 """
 
 import contextlib
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from farm.rules.planning.plans import Plan
 
 API = "/api/v1"
-# an upload's answer comes after the farm has forced it to its disk
+# the farm answers an upload once it is on disk, which takes long
 TIMEOUT = httpx2.Timeout(connect=10.0, read=120.0, write=120.0, pool=10.0)
 
 ACCEPTED = 202
@@ -49,16 +48,16 @@ Params = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Answered(Generic[Shape]):
-    """What a farm answered: its JSON as it was written, and what was read from it."""
+    """A farm's answer: its JSON as the farm wrote it, and the same parsed into its shape."""
 
     plain: object
     shape: Shape
 
 
 class Client:
-    """A connection to one farm with one token. `transport` is the seam for tests.
+    """A connection to one farm with one token. `transport` is for tests.
 
-    Each request raises Usage with the farm's words where the farm refuses it, and Infrastructure where it is away.
+    Each request raises Usage with the farm's sentence where it refuses, and Infrastructure where it is away or broken.
     """
 
     def __init__(
@@ -77,9 +76,9 @@ class Client:
             headers={"Authorization": f"Bearer {account.token}", "Accept": "application/json"},
             timeout=TIMEOUT,
             transport=transport,
-            # the token goes to the address that was named, and nowhere that its answer points to
+            # the token is sent to the farm's own address only
             follow_redirects=False,
-            # nor through a proxy, from where plain HTTP would go on over the network
+            # a proxy would send plain HTTP, which is for this machine, over the network
             trust_env=account.server.startswith("https://"),
         )
 
@@ -92,15 +91,16 @@ class Client:
     def call(
         self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
     ) -> Shape:
+        """Ask for an operation, and return its parsed answer. `place` has the values of its path, by name."""
         return self.ask(operation, json=json, params=params, **place).shape
 
     def ask(
         self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
     ) -> Answered[Shape]:
-        """Ask for an operation as `call` does, and return its answer with the JSON as the farm wrote it."""
+        """Ask for an operation as `call` does, and return both its JSON and its parsed answer."""
         method = operation.method
         body = {} if json is None and method == "POST" else json
-        address = _address(operation, place)
+        address = _make_address(operation, place)
         response = self._send(
             lambda: self._http.request(method, address, json=body, params=params),
             is_repeatable=operation.is_repeatable,
@@ -108,8 +108,8 @@ class Client:
         return _parse_answer(operation.answers, response)
 
     def save_file(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
-        """Write what the farm answers to a file, and return its SHA-256. Raises Infrastructure beyond `max_bytes`."""
-        address = _address(operation, place)
+        """Download an answer into a file, and return its SHA-256. Raises Infrastructure also beyond `max_bytes`."""
+        address = _make_address(operation, place)
 
         def fetch() -> httpx2.Response:
             with self._http.stream(operation.method, address) as response, path.open("wb") as file:
@@ -157,12 +157,11 @@ class Client:
         fields: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> VersionOut:
-        """Upload a bundle: `files` (the .onnx with its external data, or one .zip) and files by role (`inputs`, …).
+        """Upload the files of a model, an .onnx with its external data or one .zip, and further files by role.
 
-        A folder is one of ONNX's own test data, as calibration data may be.
-
-        `fields`: model, note, team. `progress` is given the bytes of each piece sent. The same bundle sent again is
-        the same version, so a broken upload is repeated from its start; a large one goes on where it was cut.
+        A role's path may be a folder of ONNX's own test data. `fields`: model, note, team. `progress` is called with
+        the bytes of each piece that was sent. A bundle that is sent again is the same version; a large one that was
+        interrupted is continued.
         """
         named = [("files", path.name, path) for path in files]
         named += [(role, name, file) for role, path in (roles or {}).items() for name, file in list_named_files(path)]
@@ -187,10 +186,10 @@ class Client:
         wish: str | None = None,
         progress: Callable[[OpenPlanOut], None] | None = None,
     ) -> "Answered[Plan]":
-        """Ask what a matrix would measure: cells, blocks, minutes, refused points, comparisons; what a wish costs.
+        """Ask for the plan of a matrix; None is the farm's default matrix. `wish`: a change to detect, such as `3%`.
 
-        `matrix` None is the farm's own. A large matrix is planned while this waits, and `progress` is called with the
-        order each time that it is not made yet. Raises TimedOut after PLAN_LIMIT_S.
+        A large matrix takes a while, during which `progress` is called with its order again and again. Raises TimedOut
+        after PLAN_LIMIT_S.
         """
         from farm.rules.planning.plans import Plan
 
@@ -211,14 +210,14 @@ class Client:
         return _parse_answer(Plan, answer)
 
     def _upload_in_pieces(
-        self, named: Sequence[tuple[str, str, Path]], fields: Mapping[str, str], *, progress: Progress | None
+        self, files: Sequence[tuple[str, str, Path]], fields: Mapping[str, str], *, progress: Progress | None
     ) -> VersionOut:
         server, pieces = self.account.server, self._piece_bytes
         sender = Sender(self._http, server=server, sleep=self._sleep, progress=progress, piece_bytes=pieces)
         whole_fields = dict(fields)
         team = whole_fields.pop("team", "")
         parts = []
-        for field, name, path in named:
+        for field, name, path in files:
             part = {"upload": sender.send(path, name=name, team=team)}
             parts.append(part if field == "files" else {**part, "role": field})
         version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **whole_fields})
@@ -237,15 +236,17 @@ def ask_farm(
     params: Params | None = None,
     **place: str | int,
 ) -> Answered[Shape]:
+    """Ask the farm at `server`, or the default one, for a single operation; see `Client.ask`."""
     with Client(find_account(server)) as client:
         return client.ask(operation, json=json, params=params, **place)
 
 
 def make_order(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
+    """Make the order of a run or a plan; None is the farm's default matrix."""
     return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
 
 
-def _address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str:
+def _make_address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str:
     return operation.path.format(**{name: _quote_part(name, str(value)) for name, value in place.items()})
 
 

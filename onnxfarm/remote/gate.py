@@ -1,4 +1,4 @@
-"""A gate's measurements on a farm, with the model as one of its versions."""
+"""Measures a gate on a farm, to which its models are uploaded."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""What people name on the command line, by its number or its name. Each raises Usage where none fits, or several do."""
+"""Finds what people name on the command line, by number or name. Each raises Usage where none fits, or several do."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ VERSION = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def find_team(client: Client, name: str) -> TeamWithMembersOut:
-    """Find one of the user's teams by name; without a name, their default where they manage it. Raises Usage."""
+    """Find one of the user's teams by name; without a name, their default team, if they manage it. Raises Usage."""
     teams = client.call(operations.TEAMS)
     for team in teams:
         if team.name == name if name else team.is_default and team.may_manage:
@@ -27,17 +27,17 @@ def find_team(client: Client, name: str) -> TeamWithMembersOut:
     managed = [team.name for team in teams if team.may_manage]
     if not name and managed:
         raise Usage(f"No team was named: give --team; you manage {', '.join(managed)}.")
-    known = ", ".join(team.name for team in teams) or "none"
+    names = ", ".join(team.name for team in teams) or "none"
     wanted = f"There is no team “{name}” of yours" if name else "You manage no team"
-    raise Usage(f"{wanted}; your teams: {known}.")
+    raise Usage(f"{wanted}; your teams: {names}.")
 
 
 def find_node(client: Client, wanted: str) -> NodeOut:
-    """Find a node by number or name; of several with one name, that which is not retired. Raises Usage."""
+    """Find a node by number or name; of several with one name, the one that is not retired. Raises Usage."""
     nodes = client.call(operations.NODES)
     named = [node for node in nodes if node.name == wanted]
     working = [node for node in named if node.health != "retired"]
-    return _only(
+    return _get_single(
         [node for node in nodes if str(node.id) == wanted] or working or named,
         none=f"There is no node “{wanted[:60]}” that you can access: `onnxfarm node list` shows them.",
         several=f"nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.",
@@ -45,22 +45,22 @@ def find_node(client: Client, wanted: str) -> NodeOut:
 
 
 def find_model(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
-    """Find a model by number or name; `is_removed`: among those that were deleted. Raises Usage."""
-    found: list[ModelOut]
+    """Find a model by number or name; `is_removed`: among the deleted ones. Raises Usage."""
+    models: list[ModelOut]
     if wanted.isdecimal():
-        found = [client.call(operations.MODEL, model=wanted)]
+        models = [client.call(operations.MODEL, model=wanted)]
     else:
         params = {"limit": 100, "removed": "true" if is_removed else "false", "search": wanted[:100]}
-        found = client.call(operations.MODELS, params=params)
-    fitting = [model for model in found if wanted in (model.name, str(model.id))]
+        models = client.call(operations.MODELS, params=params)
+    named = [model for model in models if wanted in (model.name, str(model.id))]
     which = "deleted model" if is_removed else "model"
     none = f"There is no {which} “{wanted}” that you can access: `onnxfarm models` lists them."
-    known = ", ".join(f"{model.id} of team {model.team}" for model in fitting)
-    return _only(fitting, none=none, several=f"models are called {wanted}: give a number, {known}.")
+    known = ", ".join(f"{model.id} of team {model.team}" for model in named)
+    return _get_single(named, none=none, several=f"models are called {wanted}: give a number, {known}.")
 
 
 def find_version_by_number(client: Client, model_id: int, number: int) -> VersionOut:
-    """Find a version of a model by its number, also a deleted one. Raises Usage where there is none."""
+    """Find a version of a model by its number, even a deleted one. Raises Usage where there is none."""
     page = client.call(operations.MODEL, model=model_id)
     versions = {version.number: version for version in (*page.versions, *page.removed_versions)}
     if number not in versions:
@@ -81,14 +81,14 @@ def find_watch(client: Client, named: str) -> WatchOut:
     """Find a watch by number or name. Raises Usage."""
     if named.isdecimal():
         return client.call(operations.WATCH, watch=named)
-    return _only(
+    return _get_single(
         [watch for watch in client.list_rows(operations.WATCHES).shape if watch.name == named],
         none=f"There is no watch “{named}” that you can access: `onnxfarm watch list` shows yours.",
         several=f"watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.",
     )
 
 
-def _only(found: Sequence[Named], *, none: str, several: str) -> Named:
+def _get_single(found: Sequence[Named], *, none: str, several: str) -> Named:
     if len(found) == 1:
         return found[0]
     raise Usage(f"{len(found)} {several}" if found else none)

@@ -1,7 +1,6 @@
-"""What this client asks of a farm's API: the method and address of each operation, and the shape of its answer.
+"""The operations of a farm's API that the client uses: method, address and the shape of the answer.
 
-A table in the tree and no client generated from the API's description: these lines are fewer than a generator's, whose
-build would have to start the server.
+They are written by hand, because a generated client would have more lines and need the server to build.
 """
 
 from dataclasses import dataclass
@@ -30,9 +29,9 @@ Shape = TypeVar("Shape")
 
 @dataclass(frozen=True)
 class Operation(Generic[Shape]):
-    """What a farm can be asked. `answers`: the shape of its JSON, `str` or `bytes` for other text, or `Nothing`.
+    """An operation of the API. `answers`: the shape of its JSON; `str` or `bytes` for other content; or `Nothing`.
 
-    `is_repeatable`: sent twice it does no harm, so that it is repeated while the farm is away.
+    `is_repeatable`: it does no harm to send it twice, so it is repeated while the farm is away.
     """
 
     method: str
@@ -42,7 +41,7 @@ class Operation(Generic[Shape]):
 
 
 def _once(method: str, path: str, answers: type[Shape]) -> Operation[Shape]:
-    """Make an operation that is done twice when it is sent twice."""
+    """Make an operation that is not repeatable."""
     return Operation(method, path, answers, is_repeatable=False)
 
 

@@ -1,6 +1,6 @@
-"""Sending a large file in pieces, so that a cut connection costs one piece. The farm's side of tus 1.0.
+"""Sends requests with retries, and large files in pieces by the protocol tus 1.0, so that a cut connection costs one.
 
-What has been begun is remembered in a small file, so that the command given again goes on where it was stopped.
+Uploads that were begun are remembered in a file, so that the same command continues them.
 """
 
 import base64
@@ -23,12 +23,12 @@ TRIES = 6
 FIRST_WAIT_S = 0.3
 MAX_WAIT_S = 8.0
 AWAY = (502, 503, 504)
-# a bundle of more than so many pieces is sent in pieces
+# a larger bundle is sent in pieces
 MAX_PIECES_AT_ONCE: Final = 4
 PIECE_BYTES: Final = 8 * 1024**2
 TUS: Final = {"Tus-Resumable": "1.0.0"}
 MAX_REMEMBERED: Final = 100
-# what is answered when the farm and this side disagree about what has arrived: ask for the offset, go on
+# statuses for a piece that does not fit what has arrived: the client asks for the offset and continues there
 ASK_AGAIN: Final = (409, 460)
 GONE: Final = (404, 410)
 
@@ -51,10 +51,11 @@ def send_with_retries(
     taken: tuple[int, ...] = (),
     has_words: bool = True,
 ) -> httpx2.Response:
-    """Call `send`, and again after a pause while the farm is away. Return the answer, also one with a `taken` status.
+    """Call `send`, and again after pauses while the farm is away. Return a successful answer, or one with a status in
+    `taken`.
 
-    `has_words`: the last answer of a farm that is away may say why. Raises Usage where the farm refuses, and
-    Infrastructure where it stays away, or where a request that is not repeatable may have arrived.
+    `has_words`: the last answer of a farm that stays away becomes the error's text. Raises Usage where the farm
+    refuses, and Infrastructure where it stays away, or where a request that is not repeatable may have arrived.
     """
     for wait_s in iterate_pauses():
         try:
@@ -79,7 +80,7 @@ def send_with_retries(
 
 
 def check_response(response: httpx2.Response) -> httpx2.Response:
-    """Return the response if it is a success. Raises Usage for a refusal, in the farm's words, and Infrastructure."""
+    """Return a successful response. Raises Usage with the farm's sentence for a refusal, and Infrastructure."""
     if response.is_success:
         return response
     if response.is_redirect:
@@ -87,13 +88,13 @@ def check_response(response: httpx2.Response) -> httpx2.Response:
             f"{response.request.url} redirects to {response.headers['Location'][:200]}, where no token is sent: "
             "is this the address of a farm? Give its own address, with https:// and the full host name, in --server."
         )
-    words = _words(response)
+    words = _describe_refusal(response)
     if 400 <= response.status_code < 500:
         raise Usage(words)
     raise Infrastructure(words)
 
 
-def _words(response: httpx2.Response) -> str:
+def _describe_refusal(response: httpx2.Response) -> str:
     try:
         body = response.json()
     except ValueError:
@@ -104,7 +105,7 @@ def _words(response: httpx2.Response) -> str:
 
 
 class Sender:
-    """Sends the files of one bundle; `progress` is called with the bytes of each piece that has arrived."""
+    """Sends the files of one bundle in pieces. `progress` is called with the bytes of each piece that has arrived."""
 
     def __init__(
         self,
@@ -123,59 +124,59 @@ class Sender:
         self._marks: list[str] = []
 
     def send(self, path: Path, *, name: str, team: str = "") -> str:
-        """Send a whole file, from where it was stopped, and return the key of its upload.
+        """Send a file, or the rest of it if its upload was begun before, and return the key of its upload.
 
-        The key is remembered on disk, until `forget`. Raises Usage and Infrastructure.
+        The key is remembered on disk until `forget`. Raises Usage and Infrastructure.
         """
-        known = _read_memory()
-        # a file as it is now: another size or time of change is another file
+        keys = _read_memory()
+        # a file that was changed since is another file
         stat = path.stat()
         mark = f"{self._server} {team} {name} {path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
         self._marks.append(mark)
-        key = known.get(mark, "")
-        offset = self._offset(key) if key else None
+        key = keys.get(mark, "")
+        offset = self._find_offset(key) if key else None
         if offset is None:
-            key = self._begin(path, name=name, team=team)
+            key = self._begin_upload(path, name=name, team=team)
             offset = 0
-            _remember({**known, mark: key})
+            _write_memory({**keys, mark: key})
         with open_file(path) as file:
             self._send_from(file, key, offset=offset, size=path.stat().st_size)
         return key
 
     def forget(self) -> None:
-        """Forget the uploads, once their files have become a version: sent again, they are other uploads."""
-        _remember({mark: key for mark, key in _read_memory().items() if mark not in self._marks})
+        """Forget the uploads of this bundle, once it is a version: sent again, its files are new uploads."""
+        _write_memory({mark: key for mark, key in _read_memory().items() if mark not in self._marks})
 
-    def _begin(self, path: Path, *, name: str, team: str) -> str:
+    def _begin_upload(self, path: Path, *, name: str, team: str) -> str:
         metadata = {"filename": name, **({"team": team} if team else {})}
         encoded = ",".join(f"{key} {base64.b64encode(text.encode()).decode()}" for key, text in metadata.items())
         headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": encoded}
-        response = self._patiently(lambda: self._http.post("/uploads/files", headers=headers))
+        response = self._send_patiently(lambda: self._http.post("/uploads/files", headers=headers))
         return response.headers["Location"].rstrip("/").rpartition("/")[2]
 
-    def _offset(self, key: str) -> int | None:
-        response = self._patiently(lambda: self._http.head(f"/uploads/files/{key}", headers=TUS), taken=GONE)
+    def _find_offset(self, key: str) -> int | None:
+        response = self._send_patiently(lambda: self._http.head(f"/uploads/files/{key}", headers=TUS), taken=GONE)
         return None if response.status_code in GONE else int(response.headers["Upload-Offset"])
 
     def _send_from(self, file: BinaryIO, key: str, *, offset: int, size: int) -> None:
-        self._show(offset)
+        self._report_progress(offset)
         failures = 0
         while offset < size:
             file.seek(offset)
             piece = file.read(self._piece_bytes)
             if not piece:
                 raise Usage(f"{file.name} became shorter while it was being sent: run the command again.")
-            reached = self._send_piece(key, piece, offset=offset)
-            failures = failures + 1 if reached <= offset else 0
+            next_offset = self._send_piece(key, piece, offset=offset)
+            failures = failures + 1 if next_offset <= offset else 0
             if failures > TRIES:
                 raise Infrastructure(f"{self._server} does not take {file.name} beyond {offset:,} bytes.")
             if failures:
                 self._sleep(min(MAX_WAIT_S, FIRST_WAIT_S * 2**failures))
-            self._show(reached - offset)
-            offset = reached
+            self._report_progress(next_offset - offset)
+            offset = next_offset
 
     def _send_piece(self, key: str, piece: bytes, *, offset: int) -> int:
-        """Send one piece, and return how many bytes the farm then have, which it is asked after any trouble."""
+        """Send one piece, and return how many bytes the farm then has. After a failure, the farm is asked for that."""
         headers = {
             **TUS,
             "Content-Type": "application/offset+octet-stream",
@@ -191,21 +192,21 @@ class Sender:
         return int(check_response(response).headers["Upload-Offset"])
 
     def _require_offset(self, key: str) -> int:
-        offset = self._offset(key)
+        offset = self._find_offset(key)
         if offset is None:
             raise Infrastructure(f"{self._server} lost the upload: run the command again.")
         return offset
 
-    def _patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
+    def _send_patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
         return send_with_retries(send, server=self._server, sleep=self._sleep, taken=taken, has_words=False)
 
-    def _show(self, size: int) -> None:
+    def _report_progress(self, size: int) -> None:
         if self._progress is not None and size:
             self._progress(size)
 
 
-class _Counted(io.FileIO):
-    """A file whose reading is reported, for a progress bar."""
+class _CountedFile(io.FileIO):
+    """A file that reports the bytes of each read, for a progress bar."""
 
     def __init__(self, path: Path, progress: Progress) -> None:
         super().__init__(path)
@@ -218,26 +219,28 @@ class _Counted(io.FileIO):
 
 
 def is_large(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
+    """Say whether files are sent in pieces, by their size together."""
     return sum(path.stat().st_size for path in paths if path.is_file()) > MAX_PIECES_AT_ONCE * piece_bytes
 
 
 def find_memory_file() -> Path:
+    """Return the path of the file of begun uploads, whether it exists or not."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "onnxfarm" / "uploads.json"
 
 
 def _read_memory() -> dict[str, str]:
-    """Read the keys of begun uploads, by server and file; nothing when the file is not there or not ours."""
+    """Read the keys of begun uploads by their marks; empty where the file is missing or invalid."""
     with contextlib.suppress(OSError, ValueError):
-        known: object = json.loads(find_memory_file().read_text())
-        if isinstance(known, dict):
-            return {str(mark): str(key) for mark, key in known.items()}
+        keys: object = json.loads(find_memory_file().read_text())
+        if isinstance(keys, dict):
+            return {str(mark): str(key) for mark, key in keys.items()}
     return {}
 
 
-def _remember(known: Mapping[str, str]) -> None:
-    """Write the keys of begun uploads; when that fails, an upload begins anew next time."""
-    newest = dict(list(known.items())[-MAX_REMEMBERED:])
+def _write_memory(keys: Mapping[str, str]) -> None:
+    """Write the keys of begun uploads by their marks. Where that fails, uploads begin anew next time."""
+    newest = dict(list(keys.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
         write_private_file(find_memory_file(), json.dumps(newest))
 
@@ -245,6 +248,6 @@ def _remember(known: Mapping[str, str]) -> None:
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
     """Open a file to read; `progress` is called with the bytes of each read. Raises Usage."""
     try:
-        return path.open("rb") if progress is None else _Counted(path, progress)
+        return path.open("rb") if progress is None else _CountedFile(path, progress)
     except OSError as problem:
         raise Usage(f"{path} cannot be read ({problem.strerror}): give the path of a file.") from problem

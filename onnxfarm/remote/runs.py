@@ -1,4 +1,4 @@
-"""A farm's run: its page, its document, and how it is followed in the terminal, by a bar or in plain lines."""
+"""Reads a farm's run and its document, and follows it in the terminal, by a bar or in lines."""
 
 import contextlib
 import time
@@ -18,17 +18,19 @@ from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
-# without a terminal; what still goes on is said again, with the time that is left
+# without a terminal, an unchanged line is printed again after this long
 LINE_EVERY_S = 4.5
-# while nothing of it is measured
+# the same while the run waits
 WAIT_EVERY_S = 60.0
 
 Show = Callable[["RunProgress"], None]
 
 
 class RunProgress(NamedTuple):
-    """How far a run is: `cells` in words; `share` of its work, 0–1. `minutes_left` is None while nobody can tell, and
-    counts from when what the run waits for is over."""
+    """How far a run is: its cells in words, and the `share` of its work that is done, 0–1.
+
+    `minutes_left` counts from the end of the run's wait; None: not known.
+    """
 
     cells: str
     share: float
@@ -42,49 +44,49 @@ class RunProgress(NamedTuple):
 
     @property
     def news(self) -> object:
-        """What is worth a line of a log once it changes: a round, a block, another thing that is done or awaited."""
+        """The part of the progress that is worth a new line once it changes: a round, a block, an activity."""
         where, _, doing = self.block.partition("; ")
-        doing_now = doing if self.is_waiting else tuple(_phase(part) for part in doing.split("; "))
-        # a node that says which round it measures says it once a round
+        doing_now = doing if self.is_waiting else tuple(_cut_to_phase(part) for part in doing.split("; "))
+        # without the round, which the activity of each node names already
         return self.cells, where.rpartition(", ")[0] if doing else where, doing_now
 
     @property
     def words(self) -> str:
-        """Cells, block and minutes left in one line."""
+        """The cells, the block and the minutes left, in one line."""
         parts = [self.cells]
         if self.block:
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
-            begins, least = self.begins_in_minutes, self.begins_in_minutes_at_least
+            begins_in, begins_at_least = self.begins_in_minutes, self.begins_in_minutes_at_least
             left = describe_time_left(
                 60.0 * self.minutes_left,
                 is_measuring=not self.is_waiting,
-                begins_s=None if begins is None else 60.0 * begins,
-                least_s=None if least is None else 60.0 * least,
+                begins_s=None if begins_in is None else 60.0 * begins_in,
+                least_s=None if begins_at_least is None else 60.0 * begins_at_least,
                 is_slowed=self.is_slowed,
             )
             parts.append(left)
         return ", ".join(parts)
 
 
-def _phase(doing: str) -> str:
+def _cut_to_phase(doing: str) -> str:
     """Cut `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` to the part that is the same from arm to arm."""
     return ":".join(doing.split(":")[:2])
 
 
 def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
-    """Wait for a run to end, show how far it is, and return the run. Raises TimedOut after `timeout_s` seconds."""
+    """Show how far a run is until it has ended, and return it. Raises TimedOut after `timeout_s` seconds."""
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
     with open_progress(console) as show:
         while True:
             run = client.call(operations.RUN, run=run_id)
-            standing = make_progress(run)
-            show(standing)
-            if standing.is_finished:
+            progress = make_progress(run)
+            show(progress)
+            if progress.is_finished:
                 return run
             if limit is not None and time.monotonic() > limit:
                 raise TimedOut(
-                    f"Run {run_id} is not finished after {timeout_s:.0f} s ({standing.words}); it goes on: "
+                    f"Run {run_id} is not finished after {timeout_s:.0f} s ({progress.words}); it goes on: "
                     f"`onnxfarm status {run_id}`."
                 )
             time.sleep(POLL_S)
@@ -103,12 +105,12 @@ def read_document(client: Client, run_id: str) -> Document:
 
 
 def format_status(run: RunOut) -> str:
-    """Return the word that the farm's pages show; an older farm does not say it."""
+    """Return the word for the run's state that the farm's pages show; for an older farm, the nearest one."""
     return run.status or run.outcome or run.state
 
 
 def make_progress(run: RunOut) -> RunProgress:
-    """Make how far a run is out of the API's answer."""
+    """Make the progress of a run out of the API's answer."""
     progress = run.progress
     return RunProgress(
         cells=CellCounts(progress.cells).words,
@@ -127,14 +129,14 @@ def make_progress(run: RunOut) -> RunProgress:
 def open_progress(console: Console) -> Iterator[Show]:
     """Yield a function that shows how far a run is: a bar on a terminal, lines elsewhere."""
     if console.is_terminal:
-        with _bar(console) as show:
+        with _open_bar(console) as show:
             yield show
     else:
         yield make_line_logger(console)
 
 
 @contextlib.contextmanager
-def _bar(console: Console) -> Iterator[Show]:
+def _open_bar(console: Console) -> Iterator[Show]:
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=1.0)
@@ -147,7 +149,7 @@ def _bar(console: Console) -> Iterator[Show]:
 
 
 def make_line_logger(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
-    """Make a function that prints how far a run is when something changed, and again now and then."""
+    """Make a function that prints how far a run is, if that changed or was not printed for a while."""
     shown_news: object = None
     shown_at = 0.0
 

@@ -1,4 +1,4 @@
-"""Models on their way into a farm's registry: sent, inspected, and what came with them looked at."""
+"""Uploads a model to a farm, and waits until the farm has inspected it and checked its labelled data."""
 
 import contextlib
 import time
@@ -22,8 +22,11 @@ LIMIT_S = 300.0
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model on disk. `beside`: what comes with it by role (inputs, prompts, expected and so on), where given;
-    `fields`: model, note, team and recipe, where said; `source`: the framework's program, where given."""
+    """A model on disk to upload. `beside`: files that come with it, by role (inputs, prompts, expected, …).
+
+    `fields`: model, note, team, recipe and so on. `source`: the framework's program that it was exported from. Files
+    that are None and fields that are empty are left out.
+    """
 
     model: Path
     beside: Mapping[str, Path | None] = field(default_factory=dict)
@@ -36,23 +39,23 @@ class Bundle:
 
 
 def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> VersionOut:
-    """Upload a model, wait for its inspection, and return its version; uploading it again is the same one.
+    """Upload a model, wait for its inspection, and return its version, which is the same for the same files.
 
     Raises Usage with the farm's sentence when the model is rejected or its labelled data do not fit, and TimedOut after
     LIMIT_S.
     """
     files = bundle.files
-    given = {role: path for role, path in bundle.beside.items() if path is not None}
+    beside = {role: path for role, path in bundle.beside.items() if path is not None}
     fields = {name: text for name, text in bundle.fields.items() if text}
-    if called := derive_model_name(bundle.model):
-        fields.setdefault("model", called)
-    print_lines(f"Uploading {', '.join(path.name for path in [*files, *given.values()])}", console=console)
-    with _bar(console, files=[*files, *given.values()]) as advance:
-        version = client.upload(files, roles=given, fields=fields, progress=advance)
+    if model_name := derive_model_name(bundle.model):
+        fields.setdefault("model", model_name)
+    print_lines(f"Uploading {', '.join(path.name for path in [*files, *beside.values()])}", console=console)
+    with _open_bar(console, files=[*files, *beside.values()]) as advance:
+        version = client.upload(files, roles=beside, fields=fields, progress=advance)
     print_lines(f"Stored as {version.model} v{version.number} in team {version.team}", console=console)
-    limit = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + LIMIT_S
     while version.state in ("pending", "inspecting"):
-        if time.monotonic() > limit:
+        if time.monotonic() > deadline:
             raise TimedOut(
                 f"{version.model} v{version.number} was not inspected within {LIMIT_S:.0f} s; "
                 "is the farm's `prepare` worker running?"
@@ -61,12 +64,12 @@ def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> V
         version = client.call(operations.VERSION, version=version.id)
     if version.state == "rejected":
         raise Usage(f"{files[0].name} was rejected: {version.problem}")
-    data = given.get("evaluation")
-    return version if data is None else _wait_for_data(client, version, data, until=limit)
+    data = beside.get("evaluation")
+    return version if data is None else _wait_for_data(client, version, data, until=deadline)
 
 
 def _wait_for_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
-    """Return the version once its labelled data were checked. Raises Usage when they do not fit, and TimedOut."""
+    """Wait until a version's labelled data are checked, and return it. Raises Usage when they do not fit, TimedOut."""
     while (found := version.evaluation) and found.state in ("pending", "making"):
         if time.monotonic() > until:
             raise TimedOut(f"{data.name} was not checked in time; is the farm's `prepare` worker running?")
@@ -78,8 +81,8 @@ def _wait_for_data(client: Client, version: VersionOut, data: Path, *, until: fl
 
 
 @contextlib.contextmanager
-def _bar(console: Console, *, files: list[Path]) -> Iterator[Callable[[int], None]]:
-    """Show a bar of bytes on a terminal; nothing elsewhere."""
+def _open_bar(console: Console, *, files: list[Path]) -> Iterator[Callable[[int], None]]:
+    """Show a bar of bytes on a terminal, and nothing elsewhere; yield a function that advances it."""
     columns = (TextColumn("upload"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=sum(path.stat().st_size for path in files if path.is_file()))

@@ -1,7 +1,7 @@
-"""Stand-ins for those who write around onnxfarm, and for its own tests: nothing here imports the server.
+"""Test doubles for programs that use onnxfarm, and for its own tests. Nothing here imports the server.
 
-`FakeFarm` speaks to nodes, `FakeNode` to farms, both over real HTTP; `FakeRuntime` is an environment in which the real
-runner measures times that were said beforehand; `Clock` passes when it is told to. docs/extending.md shows each.
+`FakeFarm` serves nodes and `FakeNode` uses a farm, both over real HTTP. `FakeRuntime` is an environment in which the
+real runner measures times that the test sets. `Clock` advances when the test says so. docs/extending.md shows each.
 """
 
 from onnxfarm.testing.clock import Clock as Clock

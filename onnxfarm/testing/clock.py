@@ -1,12 +1,11 @@
-"""A clock that passes when it is told to."""
+"""A clock that advances when a test says so."""
 
 
 class Clock:
-    """Stands in for `time.monotonic` and `time.sleep`: `Clock()` is called for the seconds, sleeping only counts."""
+    """Replaces `time.monotonic`, by being called, and `time.sleep`. `pauses` has the seconds of every sleep."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
-        # every pause that was asked for, in seconds
         self.pauses: list[float] = []
 
     def __call__(self) -> float:
@@ -16,12 +15,12 @@ class Clock:
         return round(self.now * 1e9)
 
     def sleep(self, seconds: float) -> None:
-        """Pass at once, in place of `time.sleep`."""
+        """Advance by the seconds at once, in place of `time.sleep`."""
         self.pauses.append(seconds)
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass. Raises ValueError for time that would run backwards."""
+        """Advance the clock. Raises ValueError for negative seconds."""
         if seconds < 0:
             raise ValueError(f"A clock does not go back: it was told to advance by {seconds:g} s.")
         self.now += seconds

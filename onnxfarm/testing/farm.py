@@ -1,7 +1,7 @@
-"""A farm as a node knows it: the node API of `farm.contract.node` over real HTTP, kept in memory.
+"""A farm in memory for tests of nodes: the node API of `farm.contract.node` over real HTTP.
 
-It is as strict as a farm about the form of what it is told: a body that is none of the contract's is answered 422, a
-stale token 409. It decides nothing: it offers the blocks that it was given, and keeps what comes back.
+It refuses invalid requests as a farm does: a body that is not the contract's with 422, a stale token with 409. It
+decides nothing: it offers the blocks that the test gives it, and keeps the reports.
 """
 
 import base64
@@ -25,7 +25,7 @@ from farm.contract.version import MEASURE_TASK, name_node_queue
 from onnxfarm.testing.http import Answer, Question, Server
 
 Body = TypeVar("Body", bound=BaseModel)
-# what a test may put before the farm's own answer: the status and the JSON, or None to let the farm answer
+# a test's answer in the farm's place: the status and the JSON, or None to let the farm answer
 Instead = Callable[[str, Mapping[str, object]], "tuple[int, Mapping[str, object] | None] | None"]
 
 NODE_ID = "7"
@@ -34,7 +34,7 @@ TOKEN = "fake-token"
 
 
 class _RefusedError(Exception):
-    """The farm says no: a status, and a Problem's words."""
+    """The farm refuses: an HTTP status, and the fields of a Problem."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -42,10 +42,10 @@ class _RefusedError(Exception):
 
 
 class FakeFarm:
-    """One farm with one node, whatever its name. Give blocks with `offer`, read what came with `reports`.
+    """A farm with one node, whatever its name. Offer blocks with `offer`, and read the reports with `reports`.
 
-    `health`: what the node is told of itself. `lease_s`: how long it holds a block without a heartbeat. `rounds`: how
-    many it measures of a block. `instead`: answers a question in the farm's place, to break it on purpose.
+    `health`: the health that the node is answered. `lease_s`: how long it holds a block without a heartbeat. `rounds`:
+    how many rounds of a block it measures. `instead`: answers a request in the farm's place, to break it on purpose.
     """
 
     def __init__(self, *, port: int = 0, rounds: int = 1, lease_s: float = 2.0) -> None:
@@ -78,16 +78,16 @@ class FakeFarm:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Go away, and end open connections as a machine that was switched off would."""
+        """Stop, and end open connections like a machine that is switched off."""
         self._server.cut()
 
     def offer(self, order: BlockOrder) -> None:
-        """Ring the node for a block; offering it again rings again."""
+        """Offer a block to the node. It may be offered several times."""
         self._orders[order.block] = order
         self._offers.put((order.block, order.attempt))
 
     def add_file(self, content: bytes, *, name: str = "file") -> FileRef:
-        """Add a file that nodes may fetch, and return it as an order names it."""
+        """Add a file that nodes may download, and return its reference for an order."""
         digest = hashlib.sha256(content).hexdigest()
         self._files[digest] = content
         return FileRef(name=name, sha256=digest, bytes=len(content))
@@ -96,10 +96,11 @@ class FakeFarm:
         return list(self._reports.get(block, []))
 
     def asked(self, ending: str) -> list[dict[str, object]]:
+        """Return the bodies of all requests so far whose address ends with `ending`."""
         return [body for address, body in list(self._questions) if address.endswith(ending)]
 
     def wait_for(self, ending: str, *, count: int = 1, within_s: float = 120.0) -> list[dict[str, object]]:
-        """Return the same, once there are `count` of them. Raises AssertionError when they do not come."""
+        """Return the same as `asked`, once there are `count` of them. Raises AssertionError when they do not come."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.asked(ending)) >= count, timeout=within_s):
                 came = [address for address, _ in self._questions]
@@ -115,27 +116,27 @@ class FakeFarm:
         if instead is not None:
             return Answer.of(*instead)
         try:
-            return self._own_answer(question)
+            return self._answer_as_farm(question)
         except _RefusedError as refusal:
             problem = messages.Problem(detail=refusal.detail, code=refusal.code)
             return Answer.of(refusal.status, problem.model_dump(mode="json"))
 
-    def _own_answer(self, question: Question) -> Answer:
+    def _answer_as_farm(self, question: Question) -> Answer:
         if question.address == "enrol":
-            return _answer_of(self._enrol(_read(question, messages.Enrolment)), status=201)
+            return _make_answer(self._enrol(_parse_body(question, messages.Enrolment)), status=201)
         if question.address == "secret":
-            return _answer_of(self._grant(_read(question, messages.SecretRequest)))
+            return _make_answer(self._grant(_parse_body(question, messages.SecretRequest)))
         if question.headers.get("authorization") != f"Bearer {SECRET}":
             raise _RefusedError(401, "unknown", "No node has this secret.")
         if question.address == "hello":
-            self.hellos.append(_read(question, messages.Hello))
+            self.hellos.append(_parse_body(question, messages.Hello))
             queues = (name_node_queue(NODE_ID), "tag.cpu") if self.health == "active" else ()
-            return _answer_of(messages.Welcome(health=self.health, queues=queues))
+            return _make_answer(messages.Welcome(health=self.health, queues=queues))
         if question.address == "messages":
-            return self._message(wait_s=question.number("wait"))
+            return self._offer_message(wait_s=question.number("wait"))
         if question.address.startswith("files/"):
-            return self._file(question.address.removeprefix("files/"))
-        return self._about_block(question)
+            return self._send_file(question.address.removeprefix("files/"))
+        return self._answer_about_block(question)
 
     def _enrol(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         self._public_key = enrolment.public_key
@@ -154,38 +155,40 @@ class FakeFarm:
             secret=SECRET, rotate_at=now + timedelta(days=60), expires_at=now + timedelta(days=90)
         )
 
-    def _message(self, *, wait_s: float) -> Answer:
+    def _offer_message(self, *, wait_s: float) -> Answer:
         try:
             block, attempt = self._offers.get(timeout=min(wait_s, messages.MAX_WAIT_S) or 0.001)
         except queue.Empty:
             return Answer.of(204, None)
-        return _answer_of(messages.Offer(queue=name_node_queue(NODE_ID), message=_celery_message(block, attempt)))
+        return _make_answer(
+            messages.Offer(queue=name_node_queue(NODE_ID), message=_make_celery_message(block, attempt))
+        )
 
-    def _file(self, digest: str) -> Answer:
+    def _send_file(self, digest: str) -> Answer:
         if digest not in self._files:
             raise _RefusedError(404, "missing", f"No order of this farm names a file {digest}.")
         return Answer(200, self._files[digest], "application/octet-stream")
 
-    def _about_block(self, question: Question) -> Answer:
+    def _answer_about_block(self, question: Question) -> Answer:
         kind, _, rest = question.address.partition("/")
         block, _, what = rest.partition("/")
         order = self._orders.get(block)
         if kind != "blocks" or order is None:
             raise _RefusedError(404, "missing", f"There is no {question.address}.")
         if what == "claim":
-            attempt = _read(question, messages.ClaimRequest).attempt
+            attempt = _parse_body(question, messages.ClaimRequest).attempt
             _refuse_unless(attempt == order.attempt, f"Attempt {attempt} of block {block} is over.")
-            return _answer_of(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
+            return _make_answer(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
         token = question.headers.get(messages.ATTEMPT_TOKEN_HEADER.lower())
         _refuse_unless(token == TOKEN, f"Block {block} is another attempt's.")
         if what == "heartbeat":
-            _read(question, messages.HeartbeatRequest)
-            return _answer_of(messages.HeartbeatReply(lease_s=self.lease_s))
+            _parse_body(question, messages.HeartbeatRequest)
+            return _make_answer(messages.HeartbeatReply(lease_s=self.lease_s))
         if what == "reports":
-            return _answer_of(self._take_report(block, _read(question, messages.ReportPost).report))
+            return _make_answer(self._take_report(block, _parse_body(question, messages.ReportPost).report))
         digest = hashlib.sha256(question.content).hexdigest()
         self.traces[digest] = question.content
-        return _answer_of(messages.TraceStored(sha256=digest))
+        return _make_answer(messages.TraceStored(sha256=digest))
 
     def _take_report(self, block: str, report: Report) -> Reply:
         reports = self._reports.setdefault(block, [])
@@ -194,14 +197,14 @@ class FakeFarm:
         return Reply(go_on=measured < self.rounds)
 
 
-def _read(question: Question, shape: type[Body]) -> Body:
+def _parse_body(question: Question, shape: type[Body]) -> Body:
     try:
         return shape.model_validate_json(question.content)
     except ValidationError as problem:
         raise _RefusedError(422, "invalid", f"This is not a {shape.__name__}: {problem}") from problem
 
 
-def _answer_of(answer: BaseModel, *, status: int = 200) -> Answer:
+def _make_answer(answer: BaseModel, *, status: int = 200) -> Answer:
     return Answer(status, answer.model_dump_json().encode())
 
 
@@ -210,7 +213,7 @@ def _refuse_unless(is_right: bool, sentence: str) -> None:
         raise _RefusedError(409, "stale", sentence)
 
 
-def _celery_message(block: str, attempt: int) -> dict[str, object]:
+def _make_celery_message(block: str, attempt: int) -> dict[str, object]:
     """Return a task message as kombu's Redis transport stores it."""
     body = json.dumps([[], {"block": block, "attempt": attempt}, {"callbacks": None, "errbacks": None}])
     identity = str(uuid.uuid4())

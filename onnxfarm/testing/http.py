@@ -1,4 +1,4 @@
-"""The HTTP below the fake farm: questions in, answers out, and connections that end when the farm is cut off."""
+"""The HTTP server of the fake farm, whose connections can be cut."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ PREFIX = "/api/node/v1/"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request. `address` is what follows PREFIX, `headers` have small names."""
+    """A request. `address` is the path after PREFIX, and `headers` has lower-case names."""
 
     address: str
     query: Mapping[str, list[str]]
@@ -25,7 +25,7 @@ class Question:
 
     @property
     def json(self) -> dict[str, object]:
-        """The body where it is a JSON object, else nothing."""
+        """The body, if it is a JSON object; else an empty one."""
         with contextlib.suppress(ValueError):
             value = json.loads(self.content)
             if isinstance(value, dict):
@@ -33,7 +33,7 @@ class Question:
         return {}
 
     def number(self, name: str) -> float:
-        """Return a number of the query; 0 where there is none."""
+        """Return a number of the query, 0 or more; 0 where it is missing or invalid."""
         with contextlib.suppress(ValueError):
             return max(0.0, float(self.query.get(name, ["0"])[0]))
         return 0.0
@@ -41,7 +41,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back."""
+    """A response. `kind` is its media type."""
 
     status: int
     content: bytes = b""
@@ -53,7 +53,7 @@ class Answer:
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on this machine alone, a thread a connection."""
+    """Listens on this machine only, with a thread for each connection."""
 
     daemon_threads = True
 
@@ -73,10 +73,10 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)  # type: ignore[arg-type]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: a node that was killed while its request ran is no news."""
+        """Print nothing: a node may be killed during a request."""
 
     def cut(self) -> None:
-        """End it and every open connection, as if the machine had gone."""
+        """Stop the server and end every open connection."""
         self.shutdown()
         self.server_close()
         for connection in list(self._open):

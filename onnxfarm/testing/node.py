@@ -1,4 +1,4 @@
-"""A node that keeps to the protocol and measures nothing: its times are said beforehand."""
+"""A node for tests of farms, which keeps to the protocol and reports times that the test sets."""
 
 import base64
 import json
@@ -41,11 +41,11 @@ def always_1_ms(cell: CellSpec, number: int) -> float:
 
 
 class FakeNode:
-    """One node of a farm, real or fake, at `url`.
+    """A node of the farm, real or fake, at `url`.
 
-    `latency_ms` says how long a cell takes in a round; `spread`: the standard deviation of what is drawn around it, as
-    a share. `tags`: what it says to be good at, with the evidence. It takes the time that it says, as a farm believes
-    nothing else. Raises `worker.agent.connection.gateway.GatewayError` with the farm's words where the farm refuses.
+    `latency_ms` returns the p50 of a cell in a round, and `spread` is the relative standard deviation around it.
+    `tags`: what it claims to be able to do, with the evidence. It sleeps as long as its inferences would take, because
+    a farm checks that. Raises `worker.agent.connection.gateway.GatewayError` where the farm refuses.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class FakeNode:
         self.gateway.close()
 
     def enrol(self, code: str) -> messages.Enrolled:
-        """Ask to join with a one-off code; a person may have to approve the fingerprint before `sign_in` works."""
+        """Join with a one-time code. A person may have to approve the fingerprint before `sign_in` works."""
         enrolment = messages.Enrolment(
             code=code,
             name=self.name,
@@ -87,14 +87,14 @@ class FakeNode:
         return enrolled
 
     def sign_in(self) -> None:
-        """Prove its key for a secret, which it uses from now on."""
+        """Get a secret by the node's key, and use it from now on."""
         moment = int(time.time())
         signature = signatures.sign(self._private, messages.make_secret_message(self._node_id, moment))
         request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
         self.gateway.use_secret(self.gateway.request_secret(request).secret)
 
     def hello(self) -> messages.Welcome:
-        """Say what it is and can do."""
+        """Tell the farm the node's facts, tags and providers."""
         return self.gateway.hello(
             messages.Hello(
                 contract_version=CONTRACT_VERSION, facts=self.facts, tags=self.tags, providers=self.providers
@@ -102,7 +102,7 @@ class FakeNode:
         )
 
     def work(self, *, wait_s: float = 0.0) -> str | None:
-        """Take the next block and report it to its end; give the block, None where none was offered in time."""
+        """Measure the next block that is offered, and return its number; None where none is offered in `wait_s`."""
         offer = self.gateway.receive_message(wait_s=wait_s)
         if offer is None:
             return None
@@ -112,31 +112,31 @@ class FakeNode:
 
     def _measure(self, lease: Lease) -> None:
         order = lease.order
-        self._report(lease, FactsReport(facts=self.facts))
+        self._send_report(lease, FactsReport(facts=self.facts))
         reply = Reply()
         for arm in order.arms:
             providers = (arm.cell.provider,)
-            reply = self._report(
+            reply = self._send_report(
                 lease, CheckReport(arm=arm.arm, requested_providers=providers, active_providers=providers)
             )
         number = order.first_round
         while reply.go_on and number < order.first_round + order.max_rounds:
-            samples = self._round(order.arms, number)
+            samples = self._make_round(order.arms, number)
             measured = [place.sample for place in samples if place.sample is not None]
             time.sleep(sum(sample.n * sample.mean_ms for sample in measured) / 1000.0)
-            reply = self._report(lease, RoundReport(round=number, samples=samples))
+            reply = self._send_report(lease, RoundReport(round=number, samples=samples))
             number += 1
-        self._report(lease, EndReport(wall_s=0.0))
+        self._send_report(lease, EndReport(wall_s=0.0))
 
-    def _round(self, arms: tuple[ArmOrder, ...], number: int) -> tuple[ArmSample, ...]:
+    def _make_round(self, arms: tuple[ArmOrder, ...], number: int) -> tuple[ArmSample, ...]:
         order = self._dice.sample(arms, len(arms))
         return tuple(
-            ArmSample(arm=arm.arm, position=place, sample=self._sample(self._latency_ms(arm.cell, number)))
+            ArmSample(arm=arm.arm, position=place, sample=self._make_sample(self._latency_ms(arm.cell, number)))
             for place, arm in enumerate(order)
         )
 
-    def _sample(self, latency_ms: float) -> Sample:
-        """Make one launch: it drew its own speed, and its inferences vary a little around that."""
+    def _make_sample(self, latency_ms: float) -> Sample:
+        """Make the sample of a launch: a speed is drawn for the launch, and its inferences vary a little around it."""
         own_ns = latency_ms * 1e6 * max(0.1, self._dice.gauss(1.0, self._spread))
         times = sorted(max(1, round(own_ns * self._dice.gauss(1.0, self._spread / 10))) for _ in range(TIMINGS))
         return Sample(
@@ -149,13 +149,13 @@ class FakeNode:
             timings=pack_timings(times),
         )
 
-    def _report(self, lease: Lease, report: Report) -> Reply:
+    def _send_report(self, lease: Lease, report: Report) -> Reply:
         order = lease.order
         return self.gateway.report(order.block, attempt=order.attempt, token=lease.token, report=report)
 
 
 def parse_offer(offer: messages.Offer) -> tuple[str, int]:
-    """Return the block and the attempt that a message rings for. Raises ValueError for a message of another kind."""
+    """Return the block and the attempt that a message offers. Raises ValueError for a message of another kind."""
     try:
         kwargs = json.loads(base64.b64decode(str(offer.message["body"])))[1]
         return str(kwargs["block"]), int(kwargs["attempt"])

@@ -1,4 +1,4 @@
-"""An environment in which the real runner measures times that were said beforehand, without ONNX Runtime."""
+"""An environment without ONNX Runtime, in which the real runner measures times that the test sets."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _STAND_IN = Path(__file__).with_name("stand_in.py")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One executed node of every inference: it uses `us` microseconds of processor time."""
+    """An executed node of every inference, which uses `us` microseconds of processor time."""
 
     name: str
     op_type: str
@@ -33,10 +33,10 @@ class Step:
 
 @dataclass(frozen=True)
 class FakeRuntime:
-    """A release of ONNX Runtime whose speed is known, installed where a node or `onnxfarm bench` looks for runtimes.
+    """A release of ONNX Runtime with known speed, which is installed where a node or `onnxfarm bench` finds runtimes.
 
-    `providers`: those in the build. `starts`: those that really start; None: all of them. One that is in the build and
-    does not start falls back to the CPU, as ONNX Runtime's do. `value`: what every element of every output is.
+    `providers`: those in the build. `starts`: those that start; None: all. A provider that does not start falls back to
+    the CPU. `value`: the value of every element of every output.
     """
 
     inputs: Mapping[str, Tensor]
@@ -54,15 +54,15 @@ class FakeRuntime:
         return Runtime(distribution=self.distribution, version=self.version)
 
     def install(self, folder: Path) -> Installed:
-        """Make its environment below `folder`, the runtimes of a node or of `bench`. Replaces one of the same name."""
+        """Make its environment below `folder`, the runtimes of a node or of `bench`, in place of one of its name."""
         place = Path(os.path.realpath(folder)) / f"{self.distribution}-{self.version}"
         shutil.rmtree(place, ignore_errors=True)
         packages = _make_environment(place)
         module = packages / "onnxruntime"
         module.mkdir()
         shutil.copy(_STAND_IN, module / "__init__.py")
-        (module / "behaviour.json").write_text(json.dumps(self._behaviour()))
-        _describe(packages, name=self.distribution, version=self.version)
+        (module / "behaviour.json").write_text(json.dumps(self._make_behaviour()))
+        _write_metadata(packages, name=self.distribution, version=self.version)
         versions = {"onnxruntime": self.version, "numpy": np.__version__, **self.packages}
         marker = {
             "runtime": self.runtime.model_dump(),
@@ -81,19 +81,19 @@ class FakeRuntime:
             packages=versions,
         )
 
-    def _behaviour(self) -> dict[str, object]:
+    def _make_behaviour(self) -> dict[str, object]:
         return {
             "version": self.version,
             "providers": list(self.providers),
             "starts": list(self.providers if self.starts is None else self.starts),
-            "inputs": _arguments(self.inputs),
-            "outputs": _arguments(self.outputs),
+            "inputs": _list_arguments(self.inputs),
+            "outputs": _list_arguments(self.outputs),
             "steps": [asdict(step) for step in self.steps],
             "value": self.value,
         }
 
 
-def _arguments(tensors: Mapping[str, Tensor]) -> list[dict[str, object]]:
+def _list_arguments(tensors: Mapping[str, Tensor]) -> list[dict[str, object]]:
     return [{"name": name, "type": kind, "shape": list(shape)} for name, (kind, shape) in tensors.items()]
 
 
@@ -113,22 +113,22 @@ def _make_environment(place: Path) -> Path:
             shutil.copytree(
                 source,
                 packages / source.name,
-                copy_function=_link,
+                copy_function=_link_or_copy,
                 ignore=shutil.ignore_patterns("tests", "__pycache__", "*.pyi"),
             )
-    _describe(packages, name="numpy", version=np.__version__)
+    _write_metadata(packages, name="numpy", version=np.__version__)
     return packages
 
 
-def _link(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:  # another disk
         shutil.copy2(source, target)
 
 
-def _describe(packages: Path, *, name: str, version: str) -> None:
-    """Write what `importlib.metadata` tells of a package."""
+def _write_metadata(packages: Path, *, name: str, version: str) -> None:
+    """Write the metadata of a package for `importlib.metadata`."""
     info = packages / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

@@ -1,7 +1,7 @@
-"""Stands in for the package `onnxruntime` inside the environment of a FakeRuntime; copied there, never imported here.
+"""Replaces the package `onnxruntime` in the environment of a FakeRuntime. It is copied there, and never imported here.
 
-It computes nothing: a session waits as long as its steps say, with the processor busy, and gives outputs of one value.
-`behaviour.json` beside it is what FakeRuntime wrote. Standard library and numpy only.
+It computes nothing: a session keeps the processor busy for its steps, and its outputs have one value everywhere.
+FakeRuntime writes `behaviour.json` beside it. It imports only the standard library and numpy.
 """
 
 import enum
@@ -33,7 +33,7 @@ def get_available_providers() -> list[str]:
 
 
 class SessionOptions:
-    """Takes every setting; `enable_profiling`, `profile_file_prefix` and `optimized_model_filepath` do something."""
+    """Accepts every setting. Only `enable_profiling`, `profile_file_prefix` and `optimized_model_filepath` matter."""
 
     enable_profiling = False
     profile_file_prefix = "profile"
@@ -96,7 +96,7 @@ class IOBinding:
 
 
 class InferenceSession:
-    """A session over any file. It runs on the providers that were asked for and that this build has."""
+    """A session for any file. It runs on the requested providers that start, and on the CPU."""
 
     def __init__(
         self,
@@ -130,15 +130,15 @@ class InferenceSession:
         return IOBinding()
 
     def run_with_iobinding(self, binding: IOBinding) -> None:
-        """Run one inference: every step takes its time, then the outputs are there."""
+        """Run one inference: run every step, then make the outputs."""
         began_us = self._now_us()
         for place, step in enumerate(_BEHAVIOUR["steps"]):
-            self._take(step, place)
+            self._run_step(step, place)
         if self._options.enable_profiling:
             self._events.append(
                 {"cat": "Session", "name": "model_run", "ts": began_us, "dur": self._now_us() - began_us}
             )
-        sizes = _sizes(binding)
+        sizes = _read_sizes(binding)
         binding.outputs = []
         for argument in self.get_outputs():
             shape = [sizes.get(dim, 1) if isinstance(dim, str) else dim for dim in argument.shape]
@@ -146,14 +146,14 @@ class InferenceSession:
             binding.outputs.append(OrtValue(np.full(shape, _BEHAVIOUR["value"], dtype=_DTYPES.get(name, name))))
 
     def end_profiling(self) -> str:
-        """Write the profile, and give its path."""
+        """Write the profile, and return its path."""
         path = f"{self._options.profile_file_prefix}_fake.json"
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self._events, file)
         return path
 
-    def _take(self, step: Mapping[str, Any], place: int) -> None:
-        """Use the step's microseconds of processor time, as a computation would that others may interrupt."""
+    def _run_step(self, step: Mapping[str, Any], place: int) -> None:
+        """Use the step's processor time, which other programs may interrupt."""
         began_us = self._now_us()
         ends_ns = time.thread_time_ns() + round(step["us"] * 1000)
         while time.thread_time_ns() < ends_ns:
@@ -169,8 +169,8 @@ class InferenceSession:
         return (time.perf_counter_ns() - self._began_ns) // 1000
 
 
-def _sizes(binding: IOBinding) -> dict[str, int]:
-    """Return the value of each named dimension, as the bound inputs have it."""
+def _read_sizes(binding: IOBinding) -> dict[str, int]:
+    """Return the size of each named dimension of the bound inputs."""
     sizes: dict[str, int] = {}
     for entry in _BEHAVIOUR["inputs"]:
         if entry["name"] in binding.inputs:
