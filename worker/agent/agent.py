@@ -139,7 +139,7 @@ class Agent:
         self._consume()
         self._stop.set()
         self._presence.request_hello()
-        self._leave()
+        self._say_goodbye_in_time()
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
     def stop_after_refusal(self, sentence: str) -> None:
@@ -183,11 +183,13 @@ class Agent:
             mailbox.close()
 
     def _poll(self) -> messages.Offer | None:
-        limit = self._presence.settings.max_temperature_c
-        heat = None if limit is None else self._equipment.read_temperature_c()
-        if limit is not None and heat is not None and heat > limit:
+        max_c = self._presence.settings.max_temperature_c
+        temperature_c = None if max_c is None else self._equipment.read_temperature_c()
+        if max_c is not None and temperature_c is not None and temperature_c > max_c:
             logger.warning(
-                "The processor is at %.0f °C, above the limit of %.0f °C: no blocks are requested.", heat, limit
+                "The processor is at %.0f °C, above the limit of %.0f °C: no blocks are requested.",
+                temperature_c,
+                max_c,
             )
             self._stop.wait(COOL_S)
             return None
@@ -205,7 +207,7 @@ class Agent:
                 self._presence.request_hello()
                 return
 
-    def _try(self, trial: messages.Trial) -> None:
+    def _try_provider(self, trial: messages.Trial) -> None:
         """Try a provider that the farm asks for, claims what it proves, and tell the farm why it proves nothing."""
         with self._trying:
             self._report_wait(f"installing {trial.provider} to try it")
@@ -240,7 +242,7 @@ class Agent:
         self._equipment.apply_limits(welcome.settings)
         if welcome.trial is not None and welcome.trial.id not in self._tried and self._presence.abilities.tags:
             self._tried.add(welcome.trial.id)
-            self._start_thread("trial", partial(self._try, welcome.trial))
+            self._start_thread("trial", partial(self._try_provider, welcome.trial))
         consumer = getattr(self._worker, "consumer", None)
         node_queue = name_node_queue(self._identity.node_id)
         if consumer is not None:
@@ -270,7 +272,7 @@ class Agent:
         self._presence.request_hello()
         worker_state.should_stop = EXIT_OK
 
-    def _leave(self) -> None:
+    def _say_goodbye_in_time(self) -> None:
         """Say goodbye for GOODBYE_S at most, so that the farm need not wait for silence."""
         (self._home.folder / "ready").unlink(missing_ok=True)
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
@@ -290,8 +292,8 @@ def _leave_logging_alone(**_: object) -> None:
 
 
 def _subscribe(consumer: Consumer, wanted: set[str]) -> None:
-    present = {queue.name for queue in consumer.task_consumer.queues}
-    for name in wanted - present:
+    consumed = {queue.name for queue in consumer.task_consumer.queues}
+    for name in wanted - consumed:
         consumer.add_task_queue(name)
-    for name in present - wanted:
+    for name in consumed - wanted:
         consumer.cancel_task_queue(name)

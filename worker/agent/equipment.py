@@ -119,17 +119,17 @@ class NodeEquipment:
         These are the processor's tags, the CPU provider and `probe_first`. A machine that fails the self-test claims
         nothing.
         """
-        tested = self.run_self_test(is_cancelled=is_cancelled)
-        if not tested.passed:
-            logger.error("The self-test failed, so this node accepts no blocks: %s", tested.sentence)
-            return probes.Abilities(self_test=tested)
-        found = probes.Abilities(tags=probes.list_machine_tags(self.read_facts())) | probes.load_stored(
+        self_test = self.run_self_test(is_cancelled=is_cancelled)
+        if not self_test.passed:
+            logger.error("The self-test failed, so this node accepts no blocks: %s", self_test.sentence)
+            return probes.Abilities(self_test=self_test)
+        abilities = probes.Abilities(tags=probes.list_machine_tags(self.read_facts())) | probes.load_stored(
             self._home.folder
         )
         for short in ("cpu", *self._probe_first):
             with host_lock.try_to_hold_machine(patience_s=FIRST_PATIENCE_S, is_cancelled=is_cancelled):
-                found |= self._probe_or_log(short, is_cancelled=is_cancelled)
-        return found | probes.Abilities(self_test=tested)
+                abilities |= self._probe_or_log(short, is_cancelled=is_cancelled)
+        return abilities | probes.Abilities(self_test=self_test)
 
     def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
         """Run the golden model on the agent's own ONNX Runtime, or on the plain one, which is installed for it."""
@@ -152,12 +152,12 @@ class NodeEquipment:
 
         It installs the runtimes that it needs, and waits for the machine while others measure.
         """
-        found = known
+        abilities = known
         for short in probes.list_probable_providers(self.read_facts()):
-            if short not in found.tags and not is_cancelled():
+            if short not in abilities.tags and not is_cancelled():
                 with host_lock.try_to_hold_machine(patience_s=LATER_PATIENCE_S, is_cancelled=is_cancelled):
-                    found |= self._probe_or_log(short, is_cancelled=is_cancelled)
-        return found
+                    abilities |= self._probe_or_log(short, is_cancelled=is_cancelled)
+        return abilities
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Try a provider by its short name and return what that proves. Installs the runtime that carries it.
@@ -187,16 +187,16 @@ class NodeEquipment:
         try:
             agent_runtime = None if short in probes.BUILDS else probes.find_agent_runtime()
             installed = agent_runtime or self._runtimes.provide(probes.BUILDS.get(short, probes.PLAIN))
-            found = probes.probe(
+            abilities = probes.probe(
                 short, installed=installed, stage=self._stage, folder=folder, is_cancelled=is_cancelled
             )
         except RuntimeUnavailableError as problem:
             raise probes.NotProvenError(str(problem)) from problem
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        if short in probes.BUILDS and found.tags:
-            probes.store(self._home.folder, probes.load_stored(self._home.folder) | found)
-        return found
+        if short in probes.BUILDS and abilities.tags:
+            probes.store(self._home.folder, probes.load_stored(self._home.folder) | abilities)
+        return abilities
 
     def _say(self, text: str) -> None:
         logger.info(text)

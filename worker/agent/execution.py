@@ -69,9 +69,9 @@ class _Block:
         # arms that can still be measured
         self._alive: dict[int, PreparedArm] = {}
         self._peaks: dict[int, int] = {}
-        self._launcher = self._launcher_for(order.runner_timeout_s)
+        self._launcher = self._make_launcher(order.runner_timeout_s)
         least = ROUNDS[order.budget].least - order.first_round
-        self._pace = BlockSchedule(order.promised_s, limit_s=order.block_timeout_s, least=least)
+        self._schedule = BlockSchedule(order.promised_s, limit_s=order.block_timeout_s, least=least)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)
         self._round_traces = traces.RoundTraces() if order.is_tracing_rounds else None
@@ -82,9 +82,9 @@ class _Block:
             try:
                 self._measure()
             except _Stop as stop:
-                # what took too long ends with the rounds that it has
-                has_figures = stop.reason.code == ReasonCode.TIMEOUT and self._has_rounds
-                reason = None if has_figures else stop.reason
+                # a block that took too long and has rounds ends with those
+                is_usable = stop.reason.code == ReasonCode.TIMEOUT and self._has_rounds
+                reason = None if is_usable else stop.reason
         gaps = self._launcher.gaps_s
         self._report(
             EndReport(
@@ -100,43 +100,43 @@ class _Block:
         )
         self._stop_if_over()
         if self._order.divergences:
-            self._diverge(ready, refused)
+            self._answer_questions(ready, refused)
             return
         for arm in self._order.arms:
             if arm.arm in refused:
                 self._report_check(CheckReport(arm=arm.arm, reason=refused[arm.arm]))
         # what was installed and fetched until now is in no plan
-        self._pace.begin()
-        self._check(ready)
-        with self._pace.time_traces(len(self._alive)):
+        self._schedule.begin()
+        self._check_arms(ready)
+        with self._schedule.time_traces(len(self._alive)):
             self._trace_first()
-        self._evaluate()
+        self._evaluate_arms()
         reply = self._measure_rounds()
         self._trace_again(reply)
-        self._keep_compiled()
-        self._sustain()
+        self._store_compiled_models()
+        self._measure_curves()
 
-    def _check(self, ready: list[PreparedArm]) -> None:
+    def _check_arms(self, ready: list[PreparedArm]) -> None:
         for arm in ready:
             self._say(arm, "checking")
-            found = sustained.add_energy(checks.run_check(self._launcher, arm), self._launcher, arm)
+            check = sustained.add_energy(checks.run_check(self._launcher, arm), self._launcher, arm)
             self._stop_if_over()
-            if found.reason is None:
+            if check.reason is None:
                 self._alive[arm.arm] = arm
-                if found.peak_memory_bytes is not None:
-                    self._peaks[arm.arm] = found.peak_memory_bytes
-            self._report_check(found)
-        beside = engines.compare_engines(self._launcher, list(self._alive.values()))
+                if check.peak_memory_bytes is not None:
+                    self._peaks[arm.arm] = check.peak_memory_bytes
+            self._report_check(check)
+        comparison = engines.compare_engines(self._launcher, list(self._alive.values()))
         self._stop_if_over()
-        if beside is not None:
-            self._report(beside)
+        if comparison is not None:
+            self._report(comparison)
 
-    def _diverge(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
+    def _answer_questions(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
         """Answer questions about a block that was measured: nothing of it is measured again."""
         if self._environment.search is None:
             text = "This agent was started without a search for divergent nodes: start it with `onnxfarm node start`."
             raise _Stop(Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
-        asked = divergence.BlockQuestions(
+        questions = divergence.BlockQuestions(
             ready=ready,
             refused=refused,
             launcher=self._launcher,
@@ -145,13 +145,13 @@ class _Block:
             search=self._environment.search,
         )
         self._environment.say("looking between the nodes")
-        for found in divergence.answer_questions(self._order, asked):
+        for report in divergence.answer_questions(self._order, questions):
             self._stop_if_over()
-            self._report(found)
+            self._report(report)
 
-    def _report_check(self, found: CheckReport) -> None:
-        self._report(found)
-        self._stop_if_fail_fast(found.arm, found.reason)
+    def _report_check(self, check: CheckReport) -> None:
+        self._report(check)
+        self._stop_if_fail_fast(check.arm, check.reason)
 
     def _trace_first(self) -> None:
         if self._order.budget is Budget.GLANCE:
@@ -165,15 +165,15 @@ class _Block:
             self._stop_if_over()
         self._report_traces(profiled)
 
-    def _evaluate(self) -> None:
+    def _evaluate_arms(self) -> None:
         """Judge the arms on labelled data, where there are some; a cell that cannot be judged on them is measured all
         the same."""
         arms, judge = list(self._alive.values()), self._environment.judge
-        for found in evaluation.evaluate_arms(self._launcher, arms, say=self._say, judge=judge):
+        for report in evaluation.evaluate_arms(self._launcher, arms, say=self._say, judge=judge):
             self._stop_if_over()
-            self._report(found)
+            self._report(report)
 
-    def _keep_compiled(self) -> None:
+    def _store_compiled_models(self) -> None:
         """Store what providers compiled, for download; a cell whose model cannot be kept is measured all the same."""
         store = self._environment.store_compiled
         if store is None:
@@ -203,15 +203,17 @@ class _Block:
             seed=f"{self._order.block}/{self._order.seed}",
             core=affinity.choose_core(),
             peaks=self._peaks,
-            pace=self._pace,
+            pace=self._schedule,
             traces=self._round_traces,
         )
         for number in range(first, first + self._order.max_rounds):
             if not self._alive:
                 break
-            with self._pace.time_round():
+            with self._schedule.time_round():
                 taken = tuple(self._measure_round(number, sampler))
-            reply = self._report(RoundReport(round=number, samples=taken, is_last=not self._pace.has_room_for_a_round))
+            reply = self._report(
+                RoundReport(round=number, samples=taken, is_last=not self._schedule.has_room_for_a_round)
+            )
             self._has_rounds = True
             if not reply.go_on:
                 break
@@ -240,9 +242,9 @@ class _Block:
         alive = {number: arm for number, arm in self._alive.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]
         # the farm names those first whose change it opens with
-        arms = arms[: self._pace.count_traceable_arms(len(arms), rounds=reply.trace_rounds)]
+        arms = arms[: self._schedule.count_traceable_arms(len(arms), rounds=reply.trace_rounds)]
         for trace_round in range(1, reply.trace_rounds + 1):
-            if not self._pace.has_room_for_traces(len(arms)):
+            if not self._schedule.has_room_for_traces(len(arms)):
                 break
             dice.shuffle(arms)
             for arm in arms:
@@ -250,20 +252,20 @@ class _Block:
                 self._report_traces([traces.profile_arm(self._launcher, arm, trace_round=trace_round)])
                 self._stop_if_over()
 
-    def _sustain(self) -> None:
+    def _measure_curves(self) -> None:
         """Measure curves over minutes, where they were asked for: each cell once, one after the other, last of all."""
         total_s = self._order.sustained_s
         distinct: dict[str, PreparedArm] = {}
         for arm in self._alive.values() if total_s else ():
             distinct.setdefault(arm.order.cell.digest, arm)
-        with self._launcher_for(self._order.runner_timeout_s + total_s) as launcher:
+        with self._make_launcher(self._order.runner_timeout_s + total_s) as launcher:
             for arm in distinct.values():
                 self._say(arm, f"sustained for {total_s / 60:.3g} min")
-                found = sustained.measure_curve(launcher, arm, total_s=total_s)
+                curve = sustained.measure_curve(launcher, arm, total_s=total_s)
                 self._stop_if_over()
-                self._report(found)
+                self._report(curve)
 
-    def _launcher_for(self, timeout_s: float) -> Launcher:
+    def _make_launcher(self, timeout_s: float) -> Launcher:
         stage, memory_bytes = self._environment.stage, self._order.memory_bytes
         return Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=memory_bytes, is_cancelled=self._is_cancelled)
 

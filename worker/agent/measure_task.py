@@ -95,7 +95,7 @@ class Measurer:
                 ticket=self._ticket,
             ):
                 self._on_wait("")
-                self._note_free()
+                self._log_free_machine()
                 lease = self._claim(block, attempt)
                 if lease is not None:
                     self._measure(lease)
@@ -104,7 +104,7 @@ class Measurer:
                 self._taken_since = time.monotonic() - self._lock_patience_s
                 logger.info("Blocks wait, first of them %s: %s", block, problem)
 
-    def _note_free(self) -> None:
+    def _log_free_machine(self) -> None:
         if self._taken_since is not None:
             logger.info("The machine is free again, after about %.0f s.", time.monotonic() - self._taken_since)
             self._taken_since = None
@@ -117,7 +117,7 @@ class Measurer:
             with LeaseKeeper(self._gateway, lease) as keeper:
                 self._execute(
                     lease,
-                    report=self._reporter(lease, keeper),
+                    report=self._make_reporter(lease, keeper),
                     is_cancelled=self._make_cancel_check(keeper),
                     say=keeper.set_activity,
                 )
@@ -147,7 +147,7 @@ class Measurer:
     def _make_cancel_check(self, keeper: LeaseKeeper) -> Callable[[], bool]:
         return lambda: keeper.is_lost or self._stop.is_set()
 
-    def _reporter(self, lease: Lease, keeper: LeaseKeeper) -> Callable[[Report], Reply]:
+    def _make_reporter(self, lease: Lease, keeper: LeaseKeeper) -> Callable[[Report], Reply]:
         order = lease.order
 
         def report(message: Report) -> Reply:

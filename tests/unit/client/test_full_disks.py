@@ -40,7 +40,7 @@ def test_another_error_of_a_disk_stays_what_it_is(tmp_path: Path) -> None:
 def test_an_environment_without_room_is_no_failure_of_the_index(tmp_path: Path) -> None:
     words = ["sh", "-c", "echo 'failed: No space left on device (os error 28)' >&2; exit 1"]
     with pytest.raises(installer.DiskFullError, match=f"the disk of {tmp_path} is full"):
-        installer._run(words, cwd=tmp_path)
+        installer._run_tool(words, cwd=tmp_path)
 
 
 def test_what_takes_long_is_said_again() -> None:

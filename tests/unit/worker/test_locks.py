@@ -38,7 +38,7 @@ def test_every_known_plug_in_is_installed_by_hash_with_the_runtime_beside_it(one
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_a_node_uses_every_pin_of_the_lock_of_its_provider(path: Path) -> None:
     pins = locks.parse_lock(path.read_text())
-    hashes, environments = locks._read()
+    hashes, environments = locks._read_locks()
     assert pins
     for line, found in pins.items():
         assert found, line

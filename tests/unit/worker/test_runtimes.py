@@ -79,7 +79,7 @@ def test_what_no_launch_imports_is_not_compiled(tmp_path: Path) -> None:
     for name in ("numpy/core", "numpy/core/tests/case", "onnxruntime/session", "onnxruntime/transformers/bert"):
         (packages / name).parent.mkdir(parents=True, exist_ok=True)
         (packages / f"{name}.py").touch()
-    installer._compile(tmp_path / "tests" / "runtime", python=Path(sys.executable))
+    installer._compile_packages(tmp_path / "tests" / "runtime", python=Path(sys.executable))
     assert sorted(path.name.partition(".")[0] for path in packages.rglob("*.pyc")) == ["core", "session"]
 
 

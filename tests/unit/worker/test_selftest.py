@@ -23,8 +23,8 @@ def test_this_machine_passes_and_is_timed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_wrong_answer_fails_with_how_many_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = selftest._right_answer
-    monkeypatch.setattr(selftest, "_right_answer", lambda inputs, weights: right(inputs, weights) + 1)
+    right = selftest._compute_right_answer
+    monkeypatch.setattr(selftest, "_compute_right_answer", lambda inputs, weights: right(inputs, weights) + 1)
     tested = selftest.run_on_agent_runtime(tmp_path)
     assert not tested.passed
     assert "The golden model is wrong in 8192 of 8192 values." in tested.sentence

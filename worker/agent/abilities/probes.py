@@ -114,7 +114,7 @@ def probe(
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
-    arm = _arm(entry, installed=installed, folder=folder)
+    arm = _prepare_probe(entry, installed=installed, folder=folder)
     launch = runner_process.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
     with launch as launcher:
         report = checks.run_check(launcher, arm)
@@ -149,11 +149,11 @@ def store(folder: Path, found: Abilities) -> None:
     (folder / FILE).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
 
 
-def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:
+def _prepare_probe(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:
     model, inputs = folder / "bundle" / "probe.onnx", folder / "files" / "inputs.npz"
     for path in (model, inputs):
         path.parent.mkdir(exist_ok=True)
-    _write_model(model, inputs)
+    _write_probe_model(model, inputs)
     bundle = Bundle(main=model.name, files=(make_file_ref(model),))
     cell = CellSpec(
         artifact_sha256=bundle.digest,
@@ -169,7 +169,7 @@ def _arm(entry: providers.Provider, *, installed: Installed, folder: Path) -> Pr
     )
 
 
-def _write_model(model: Path, inputs: Path) -> None:
+def _write_probe_model(model: Path, inputs: Path) -> None:
     """Write a matrix product and an activation, which every provider takes and every runtime loads."""
     import numpy as np
     from onnx import TensorProto, helper, save

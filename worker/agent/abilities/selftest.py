@@ -54,12 +54,12 @@ def run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
-    arm = _arm(installed, folder)
+    arm = _prepare_golden_arm(installed, folder)
     with runner_process.Launcher(
         stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled
     ) as launcher:
         check = checks.run_check(launcher, arm)
-        problem = _what_is_wrong(check)
+        problem = _describe_failure(check)
         if problem:
             return SelfTest(passed=False, sentence=problem, runtime=str(installed.runtime), max_abs=_max_abs(check))
         sampler = samples.Sampler(launcher, Budget.QUICK, seed="self-test")
@@ -80,7 +80,7 @@ def run(
     )
 
 
-def _what_is_wrong(check: CheckReport) -> str:
+def _describe_failure(check: CheckReport) -> str:
     """Say why the check does not pass; empty when it does."""
     if check.reason is not None:
         return f"The golden model does not run: {check.reason.text}"[:1000]
@@ -97,11 +97,11 @@ def _max_abs(check: CheckReport) -> float | None:
     return max(known, default=None)
 
 
-def _arm(installed: Installed, folder: Path) -> PreparedArm:
+def _prepare_golden_arm(installed: Installed, folder: Path) -> PreparedArm:
     model, files, scratch = folder / "bundle" / "golden.onnx", folder / "files", folder / "scratch"
     for path in (model.parent, files, scratch):
         path.mkdir(exist_ok=True)
-    _write(model, files)
+    _write_golden_model(model, files)
     bundle = Bundle(main=model.name, files=(probes.make_file_ref(model),))
     cell = CellSpec(artifact_sha256=bundle.digest, runtime=installed.runtime, provider=CPU)
     order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=probes.make_file_ref(files / "inputs.npz"))
@@ -116,7 +116,7 @@ def _arm(installed: Installed, folder: Path) -> PreparedArm:
     )
 
 
-def _write(model: Path, files: Path) -> None:
+def _write_golden_model(model: Path, files: Path) -> None:
     """Write layers of a matrix product and a hyperbolic tangent, its inputs, and the answer as numpy computes it."""
     import numpy as np
     from onnx import NodeProto, TensorProto, helper, save
@@ -127,8 +127,8 @@ def _write(model: Path, files: Path) -> None:
     nodes: list[NodeProto] = []
     for number in range(LAYERS):
         nodes.append(helper.make_node("MatMul", [f"h{number}", f"w{number}"], [f"p{number}"], f"product{number}"))
-        made = f"h{number + 1}" if number + 1 < LAYERS else "answer"
-        nodes.append(helper.make_node("Tanh", [f"p{number}"], [made], f"bend{number}"))
+        output = f"h{number + 1}" if number + 1 < LAYERS else "answer"
+        nodes.append(helper.make_node("Tanh", [f"p{number}"], [output], f"bend{number}"))
     graph = helper.make_graph(
         nodes,
         "golden",
@@ -141,10 +141,10 @@ def _write(model: Path, files: Path) -> None:
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
     np.savez(files / "inputs.npz", h0=inputs)
-    np.savez(files / "reference.npz", answer=_right_answer(inputs, weights))
+    np.savez(files / "reference.npz", answer=_compute_right_answer(inputs, weights))
 
 
-def _right_answer(inputs: "Floats", weights: "list[Floats]") -> "Floats":
+def _compute_right_answer(inputs: "Floats", weights: "list[Floats]") -> "Floats":
     import numpy as np
 
     hidden = inputs.astype(np.float64)

@@ -41,9 +41,9 @@ def enrol(
     GatewayError with the farm's words where it refuses (a code used twice or late).
     """
     if home.is_enrolled:
-        known = home.load_identity()
+        present = home.load_identity()
         raise AlreadyEnrolledError(
-            f"{home.folder} is node {known.name!r} of {known.url} already; start it with `onnxfarm node start`, or "
+            f"{home.folder} is node {present.name!r} of {present.url} already; start it with `onnxfarm node start`, or "
             f"choose another folder with --home."
         )
     private = signatures.make_private_key()

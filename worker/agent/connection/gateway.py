@@ -77,7 +77,7 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-class _Given(TypedDict, total=False):
+class _RequestOptions(TypedDict, total=False):
     """Of a request: what httpx takes."""
 
     params: dict[str, str]
@@ -130,7 +130,9 @@ class Gateway:
 
     def request_secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
         # not renewed: this is what renews
-        return _parse_answer(_check_response(self._once("POST", "secret", **_json(request))), messages.SecretGrant)
+        return _parse_answer(
+            _check_response(self._send_once("POST", "secret", **_make_json_options(request))), messages.SecretGrant
+        )
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
         headers = {
@@ -172,42 +174,42 @@ class Gateway:
 
         Raises UnavailableError while the farm is away, and GatewayError where it refuses.
         """
-        headers = self._headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
+        headers = self._make_headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
         try:
-            with self._client.stream("GET", self._address(f"files/{sha256}"), headers=headers) as response:
+            with self._client.stream("GET", self._make_address(f"files/{sha256}"), headers=headers) as response:
                 if response.status_code != 200:
                     response.read()
-                    _raise(response)
+                    _raise_refusal(response)
                 yield from response.iter_bytes(CHUNK_BYTES)
         except httpx2.TransportError as problem:
-            raise UnavailableError(_words(problem)) from problem
+            raise UnavailableError(_describe_error(problem)) from problem
 
     def _post(
         self, address: str, body: BaseModel, answer: type[Answer], *, headers: dict[str, str] | None = None
     ) -> Answer:
-        return _parse_answer(self._send("POST", address, **_json(body, headers)), answer)
+        return _parse_answer(self._send("POST", address, **_make_json_options(body, headers)), answer)
 
-    def _send(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
-        shown = self._headers()
-        response = self._once(method, address, **given)
-        if response.status_code == 401 and self._is_renewed(shown):
-            response = self._once(method, address, **given)
+    def _send(self, method: str, address: str, **given: Unpack[_RequestOptions]) -> httpx2.Response:
+        sent_headers = self._make_headers()
+        response = self._send_once(method, address, **given)
+        if response.status_code == 401 and self._renew_secret(sent_headers):
+            response = self._send_once(method, address, **given)
         return _check_response(response)
 
-    def _once(self, method: str, address: str, **given: Unpack[_Given]) -> httpx2.Response:
-        asked: _Given = {**given, "headers": {**self._headers(), **given.get("headers", {})}}
+    def _send_once(self, method: str, address: str, **given: Unpack[_RequestOptions]) -> httpx2.Response:
+        options: _RequestOptions = {**given, "headers": {**self._make_headers(), **given.get("headers", {})}}
         try:
-            return self._client.request(method, self._address(address), **asked)
+            return self._client.request(method, self._make_address(address), **options)
         except (httpx2.TransportError, RuntimeError) as problem:  # RuntimeError: the client was closed meanwhile
-            raise UnavailableError(_words(problem)) from problem
+            raise UnavailableError(_describe_error(problem)) from problem
 
-    def _is_renewed(self, shown: dict[str, str]) -> bool:
+    def _renew_secret(self, sent_headers: dict[str, str]) -> bool:
         """Renew the secret unless another thread has; whether there is another one now than the one that was shown.
 
         Raises UnavailableError where the new secret cannot be stored.
         """
         with self._renewing:
-            if self._headers() != shown:
+            if self._make_headers() != sent_headers:
                 return True
             if self._renew is None:
                 return False
@@ -220,15 +222,15 @@ class Gateway:
                 raise UnavailableError(f"The new secret cannot be kept ({problem.strerror}).") from problem
             return True
 
-    def _address(self, address: str) -> str:
+    def _make_address(self, address: str) -> str:
         return self.url + PREFIX + address
 
-    def _headers(self) -> dict[str, str]:
+    def _make_headers(self) -> dict[str, str]:
         with self._lock:
             return {} if self._secret is None else {"Authorization": f"Bearer {self._secret}"}
 
 
-def _json(body: BaseModel, headers: dict[str, str] | None = None) -> _Given:
+def _make_json_options(body: BaseModel, headers: dict[str, str] | None = None) -> _RequestOptions:
     """Return the body of a request, with its media type beside the other headers."""
     return {
         "content": body.model_dump_json().encode(),
@@ -236,7 +238,7 @@ def _json(body: BaseModel, headers: dict[str, str] | None = None) -> _Given:
     }
 
 
-def _words(problem: Exception) -> str:
+def _describe_error(problem: Exception) -> str:
     return str(problem) or type(problem).__name__
 
 
@@ -254,12 +256,12 @@ def _parse_answer(response: httpx2.Response, answer: type[Answer]) -> Answer:
 def _check_response(response: httpx2.Response) -> httpx2.Response:
     """Return the response unless it is a refusal. Raises GatewayError."""
     if response.status_code >= 300:
-        _raise(response)
+        _raise_refusal(response)
     return response
 
 
-def _raise(response: httpx2.Response) -> None:
-    status, problem = response.status_code, _problem(response)
+def _raise_refusal(response: httpx2.Response) -> None:
+    status, problem = response.status_code, _parse_problem(response)
     sentence = f"{problem.detail} {problem.hint}" if problem.hint else problem.detail
     if status == 401:
         raise NodeUnknownError(sentence)
@@ -272,7 +274,7 @@ def _raise(response: httpx2.Response) -> None:
     )
 
 
-def _problem(response: httpx2.Response) -> messages.Problem:
+def _parse_problem(response: httpx2.Response) -> messages.Problem:
     """Return the farm's own words; ours when something else answered."""
     try:
         return messages.Problem.model_validate_json(response.content)

@@ -53,20 +53,21 @@ class BrokerConnection:
         if not self._named.wait(UNNAMED_S) or not self._queues:
             return None
         try:
-            heard = self._connect(wait_s).brpop(list(self._queues), timeout=int(max(1, wait_s)))
-            found = cast("tuple[bytes, bytes] | None", heard)
+            answer = self._connect(wait_s).brpop(list(self._queues), timeout=int(max(1, wait_s)))
+            queue_and_message = cast("tuple[bytes, bytes] | None", answer)
         except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as problem:
             raise gateway.GatewayError(
                 f"the broker refuses this node's user ({problem}); `manage.py direct_line NODE` makes it anew"
             ) from problem
         except redis.RedisError as problem:
             raise gateway.UnavailableError(f"the broker is not reachable: {problem}") from problem
-        if found is None:
+        if queue_and_message is None:
             return None
+        queue, message = queue_and_message
         try:
-            return Offer(queue=found[0].decode(), message=json.loads(found[1]))
+            return Offer(queue=queue.decode(), message=json.loads(message))
         except (ValueError, ValidationError) as problem:
-            raise gateway.GatewayError(f"a message of the broker is not a hint: {found[1][:80]!r}") from problem
+            raise gateway.GatewayError(f"a message of the broker is not a hint: {message[:80]!r}") from problem
 
     def close(self) -> None:
         if self._client is not None:

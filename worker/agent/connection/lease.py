@@ -28,7 +28,7 @@ class LeaseKeeper:
         self._lease_s = lease.lease_s
         self._ended = threading.Event()
         self._lost = threading.Event()
-        self._spoke = threading.Event()
+        self._has_news = threading.Event()
         self._doing = ""
         self.why = ""
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
@@ -39,13 +39,13 @@ class LeaseKeeper:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._spoke.set()
+        self._has_news.set()
 
     def set_activity(self, doing: str) -> None:
         """Set what is being done now, in words, which the next heartbeat tells the farm soon."""
         if doing != self._doing:
             self._doing = doing
-            self._spoke.set()
+            self._has_news.set()
 
     @property
     def is_lost(self) -> bool:
@@ -60,7 +60,7 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         answered_at = time.monotonic()
-        while self._waits_for_a_beat():
+        while self._wait_for_beat():
             try:
                 reply = self._gateway.heartbeat(
                     self._order.block, attempt=self._order.attempt, token=self._token, doing=self._doing
@@ -76,13 +76,13 @@ class LeaseKeeper:
             answered_at = time.monotonic()
             self._lease_s = reply.lease_s
 
-    def _waits_for_a_beat(self) -> bool:
+    def _wait_for_beat(self) -> bool:
         """Wait a quarter of the lease, or less when there is something to tell; False once the block is over."""
         quarter_s = self._lease_s / 4
         rest_s = min(REPORT_EVERY_S, quarter_s)
         if self._ended.wait(rest_s):
             return False
-        if self._spoke.wait(quarter_s - rest_s):
+        if self._has_news.wait(quarter_s - rest_s):
             self._ended.wait(min(GATHER_S, quarter_s))
-            self._spoke.clear()
+            self._has_news.clear()
         return not self._ended.is_set()

@@ -34,7 +34,7 @@ class NodeStatus:
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
             ("folder", str(self.home)),
-            ("agent", self._agent()),
+            ("agent", self._describe_agent()),
             ("farm", self.farm_answer or "not asked"),
             ("reports waiting", str(self.waiting_reports)),
             ("runtimes", str(self.runtimes)),
@@ -59,7 +59,7 @@ class NodeStatus:
             "proven": list(self.proven),
         }
 
-    def _agent(self) -> str:
+    def _describe_agent(self) -> str:
         if self.process is None:
             return "not running"
         return f"running, process {self.process}" + ("" if self.is_ready else ", not ready yet")

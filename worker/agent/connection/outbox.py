@@ -51,7 +51,7 @@ class Outbox:
         Raises LeaseLostError or RejectedError where the farm refuses it, which deletes it too; NodeUnknownError, and
         GivenUpError once `is_cancelled`, which leave it on disk.
         """
-        return self._send(self._keep(spooled), spooled, is_cancelled=is_cancelled)
+        return self._send(self._store(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
         """Send what an earlier agent left on disk, oldest first, and return how many reports the farm answered, be it
@@ -94,12 +94,12 @@ class Outbox:
                 spooled.block, attempt=spooled.attempt, token=spooled.token, report=spooled.report
             )
         except (farm.LeaseLostError, farm.RejectedError):
-            _drop(path)
+            _delete(path)
             raise
-        _drop(path)
+        _delete(path)
         return reply
 
-    def _keep(self, spooled: Spooled) -> Path | None:
+    def _store(self, spooled: Spooled) -> Path | None:
         with self._lock:
             self._count += 1
             name = f"{time.time_ns():020d}-{self._count:06d}.json"
@@ -112,7 +112,7 @@ class Outbox:
         return path
 
 
-def _drop(path: Path | None) -> None:
+def _delete(path: Path | None) -> None:
     if path is not None:
         path.unlink(missing_ok=True)
 

@@ -58,7 +58,7 @@ class Presence:
         """Send one hello, and keep and return the farm's answer. Raises GatewayError."""
         block, installed = self._block(), self._runtimes()
         state: State = "leaving" if is_leaving else "measuring" if block else "idle"
-        tried = self.tried
+        trial_result = self.tried
         welcome = self._gateway.hello(
             messages.Hello(
                 contract_version=CONTRACT_VERSION,
@@ -72,10 +72,10 @@ class Presence:
                 log_tail=self._log_tail(),
                 self_test=self.abilities.self_test,
                 doing=self.doing[: messages.MAX_DOING],
-                tried=tried,
+                tried=trial_result,
             )
         )
-        if self.tried is tried:
+        if self.tried is trial_result:
             self.tried = None
         if welcome.sentence and (self._welcome is None or welcome.sentence != self._welcome.sentence):
             logger.warning("The farm says: %s", welcome.sentence)

@@ -52,7 +52,7 @@ class ArtifactCache:
         if not self._is_good(path, ref):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._make_room(ref.bytes, keep={ref.sha256, *keep})
-            self._bring(path, ref)
+            self._fetch_into_cache(path, ref)
         # reading a file does not always touch its access time
         os.utime(path)
         return path
@@ -76,7 +76,7 @@ class ArtifactCache:
             self.copy_file_to(ref, into, keep=keep)
         return into / bundle.main
 
-    def _bring(self, path: Path, ref: FileRef) -> None:
+    def _fetch_into_cache(self, path: Path, ref: FileRef) -> None:
         descriptor, partial = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
         os.close(descriptor)
         try:

@@ -42,7 +42,7 @@ _NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transfo
 # what uv and Python say where there is no room
 _FULL = ("No space left on device", "Disk quota exceeded", "os error 28")
 _MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
-_Word = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
+_Name = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
 
 
 class InstallError(Exception):
@@ -60,12 +60,12 @@ class Python:
 class Probed(Message):
     """What an environment says of itself. It is a package's own word: kept and shown, never run or used as a path."""
 
-    version: _Word
-    python: _Word
+    version: _Name
+    python: _Name
     providers: Annotated[
         tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,64}$")], ...], Field(max_length=64)
     ]
-    packages: Annotated[dict[_Word, _Word], Field(max_length=1000)]
+    packages: Annotated[dict[_Name, _Name], Field(max_length=1000)]
 
 
 class DiskFullError(InstallError):
@@ -87,7 +87,7 @@ def find_uv() -> str:
 
 def find_pythons() -> list[Python]:
     """List the interpreters of CPython 3 that uv finds on this machine, newest first. Raises InstallError."""
-    text = _run([find_uv(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
+    text = _run_tool([find_uv(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
     try:
         entries = json.loads(text)
     except ValueError:
@@ -110,41 +110,42 @@ def make_environment(
     """
     uv = find_uv()
     # a folder of our own: uv.toml and pyproject.toml of whatever folder somebody works in may name another index
-    _run([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
+    _run_tool([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
     interpreter = folder / "bin" / "python"
-    before = _interpreter_facts(folder)
-    listed = folder / "onnxfarm-requirements.txt"
-    listed.write_text("".join(f"{line}\n" for line in requirements.lines))
+    facts_before = _read_interpreter_facts(folder)
+    requirements_file = folder / "onnxfarm-requirements.txt"
+    requirements_file.write_text("".join(f"{line}\n" for line in requirements.lines))
     options = ["--only-binary", ":all:"]
     if requirements.is_whole:
         options.append("--require-hashes")
     if requirements.is_whole or not with_dependencies:
         options.append("--no-deps")
-    _run(
-        [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(listed)], cwd=folder.parent
+    _run_tool(
+        [uv, "pip", "install", *options, "--python", str(interpreter), "--requirements", str(requirements_file)],
+        cwd=folder.parent,
     )
-    if _interpreter_facts(folder) != before:
+    if _read_interpreter_facts(folder) != facts_before:
         raise InstallError("a package replaced the environment's interpreter or its settings; it is not used")
-    _compile(folder, python=python)
-    return _probe(interpreter, module).model_dump()
+    _compile_packages(folder, python=python)
+    return _probe_runtime(interpreter, module).model_dump()
 
 
-def _interpreter_facts(folder: Path) -> dict[str, str]:
+def _read_interpreter_facts(folder: Path) -> dict[str, str]:
     """Read where the interpreter's links lead and what it reads first, as a wheel may bring files for any place."""
     links = {path.name: os.readlink(path) if path.is_symlink() else "" for path in (folder / "bin").glob("python*")}
     return {**links, "pyvenv.cfg": (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")}
 
 
-def _compile(folder: Path, *, python: Path) -> None:
+def _compile_packages(folder: Path, *, python: Path) -> None:
     """Write byte code for what was unpacked, by the machine's own interpreter.
 
     That runs without `site` (-S), whose .pth files would run what a package says.
     """
     options = ["-q", "-j", "0", "-x", _NOT_COMPILED]
-    _run([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
+    _run_tool([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 
 
-def _probe(interpreter: Path, module: str) -> Probed:
+def _probe_runtime(interpreter: Path, module: str) -> Probed:
     """Import the runtime where it can reach nothing. Raises InstallError."""
     try:
         ending = _run_confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
@@ -194,23 +195,23 @@ def extract_error_line(text: str) -> str:
     return " ".join(lines[-2:])[:500] or "no output"
 
 
-def _run(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) -> str:
+def _run_tool(argv: list[str], *, cwd: Path | None = None, may_fail: bool = False) -> str:
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")}
     environment |= {"UV_PYTHON_DOWNLOADS": "never", "ORT_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, capture_output=True, text=True, env=environment, cwd=cwd, timeout=TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise InstallError(f"{Path(argv[0]).name} took longer than {TIMEOUT_S:.0f} s") from None
     except OSError as error:
         raise InstallError(f"{argv[0]} could not be started: {error}") from error
-    output = done.stderr or done.stdout
-    if done.returncode != 0 and any(words in output for words in _FULL) and cwd is not None:
+    output = process.stderr or process.stdout
+    if process.returncode != 0 and any(words in output for words in _FULL) and cwd is not None:
         free = size(shutil.disk_usage(cwd).free)
         raise DiskFullError(
             f"the disk of {cwd} is full: {free} are free, and a runtime takes 0.2 to 3 GB; make room there"
         )
-    if done.returncode != 0 and not may_fail:
+    if process.returncode != 0 and not may_fail:
         raise InstallError(extract_error_line(output))
-    return done.stdout
+    return process.stdout

@@ -35,18 +35,20 @@ def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] =
 
     `own`: packages that the machine's owner allows by name. Their builds may be the owner's, so they get no hashes.
     """
-    hashes, environments = _read()
+    hashes, environments = _read_locks()
     own = package_names(own)
     lines = recipe.requirements
     if recipe.with_dependencies and runtime.distribution not in own:
         lines = tuple(environments.get(str(runtime), lines))
-    known = {
+    hashes_by_line = {
         line: hashes.get(parse_pin(line), []) for line in lines if Runtime.of(parse_pin(line)).distribution not in own
     }
     is_closed = not recipe.with_dependencies or lines is not recipe.requirements
     return Requirements(
-        lines=tuple(" ".join([line, *(f"--hash=sha256:{digest}" for digest in known.get(line, []))]) for line in lines),
-        is_whole=is_closed and all(known.get(line) for line in lines),
+        lines=tuple(
+            " ".join([line, *(f"--hash=sha256:{digest}" for digest in hashes_by_line.get(line, []))]) for line in lines
+        ),
+        is_whole=is_closed and all(hashes_by_line.get(line) for line in lines),
     )
 
 
@@ -62,6 +64,6 @@ def parse_lock(text: str) -> dict[str, list[str]]:
 
 
 @functools.cache
-def _read() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    known = json.loads(FILE.read_text(encoding="utf-8"))
-    return known["hashes"], known["environments"]
+def _read_locks() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    locks = json.loads(FILE.read_text(encoding="utf-8"))
+    return locks["hashes"], locks["environments"]

@@ -66,13 +66,13 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
 def find_supported_pythons(runtime: Runtime) -> tuple[int, int] | None:
     """Return the lowest and highest minor version of Python 3 that a runtime has wheels for; None: not known."""
     if frameworks.is_framework(runtime):
-        return _pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
+        return _find_pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:
         return None
-    return _pythons(_WHEELS, minor_of(plugins.core_of(runtime).version), last=ONNXRUNTIME[-1])
+    return _find_pythons(_WHEELS, minor_of(plugins.core_of(runtime).version), last=ONNXRUNTIME[-1])
 
 
-def _pythons(
+def _find_pythons(
     table: tuple[tuple[tuple[int, int], tuple[int, int]], ...], release: tuple[int, int], *, last: str
 ) -> tuple[int, int] | None:
     found = next((pythons for since, pythons in table if release >= since), None)

@@ -87,14 +87,14 @@ class RuntimeStore:
         says, only a known distribution or an allowed package is installed or used. Raises RuntimeUnavailableError with
         the installer's essential line.
         """
-        refusal = distributions.refusal(runtime, allowed=self._allowed) or self._not_allowed(runtime, files)
+        refusal = distributions.refusal(runtime, allowed=self._allowed) or self._explain_refused_index(runtime, files)
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         # what is done with a framework does not change what is installed
         runtime, *keep = (engines.engine_of(asked).installed_as(asked) for asked in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._lock(runtime):
-            found = self._read(self._place(runtime))
+        with self._lock_runtime(runtime):
+            found = self._read_installed(self._make_path(runtime))
             if found is None:
                 self._raise_if_failed_lately(runtime)
                 self._say(f"installing {runtime}")
@@ -108,15 +108,15 @@ class RuntimeStore:
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
-        return tuple(found for found in map(self._read, places) if found is not None)
+        return tuple(found for found in map(self._read_installed, places) if found is not None)
 
     def list_loads(self) -> dict[str, Loads]:
         return {str(found.runtime): found.loads for found in self.list_installed() if found.loads is not None}
 
-    def _place(self, runtime: Runtime) -> Path:
+    def _make_path(self, runtime: Runtime) -> Path:
         return self.folder / f"{runtime.distribution}-{runtime.version}"
 
-    def _read(self, place: Path) -> Installed | None:
+    def _read_installed(self, place: Path) -> Installed | None:
         try:
             stored = json.loads((place / MARKER).read_text())
             found = Installed(
@@ -132,9 +132,9 @@ class RuntimeStore:
             return None
         # an interpreter that was removed from the machine takes its environments with it; a marker that names another
         # runtime came with a package
-        return found if found.python.exists() and self._place(found.runtime) == place else None
+        return found if found.python.exists() and self._make_path(found.runtime) == place else None
 
-    def _not_allowed(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:
+    def _explain_refused_index(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:
         index = indexes.split_index(runtime.version)[1]
         if not files or index in self._indexes:
             return None
@@ -148,7 +148,7 @@ class RuntimeStore:
             return self._install_into_place(runtime, files, Path(scratch))
 
     def _install_into_place(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
-        place, wheel = self._place(runtime), self._wheels and wheels.find_wheel(runtime, self._wheels)
+        place, wheel = self._make_path(runtime), self._wheels and wheels.find_wheel(runtime, self._wheels)
         try:
             wheel = wheel or (wheels.download_best_wheel(files, scratch) if files else None)
             python = self._choose_python(
@@ -164,16 +164,16 @@ class RuntimeStore:
             )
         except installer.DiskFullError as error:
             shutil.rmtree(place, ignore_errors=True)
-            raise RuntimeUnavailableError(_failure(runtime, str(error))) from error
+            raise RuntimeUnavailableError(_make_reason(runtime, str(error))) from error
         except (installer.InstallError, wheels.WheelError) as error:
             shutil.rmtree(place, ignore_errors=True)
             raise RuntimeUnavailableError(self._remember_failure(runtime, str(error))) from error
-        self._failure_file(runtime).unlink(missing_ok=True)
+        self._make_failure_path(runtime).unlink(missing_ok=True)
         loads = installer.probe_loadable_versions(place) if module == engines.ONNXRUNTIME.module else None
         marker: dict[str, object] = {**facts, "runtime": runtime.model_dump(), "bytes": measure_disk_bytes(place)}
         marker["loads"] = loads and loads.model_dump()
         (place / MARKER).write_text(json.dumps(marker))
-        found = self._read(place)
+        found = self._read_installed(place)
         assert found is not None
         return found
 
@@ -195,18 +195,18 @@ class RuntimeStore:
         )
 
     def _raise_if_failed_lately(self, runtime: Runtime) -> None:
-        path = self._failure_file(runtime)
+        path = self._make_failure_path(runtime)
         with contextlib.suppress(OSError, ValueError):
             if time.time() - path.stat().st_mtime < FAILURE_S:
                 raise RuntimeUnavailableError(Reason.model_validate_json(path.read_text()))
 
     def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
-        reason = _failure(runtime, why + engines.engine_of(runtime).install_hint(plugins.core_of(runtime)))
-        self._failure_file(runtime).write_text(reason.model_dump_json())
+        reason = _make_reason(runtime, why + engines.engine_of(runtime).install_hint(plugins.core_of(runtime)))
+        self._make_failure_path(runtime).write_text(reason.model_dump_json())
         return reason
 
-    def _failure_file(self, runtime: Runtime) -> Path:
-        return self._place(runtime).with_name(f"{self._place(runtime).name}.failed")
+    def _make_failure_path(self, runtime: Runtime) -> Path:
+        return self._make_path(runtime).with_name(f"{self._make_path(runtime).name}.failed")
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
         """Delete the runtimes used longest ago until the others fit the limit."""
@@ -222,8 +222,8 @@ class RuntimeStore:
                 total -= found.bytes
 
     @contextlib.contextmanager
-    def _lock(self, runtime: Runtime) -> Iterator[None]:
-        path = self._place(runtime)
+    def _lock_runtime(self, runtime: Runtime) -> Iterator[None]:
+        path = self._make_path(runtime)
         with open(path.with_name(f"{path.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -234,6 +234,6 @@ def measure_disk_bytes(folder: Path) -> int:
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
 
 
-def _failure(runtime: Runtime, why: str) -> Reason:
+def _make_reason(runtime: Runtime, why: str) -> Reason:
     text = f"{plugins.format_runtime(runtime)} could not be installed: {why}"
     return Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])

@@ -27,7 +27,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     It is started with `python -I`. The modules of engines, scenarios and accuracy metrics of installed packages lie in
     it under `outside`.
     """
-    files = {path.relative_to(source): path for path in source.rglob("*.py")} | _outside()
+    files = {path.relative_to(source): path for path in source.rglob("*.py")} | _list_outside_modules()
     names = sorted(files)
     digest = hashlib.sha256(b"".join(bytes(name) + files[name].read_bytes() for name in names)).hexdigest()[:16]
     stage = Path(os.path.realpath(folder)) / f"runner-{digest}"
@@ -49,23 +49,23 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     return stage
 
 
-def _outside() -> dict[Path, Path]:
+def _list_outside_modules() -> dict[Path, Path]:
     """Map where each engine, scenario and judge of an installed package lies in the stage to its file."""
     modules = [("scenario", entry.name, entry.module) for entry in scenarios.OUTSIDE.entries]
     modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
     modules += [("accuracy", entry.name, entry.judge) for entry in accuracy_metrics.OUTSIDE.entries]
-    found: dict[Path, Path] = {}
-    for sort, name, module in modules:
+    files: dict[Path, Path] = {}
+    for kind, name, module in modules:
         try:
             spec = importlib.util.find_spec(module)
         except ImportError as problem:
-            logger.warning("The %s %r has no module %s here: %s", sort, name, module, problem)
+            logger.warning("The %s %r has no module %s here: %s", kind, name, module, problem)
             continue
         if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-            logger.warning("The %s %r has no module %s here, or not as a file.", sort, name, module)
+            logger.warning("The %s %r has no module %s here, or not as a file.", kind, name, module)
             continue
-        found[Path("outside") / sort / f"{name}.py"] = Path(spec.origin)
-    return found
+        files[Path("outside") / kind / f"{name}.py"] = Path(spec.origin)
+    return files
 
 
 @functools.cache

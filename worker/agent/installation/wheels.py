@@ -49,7 +49,7 @@ def import_wheel(path: Path, folder: Path) -> Runtime:
     platforms = {tag.platform for tag in tags}
     if platforms.isdisjoint(tag.platform for tag in sys_tags()):
         raise WheelError(f"{path.name} is for {', '.join(sorted(platforms))}, which this machine is not.")
-    _keep(path, folder / f"{runtime.distribution}-{runtime.version}")
+    _copy_wheel(path, folder / f"{runtime.distribution}-{runtime.version}")
     return runtime
 
 
@@ -112,7 +112,7 @@ def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
     return min(minors), 99 if any(tag.abi == "abi3" for tag in tags) else max(minors)
 
 
-def _keep(path: Path, place: Path) -> None:
+def _copy_wheel(path: Path, place: Path) -> None:
     if (place / path.name).exists():
         return
     place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -112,7 +112,7 @@ def open_processor_meter(powercap: Path = POWERCAP) -> Meter:
     """Open the RAPL counters of all processor packages as one meter. Raises EnergyUnreadableError."""
     # intel-rapl:0 is a package, intel-rapl:0:0 a part of it; AMD's are named so too
     folders = sorted(path for path in powercap.glob("*-rapl:*") if path.name.count(":") == 1)
-    packages = [folder for folder in folders if _text(folder / "name").startswith("package")]
+    packages = [folder for folder in folders if _read_text(folder / "name").startswith("package")]
     if not packages:
         raise EnergyUnreadableError(f"{powercap} shows no RAPL package, as on most virtual machines")
     counters = [_Counter(folder) for folder in packages]
@@ -125,7 +125,7 @@ class _Counter:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "energy_uj"
         try:
-            self._range = int(_text(folder / "max_energy_range_uj") or 0)
+            self._range = int(_read_text(folder / "max_energy_range_uj") or 0)
             self._last = int(self._path.read_text())
         except PermissionError:
             raise EnergyUnreadableError(f"{self._path} is for root only; let the agent's user read it") from None
@@ -168,7 +168,7 @@ def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[i
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError:

@@ -48,10 +48,10 @@ class Surroundings:
 
 def list_warnings(seen: Surroundings) -> tuple[str, ...]:
     """Write a sentence for each thing that makes numbers worse, most serious first; none on a quiet machine."""
-    return (*_about_company(seen), *_about_the_clock(seen), *_about_the_machine(seen))
+    return (*_warn_of_other_programs(seen), *_warn_of_clock(seen), *_warn_of_machine(seen))
 
 
-def _about_company(seen: Surroundings) -> Iterator[str]:
+def _warn_of_other_programs(seen: Surroundings) -> Iterator[str]:
     cores = seen.logical_cores or 1
     if seen.is_emulated:
         yield (
@@ -76,7 +76,7 @@ def _about_company(seen: Surroundings) -> Iterator[str]:
         )
 
 
-def _about_the_clock(seen: Surroundings) -> Iterator[str]:
+def _warn_of_clock(seen: Surroundings) -> Iterator[str]:
     if seen.governor is not None and "powersave" in seen.governor:
         yield (
             f"The governor is {seen.governor}: expect slower and noisier results; "
@@ -98,7 +98,7 @@ def _about_the_clock(seen: Surroundings) -> Iterator[str]:
         yield "The machine runs on battery: expect lowered clocks; plug it in."
 
 
-def _about_the_machine(seen: Surroundings) -> Iterator[str]:
+def _warn_of_machine(seen: Surroundings) -> Iterator[str]:
     if seen.free_memory_share is not None and seen.free_memory_share < LITTLE_MEMORY:
         yield f"Only {_percent(seen.free_memory_share)} of the memory is free: expect large models to run out of it."
     if seen.virtualization is not None:
@@ -139,11 +139,11 @@ def is_runner(argv: "list[str] | tuple[str, ...]") -> bool:
 def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
     """Read what the machine is and how busy it is. It watches other programs for `busy_window_s` seconds; 0: not."""
     busy = psutil.cpu_percent(interval=busy_window_s) / 100 if busy_window_s > 0 else None
-    known = processor.read_processor()
+    processor_facts = processor.read_processor()
     memory = psutil.virtual_memory()
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
     seen = Surroundings(
-        load_1m=_load(),
+        load_1m=_read_load(),
         logical_cores=psutil.cpu_count(logical=True),
         busy_share=busy,
         other_runners=count_runners(),
@@ -153,14 +153,14 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         free_memory_share=memory.available / memory.total,
         is_emulated=processor.is_emulated(),
         is_on_battery=battery is not None and battery.power_plugged is False,
-        virtualization=known.virtualization,
+        virtualization=processor_facts.virtualization,
         counters_closed_at=processor.find_perf_event_restriction(),
     )
     return Facts(
         hostname=socket.gethostname(),
-        os=_system(),
+        os=_read_system_name(),
         arch=platform.machine(),
-        cpu_model=known.model,
+        cpu_model=processor_facts.model,
         logical_cores=seen.logical_cores,
         physical_cores=psutil.cpu_count(logical=False),
         memory_bytes=memory.total,
@@ -172,9 +172,9 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         is_emulated=seen.is_emulated,
         sandbox=confinement.find_available_level(),
         gpus=list_nvidia_gpus(),
-        instruction_sets=known.instruction_sets,
+        instruction_sets=processor_facts.instruction_sets,
         advice=list_warnings(seen),
-        more=_more(known, seen),
+        more=_collect_more(processor_facts, seen),
     )
 
 
@@ -199,34 +199,34 @@ def list_nvidia_gpus() -> tuple[str, ...]:
     try:
         pynvml.nvmlInit()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
-        return tuple(f"{_text(pynvml.nvmlDeviceGetName(handle))}, driver {driver}" for handle in handles)
+        driver = _decode(pynvml.nvmlSystemGetDriverVersion())
+        return tuple(f"{_decode(pynvml.nvmlDeviceGetName(handle))}, driver {driver}" for handle in handles)
     except pynvml.NVMLError:
         return ()
 
 
-def _more(known: processor.Processor, seen: Surroundings) -> dict[str, object]:
+def _collect_more(processor_facts: processor.Processor, seen: Surroundings) -> dict[str, object]:
     """Collect further facts; what changes from block to block lies under `load`, which comparisons leave out."""
     affinity = getattr(os, "sched_getaffinity", None)
     more: dict[str, object] = {"kernel": platform.release(), "usable_cores": len(affinity(0)) if affinity else None}
-    if known.virtualization:
-        more["virtualization"] = known.virtualization
-    if known.caches:
-        more["caches"] = list(known.caches)
+    if processor_facts.virtualization:
+        more["virtualization"] = processor_facts.virtualization
+    if processor_facts.caches:
+        more["caches"] = list(processor_facts.caches)
     load: dict[str, object] = {"other_runners": seen.other_runners}
     if seen.busy_share is not None:
         load["busy_share"] = round(seen.busy_share, 3)
     return more | {"load": load}
 
 
-def _load() -> float | None:
+def _read_load() -> float | None:
     try:
         return round(os.getloadavg()[0], 2)
     except OSError:
         return None
 
 
-def _system() -> str:
+def _read_system_name() -> str:
     release = Path("/etc/os-release")
     if sys.platform == "linux" and release.is_file():
         for line in release.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -235,5 +235,5 @@ def _system() -> str:
     return f"{platform.system()} {platform.release()}"
 
 
-def _text(value: str | bytes) -> str:
+def _decode(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value

@@ -44,7 +44,7 @@ MAX_ANNOUNCED, MAX_NAME = 200, 64
 CLOCKS_S = 1.0
 
 
-class _Own:
+class _ThisProcess:
     """What this process is called where it has the machine; empty where its command line says enough."""
 
     name = ""
@@ -52,15 +52,15 @@ class _Own:
 
 def set_process_name(name: str) -> None:
     """Say what this process, a node, is called, for whoever waits for it."""
-    _Own.name = name
+    _ThisProcess.name = name
 
 
 class Ticket:
     """A place in the order of arrival at the machine. It is kept while its holder comes back for it soon."""
 
     def __init__(self) -> None:
-        self._folder = _tickets()
-        self._name, self._touched_s = "", 0.0
+        self._folder = _find_tickets_folder()
+        self._name_program, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
         """Say whether nobody who still waits came earlier, as far as tickets can be read."""
@@ -68,43 +68,43 @@ class Ticket:
             names = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
         except OSError:
             return True
-        return not any(_is_fresh(path) for path in names if not self._name or path.name < self._name)
+        return not any(_is_fresh(path) for path in names if not self._name_program or path.name < self._name_program)
 
     def touch(self) -> None:
         """Say that the holder still waits. It keeps its place, unless it has not said so for FRESH_S seconds."""
         now_s = time.monotonic()
-        if not self._name or now_s - self._touched_s >= FRESH_S:
+        if not self._name_program or now_s - self._touched_s >= FRESH_S:
             self.leave()
             # of one clock for all processes of a machine, which no change of the time of day moves
-            self._name = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
+            self._name_program = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
         self._touched_s = now_s
         with contextlib.suppress(OSError):
             self._show()
 
     def leave(self) -> None:
-        if self._name:
+        if self._name_program:
             with contextlib.suppress(OSError):
-                (self._folder / self._name).unlink(missing_ok=True)
-            self._name = ""
+                (self._folder / self._name_program).unlink(missing_ok=True)
+            self._name_program = ""
 
     def _show(self) -> None:
         with _open_tickets() as folder:
-            os.close(os.open(self._name, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
-            os.utime(self._name, dir_fd=folder, follow_symlinks=False)
+            os.close(os.open(self._name_program, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
+            os.utime(self._name_program, dir_fd=folder, follow_symlinks=False)
 
 
-def _tickets() -> Path:
+def _find_tickets_folder() -> Path:
     return find_lock_path().with_name(f"{find_lock_path().name}.tickets")
 
 
 @contextlib.contextmanager
 def _open_tickets() -> Iterator[int]:
     with contextlib.suppress(FileExistsError):
-        _tickets().mkdir(parents=True)
+        _find_tickets_folder().mkdir(parents=True)
         # everybody who measures here waits in it, and removes what is their own
-        _tickets().chmod(0o1777)
+        _find_tickets_folder().chmod(0o1777)
     # a link that was planted as the folder is not followed
-    folder = os.open(_tickets(), FLAGS | os.O_DIRECTORY)
+    folder = os.open(_find_tickets_folder(), FLAGS | os.O_DIRECTORY)
     try:
         yield folder
     finally:
@@ -114,7 +114,7 @@ def _open_tickets() -> Iterator[int]:
 @contextlib.contextmanager
 def _announce(doing: Activity) -> Iterator[None]:
     """Write a file that says who has the machine, and for what, and remove it after the `with`."""
-    if not _Own.name:
+    if not _ThisProcess.name:
         yield
         return
     name = f"{os.getpid()}.holder"
@@ -124,24 +124,24 @@ def _announce(doing: Activity) -> Iterator[None]:
             os.unlink(name, dir_fd=folder)
         file = os.open(name, FLAGS | os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder)
         with os.fdopen(file, "w", encoding="utf-8") as stream:
-            stream.write(f"{doing}\n{_Own.name}")
+            stream.write(f"{doing}\n{_ThisProcess.name}")
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
-            (_tickets() / name).unlink()
+            (_find_tickets_folder() / name).unlink()
 
 
-def _announcement(holder: psutil.Process) -> tuple[str, str] | None:
+def _read_announcement(holder: psutil.Process) -> tuple[str, str] | None:
     """Read the name and activity that a process wrote itself; None where it wrote none, or somebody else did."""
     try:
         with _open_tickets() as folder:
             # a pipe that was planted keeps nobody waiting
             file = os.open(f"{holder.pid}.holder", os.O_RDONLY | os.O_NONBLOCK | FLAGS, dir_fd=folder)
         with os.fdopen(file, "rb") as stream:
-            seen = os.fstat(file)
-            is_own = seen.st_uid == holder.uids().effective and seen.st_mtime >= holder.create_time() - CLOCKS_S
-            text = stream.read(MAX_ANNOUNCED) if is_own and stat.S_ISREG(seen.st_mode) else b""
+            status = os.fstat(file)
+            is_own = status.st_uid == holder.uids().effective and status.st_mtime >= holder.create_time() - CLOCKS_S
+            text = stream.read(MAX_ANNOUNCED) if is_own and stat.S_ISREG(status.st_mode) else b""
     except (OSError, psutil.Error):
         return None
     doing, _, name = text.decode(errors="replace").partition("\n")
@@ -159,17 +159,17 @@ def _is_fresh(path: Path) -> bool:
 
 def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
     """Say in two sentences who holds the lock of this open file, since when, and what happens next."""
-    holder = _holder(descriptor, locks=locks)
+    holder = _find_holder(descriptor, locks=locks)
     if holder is None:
         return f"Another program is measuring on this machine. {TURNS}"
     if holder.pid == os.getpid():
         return "This node is testing what else its machine can run, which takes a minute at most."
-    since = datetime.fromtimestamp(_since(descriptor, holder)).astimezone()
-    name, doing = _announcement(holder) or (_name(holder), "measuring")
+    since = datetime.fromtimestamp(_find_since(descriptor, holder)).astimezone()
+    name, doing = _read_announcement(holder) or (_name_program(holder), "measuring")
     return f"{name} (process {holder.pid}) has been {doing} on this machine since {since:%H:%M:%S}. {TURNS}"
 
 
-def _holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
+def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
     """Find the process that holds the lock; None where the kernel does not tell, as for another container's."""
     # by its inode alone: layered file systems have other device numbers here and there
     inode = str(os.fstat(descriptor).st_ino)
@@ -184,13 +184,13 @@ def _holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
     return None
 
 
-def _since(descriptor: int, holder: psutil.Process) -> float:
+def _find_since(descriptor: int, holder: psutil.Process) -> float:
     """Whoever takes the lock touches its file; of another user's file the start of the process is all that is known."""
     touched, started = os.fstat(descriptor).st_mtime, holder.create_time()
     return touched if started <= touched <= time.time() else started
 
 
-def _name(holder: psutil.Process) -> str:
+def _name_program(holder: psutil.Process) -> str:
     """Return what people know the process by, and not its arguments, which may be private."""
     try:
         words = [os.path.basename(word) for word in holder.cmdline()]
@@ -245,7 +245,7 @@ def hold_machine(
     place = ticket or Ticket()
     try:
         try:
-            _wait_for(descriptor, place, patience_s=patience_s, is_cancelled=is_cancelled, on_wait=on_wait)
+            _wait_for_machine(descriptor, place, patience_s=patience_s, is_cancelled=is_cancelled, on_wait=on_wait)
         finally:
             # whoever brought a ticket comes back with it unless the machine is theirs
             if ticket is None:
@@ -273,7 +273,7 @@ def try_to_hold_machine(
             yield True
 
 
-def _wait_for(
+def _wait_for_machine(
     descriptor: int,
     place: Ticket,
     *,

@@ -34,9 +34,9 @@ class Processor:
 def read_processor() -> Processor:
     """Read the processor from `lscpu -J` (8 ms), else from sysctl (macOS), else the little that Python knows."""
     if shutil.which("lscpu"):
-        return parse_lscpu(_output_of(["lscpu", "-J"]))
+        return parse_lscpu(_run(["lscpu", "-J"]))
     if sys.platform == "darwin":
-        model = _output_of(["sysctl", "-n", "machdep.cpu.brand_string"]).strip()
+        model = _run(["sysctl", "-n", "machdep.cpu.brand_string"]).strip()
         return Processor(model=model or None)
     return Processor(model=platform.processor() or None)
 
@@ -44,7 +44,7 @@ def read_processor() -> Processor:
 def parse_lscpu(text: str) -> Processor:
     """Parse lscpu's JSON, whose fields newer versions nest; an empty Processor where it cannot be read."""
     try:
-        fields = dict(_fields(json.loads(text)["lscpu"]))
+        fields = dict(_flatten_fields(json.loads(text)["lscpu"]))
     except (ValueError, KeyError, TypeError):
         return Processor()
     flags = set(fields.get("Flags", "").split())
@@ -62,8 +62,8 @@ def parse_lscpu(text: str) -> Processor:
 
 def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
     """Read the frequency governor, all of them when cores differ; None where there is none (virtual machines)."""
-    found = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
-    return ", ".join(sorted(name for name in found if name)) or None
+    governors = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
+    return ", ".join(sorted(name for name in governors if name)) or None
 
 
 def find_perf_event_restriction(
@@ -96,18 +96,18 @@ def is_emulated(proc: Path = Path("/proc")) -> bool:
     except OSError:
         # no /proc here (macOS, or hidden): nothing is known against it
         pass
-    return sys.platform == "darwin" and _output_of(["sysctl", "-n", "sysctl.proc_translated"]).strip() == "1"
+    return sys.platform == "darwin" and _run(["sysctl", "-n", "sysctl.proc_translated"]).strip() == "1"
 
 
-def _fields(entries: list[dict[str, object]]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _flatten_fields(entries: list[dict[str, object]]) -> list[tuple[str, str]]:
+    fields: list[tuple[str, str]] = []
     for entry in entries:
         if entry.get("data") is not None:
-            found.append((str(entry["field"]).rstrip(":"), str(entry["data"])))
+            fields.append((str(entry["field"]).rstrip(":"), str(entry["data"])))
         children = entry.get("children")
         if isinstance(children, list):
-            found += _fields(children)
-    return found
+            fields += _flatten_fields(children)
+    return fields
 
 
 def _read(path: Path) -> str | None:
@@ -117,7 +117,7 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _output_of(argv: list[str]) -> str:
+def _run(argv: list[str]) -> str:
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=LSCPU_TIMEOUT_S, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -24,11 +24,11 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
     order: RunnerOrder = {**make_runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
     reply = {key: value for key, value in answer.reply.items() if key in CheckReport.model_fields}
-    facts = {"arm": arm.arm, "packages": arm.installed.packages, "log_tail": answer.log_tail[-_LOG_CHARACTERS:]}
+    fields = {"arm": arm.arm, "packages": arm.installed.packages, "log_tail": answer.log_tail[-_LOG_CHARACTERS:]}
     try:
-        return CheckReport.model_validate({**reply, **facts, "reason": answer.reason})
+        return CheckReport.model_validate({**reply, **fields, "reason": answer.reason})
     except ValidationError as error:
-        return CheckReport.model_validate({**facts, "reason": make_garbled_reason(describe_first_problem(error))})
+        return CheckReport.model_validate({**fields, "reason": make_garbled_reason(describe_first_problem(error))})
 
 
 def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
@@ -65,15 +65,15 @@ def _make_provider_part(arm: PreparedArm) -> RunnerOrder:
     if entry is None:
         return {}
     options = providers.session_options(entry, cell)
-    found: RunnerOrder = {"memory": entry.memory or None, "provider_options": options}
+    part: RunnerOrder = {"memory": entry.memory or None, "provider_options": options}
     if entry.signs is not None:
-        found["stands_in"] = entry.signs.stands_in or None
+        part["stands_in"] = entry.signs.stands_in or None
     if entry.simulated_on:
-        found["is_simulated_on_cpu"] = True
+        part["is_simulated_on_cpu"] = True
     if entry.building is not None:
-        part = entry.building
-        found["building"] = {"cache": part.cache, "folder": str(arm.engines), "shapes": list(part.shapes)}
-    return found
+        building = entry.building
+        part["building"] = {"cache": building.cache, "folder": str(arm.engines), "shapes": list(building.shapes)}
+    return part
 
 
 def describe_first_problem(error: ValidationError) -> str:

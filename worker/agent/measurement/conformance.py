@@ -41,7 +41,7 @@ def run_suite(
     total = sum(1 for _ in suite.iterdir())
     while True:
         ending = _run_process(suite, runtime=runtime, stage=stage, ledger=ledger)
-        outcomes, unfinished = _read(ledger)
+        outcomes, unfinished = _read_ledger(ledger)
         if unfinished is None and not ending.is_done:
             raise RuntimeError(f"The conformance process of {runtime.runtime} ended early. {ending.describe()}")
         if unfinished is not None:
@@ -73,7 +73,7 @@ def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) 
     )
 
 
-def _read(ledger: Path) -> tuple[dict[str, CaseOutcome], str | None]:
+def _read_ledger(ledger: Path) -> tuple[dict[str, CaseOutcome], str | None]:
     """Read the outcomes so far, by case, and the case that was started and did not end, if any."""
     outcomes: dict[str, CaseOutcome] = {}
     started: str | None = None

@@ -62,56 +62,57 @@ def find_divergence(question: Question) -> doc.DivergenceDocument:
     Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side could not be run.
     """
     try:
-        return _search(question)
+        return _search_and_describe(question)
     except CandidateError as problem:
         cause = problem.__cause__
         reason = cause.reason if isinstance(cause, TensorComparisonError) else make_garbled_reason(str(problem))
         raise TensorComparisonError(reason) from problem
 
 
-def _search(asked: Question) -> doc.DivergenceDocument:
+def _search_and_describe(question: Question) -> doc.DivergenceDocument:
     def compare(look: Look) -> list[doc.TensorLook]:
         with _mark_candidate_errors():
-            return asked.candidate.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
+            return question.candidate.compare(look.folder / look.main, inputs=look.inputs, reference=look.reference)
 
-    found = asked.search(
-        asked.folder,
-        asked.main,
-        inputs=asked.inputs,
-        work_dir=asked.work_dir,
+    divergence = question.search(
+        question.folder,
+        question.main,
+        inputs=question.inputs,
+        work_dir=question.work_dir,
         sides=Sides(
             compare=compare,
-            refer=_refer(asked.against) if asked.against is not None else None,
-            preset=asked.preset,
-            check=lambda: _stop_if_late(asked),
+            refer=_make_refer(question.against) if question.against is not None else None,
+            preset=question.preset,
+            check=lambda: _stop_if_late(question),
         ),
-        variant_dir=asked.variant,
+        variant_dir=question.variant,
     )
-    side = describe_side(asked.candidate)
-    known = {
+    side = describe_side(question.candidate)
+    fields = {
         "schema": doc.SCHEMA,
-        "model": asked.main,
+        "model": question.main,
         "candidate": side,
-        "reference": asked.reference,
-        "atol": asked.candidate.tolerance.atol,
-        "rtol": asked.candidate.tolerance.rtol,
+        "reference": question.reference,
+        "atol": question.candidate.tolerance.atol,
+        "rtol": question.candidate.tolerance.rtol,
     }
-    if found is None:
-        text = f"{side} agrees with {asked.reference} on every output of {asked.main}: nothing to look for."
-        return doc.DivergenceDocument(**known, sentence=text)
-    part = _write_part(asked, found)
+    if divergence is None:
+        text = f"{side} agrees with {question.reference} on every output of {question.main}: nothing to look for."
+        return doc.DivergenceDocument(**fields, sentence=text)
+    part = _write_part(question, divergence)
     return doc.DivergenceDocument(
-        **known,
-        sentence=found.sentence() + (REPEATED_OTHERWISE if found.part_parity is not None and not part.shows_it else ""),
-        output=_make_look(found.parity),
+        **fields,
+        sentence=divergence.sentence()
+        + (REPEATED_OTHERWISE if divergence.part_parity is not None and not part.shows_it else ""),
+        output=_make_look(divergence.parity),
         found=doc.FirstDivergence(
-            tensor=found.tensor,
-            node=found.node.name or found.tensor,
-            op_type=found.node.op_type,
-            look=_make_look(found.tensor_parity),
+            tensor=divergence.tensor,
+            node=divergence.node.name or divergence.tensor,
+            op_type=divergence.node.op_type,
+            look=_make_look(divergence.tensor_parity),
             part=part,
         ),
-        seen=tuple(doc.Seen(tensor=tensor, agrees=agrees) for tensor, agrees in found.looks),
+        seen=tuple(doc.Seen(tensor=tensor, agrees=agrees) for tensor, agrees in divergence.looks),
     )
 
 
@@ -120,7 +121,7 @@ def describe_side(looker: TensorComparer) -> doc.Side:
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
 
 
-def _refer(looker: TensorComparer) -> Refer:
+def _make_refer(looker: TensorComparer) -> Refer:
     def refer(look: Look) -> None:
         with _mark_candidate_errors():
             looker.store_outputs(look.folder / look.main, inputs=look.inputs, out=look.reference)
@@ -128,9 +129,9 @@ def _refer(looker: TensorComparer) -> Refer:
     return refer
 
 
-def _stop_if_late(asked: Question) -> None:
-    if time.monotonic() > asked.ends_at:
-        text = f"Looking between the nodes of {asked.main} took too long: ask with a smaller batch or shapes."
+def _stop_if_late(question: Question) -> None:
+    if time.monotonic() > question.ends_at:
+        text = f"Looking between the nodes of {question.main} took too long: ask with a smaller batch or shapes."
         raise TensorComparisonError(Reason(code=ReasonCode.TIMEOUT, text=text))
 
 
@@ -145,25 +146,25 @@ def _mark_candidate_errors() -> Iterator[None]:
         raise CandidateError(problem.reason.text) from problem
 
 
-def _write_part(asked: Question, found: Divergence) -> doc.Part:
+def _write_part(question: Question, divergence: Divergence) -> doc.Part:
     """Write the part to `out` and run it once more from there, as only what that run shows is told."""
     # the folder may hold the looks' other files; external data stands beside the model
-    names = [path.name for path in sorted(found.folder.iterdir()) if path.name.startswith(asked.main)]
+    names = [path.name for path in sorted(divergence.folder.iterdir()) if path.name.startswith(question.main)]
     for name in names:
-        shutil.copyfile(found.folder / name, asked.out / name)
-    inputs = Path(shutil.copyfile(found.inputs, asked.out / INPUTS))
-    reference = Path(shutil.copyfile(found.reference, asked.out / REFERENCE))
+        shutil.copyfile(divergence.folder / name, question.out / name)
+    inputs = Path(shutil.copyfile(divergence.inputs, question.out / INPUTS))
+    reference = Path(shutil.copyfile(divergence.reference, question.out / REFERENCE))
     shown = None
-    if asked.variant is None:
-        again = asked.candidate.compare(asked.out / asked.main, inputs=inputs, reference=reference)
-        beyond = [look for look in again if judge((look,), asked.preset).verdict == "fail"]
+    if question.variant is None:
+        again = question.candidate.compare(question.out / question.main, inputs=inputs, reference=reference)
+        beyond = [look for look in again if judge((look,), question.preset).verdict == "fail"]
         shown = beyond[0] if beyond else None
-    against = asked.against.arm.order.cell.runtime if asked.against is not None else None
+    against = question.against.arm.order.cell.runtime if question.against is not None else None
     # shows it again from the written files
-    command = diverge_command(asked.candidate.arm.order.cell, asked.main, against=against, has_inputs=True)
+    command = diverge_command(question.candidate.arm.order.cell, question.main, against=against, has_inputs=True)
     return doc.Part(
-        nodes=found.part,
-        main=asked.main,
+        nodes=divergence.part,
+        main=question.main,
         shows_it=shown is not None,
         look=shown,
         files=(*names, INPUTS, REFERENCE),
@@ -187,36 +188,36 @@ class BlockQuestions:
     search: Search
 
 
-def answer_questions(order: BlockOrder, asked: BlockQuestions) -> Iterator[DivergenceReport]:
+def answer_questions(order: BlockOrder, questions: BlockQuestions) -> Iterator[DivergenceReport]:
     """Answer each question of the order in turn, and yield its report; one without an answer has a reason."""
     for number, question in enumerate(order.divergences):
-        folder = asked.folder / f"divergence-{number}"
+        folder = questions.folder / f"divergence-{number}"
         report = DivergenceReport(arm=question.arm, against=question.against)
         try:
-            yield report.model_copy(update=_answer(question, asked, folder))
+            yield report.model_copy(update=_answer_question(question, questions, folder))
         except ReasonedError as problem:
             yield report.model_copy(update={"reason": problem.reason})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer(question: DivergenceOrder, asked: BlockQuestions, folder: Path) -> dict[str, object]:
+def _answer_question(question: DivergenceOrder, questions: BlockQuestions, folder: Path) -> dict[str, object]:
     """Answer one question and return the fields of its report. Raises ReasonedError."""
-    ready = {arm.arm: arm for arm in asked.ready}
+    ready = {arm.arm: arm for arm in questions.ready}
     wanted = [question.arm, *([question.against] if question.against is not None else [])]
     missing = [number for number in wanted if number not in ready]
     if missing:
         text = f"Arm {missing[0]} could not be prepared again on this node."
         known = Reason(code=ReasonCode.ARTIFACT_UNAVAILABLE, text=text)
-        return {"reason": asked.refused.get(missing[0], known)}
+        return {"reason": questions.refused.get(missing[0], known)}
     out = folder / "part"
     out.mkdir(parents=True)
-    document = find_divergence(_question(question, ready, asked=asked, folder=folder))
-    digest = asked.store(question.arm, _pack(document, out)) if document.found is not None else None
+    document = find_divergence(_make_question(question, ready, asked=questions, folder=folder))
+    digest = questions.store(question.arm, _pack_part(document, out)) if document.found is not None else None
     return {"document": document, "part_sha256": digest}
 
 
-def _question(
+def _make_question(
     question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked: BlockQuestions, folder: Path
 ) -> Question:
     arm = ready[question.arm]
@@ -246,7 +247,7 @@ def describe_unoptimised() -> str:
     return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
 
 
-def _pack(document: DivergenceDocument, part: Path) -> Path:
+def _pack_part(document: DivergenceDocument, part: Path) -> Path:
     """Write the answer into the part, and the part's files into one zip beside it, whose path it returns."""
     (part / ANSWER).write_text(document.to_json())
     packed = part.with_suffix(".zip")

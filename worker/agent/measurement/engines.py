@@ -30,15 +30,15 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
     stored = {arm.arm: place for arm in arms if (place := _share_outputs(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in stored}
     pairs = [
-        _pair(by_number[first], by_number[other], stored)
+        _make_pair(by_number[first], by_number[other], stored)
         for first, other in combinations(sorted(stored), 2)
         if by_number[first].inputs == by_number[other].inputs
     ]
     if not pairs:
         return None
-    runs = by_number[pairs[0]["one"]]
-    order: RunnerOrder = {**make_runner_order(runs, "engines"), "pairs": pairs}
-    answer = launcher.launch(runs, order, work_dir=runs.scratch)
+    first_arm = by_number[pairs[0]["one"]]
+    order: RunnerOrder = {**make_runner_order(first_arm, "engines"), "pairs": pairs}
+    answer = launcher.launch(first_arm, order, work_dir=first_arm.scratch)
     if answer.reason is not None:
         return EnginesReport(reason=answer.reason)
     try:
@@ -57,7 +57,7 @@ def _share_outputs(arm: PreparedArm) -> Path | None:
     return place
 
 
-def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair:
+def _make_pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair:
     are_models = arm.order.cell.artifact_sha256 != other.order.cell.artifact_sha256
     # how close another model should come, nobody knows but who asks: of its outputs, those that have a tolerance
     preset = ANY if are_models else preset_between(arm.order.cell, other.order.cell)
@@ -79,12 +79,12 @@ def _pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair
 
 def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
     """Select the arms whose provider leaves a compiled model; of equal cells the first."""
-    found: dict[str, PreparedArm] = {}
+    selected: dict[str, PreparedArm] = {}
     for arm in arms:
         entry = providers.find(arm.order.cell.provider)
         if entry is not None and entry.leaves_context and arm.is_session:
-            found.setdefault(arm.order.cell.digest, arm)
-    return list(found.values())
+            selected.setdefault(arm.order.cell.digest, arm)
+    return list(selected.values())
 
 
 def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:

@@ -52,14 +52,16 @@ def evaluate_arms(
     for arm in arms:
         if arm.evaluation is None:
             continue
-        key = _key(arm)
+        key = _digest_evaluation(arm)
         if not arm.is_session:
             text = f"Labelled data are judged on ONNX Runtime alone: {arm.order.cell.runtime} has no accuracy here."
             known[key] = _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
         if key not in known:
             say(arm, "evaluating")
             known[key] = (
-                _evaluate(launcher, arm, judge) if time.monotonic() < ends_at else _make_unjudged_report(arm, TOO_LATE)
+                _evaluate_arm(launcher, arm, judge)
+                if time.monotonic() < ends_at
+                else _make_unjudged_report(arm, TOO_LATE)
             )
         yield known[key].model_copy(update={"arm": arm.arm})
 
@@ -98,7 +100,7 @@ def evaluate_block(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _key(arm: PreparedArm) -> str:
+def _digest_evaluation(arm: PreparedArm) -> str:
     """Digest what outputs depend on; batch, concurrency and what only moves work between threads are left out."""
     cell = arm.order.cell
     session = cell.session.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
@@ -106,14 +108,14 @@ def _key(arm: PreparedArm) -> str:
     return digest_json(parts)
 
 
-def _evaluate(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> AccuracyReport:
+def _evaluate_arm(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> AccuracyReport:
     assert arm.order.evaluation is not None
     recipe, data = arm.order.evaluation.recipe, arm.order.evaluation.data
-    known = AccuracyReport(arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256)
+    accuracy = AccuracyReport(arm=arm.arm, measured_arm=arm.arm, recipe=recipe, data_sha256=data.sha256)
     part: EvaluationPart = {"data": str(arm.evaluation), "most_s": EVALUATION_S}
     if judge is not None:
-        part["own"] = (str(_laid(judge, arm)), judge.file, judge.function)
-        known = known.model_copy(update={"judge": _facts(judge, {})})
+        part["own"] = (str(_write_judge(judge, arm)), judge.file, judge.function)
+        accuracy = accuracy.model_copy(update={"judge": _describe_judge(judge, {})})
     elif (entry := METRICS.get(recipe.metric)) is not None:
         part |= {"judge": entry.judge, "at_once": entry.at_once}
         part |= {"metric": recipe.metric, "output": recipe.output, "apply": recipe.apply, "threshold": recipe.threshold}
@@ -122,31 +124,31 @@ def _evaluate(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None) -> 
         return _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
     order: RunnerOrder = {**make_runner_order(arm, "evaluation"), "evaluation": part}
     answer = launcher.launch(arm, order, work_dir=arm.scratch, timeout_s=EVALUATION_S + _START_S)
-    known = known.model_copy(update={"wall_s": answer.wall_ms / 1000, "reason": answer.reason})
+    accuracy = accuracy.model_copy(update={"wall_s": answer.wall_ms / 1000, "reason": answer.reason})
     if answer.reason is not None:
-        return known
+        return accuracy
     try:
         judged = {name: answer.reply[name] for name in ("n", "output", "samples")}
         if judge is not None:
-            judged["judge"] = _facts(judge, answer.reply)
-        return AccuracyReport.model_validate({**dict(known), **judged})
+            judged["judge"] = _describe_judge(judge, answer.reply)
+        return AccuracyReport.model_validate({**dict(accuracy), **judged})
     except (KeyError, ValidationError) as error:
         detail = (
             strip_pydantic_prefix(error.errors()[0]["msg"])
             if isinstance(error, ValidationError)
             else f"it lacks {error}"
         )
-        return known.model_copy(update={"reason": make_garbled_reason(str(detail))})
+        return accuracy.model_copy(update={"reason": make_garbled_reason(str(detail))})
 
 
-def _facts(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
+def _describe_judge(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
     """Describe the user's judge, and what it answered in `reply`."""
     lower = reply.get("lower_is_better", False) if judge.lower_is_better is None else judge.lower_is_better
     facts = {"file": f"{judge.file}:{judge.function}", "sha256": hashlib.sha256(judge.content).hexdigest()}
     return OwnJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
 
 
-def _laid(judge: JudgeFile, arm: PreparedArm) -> Path:
+def _write_judge(judge: JudgeFile, arm: PreparedArm) -> Path:
     """Write the judge's file beside the arm's data, where its runner may read it, and return the path."""
     assert arm.evaluation is not None
     place = arm.evaluation.with_suffix(".judge.py")

@@ -45,7 +45,7 @@ def _read_graph(path: str) -> ReadGraph | None:
     except (OSError, DecodeError):
         return None
     nodes = []
-    for node in _nodes(model.graph, path=()):
+    for node in _iterate_nodes(model.graph, path=()):
         nodes.append(node)
         if len(nodes) > MAX_NODES:
             return None
@@ -59,7 +59,7 @@ def _read_graph(path: str) -> ReadGraph | None:
     return {"nodes": nodes, "given": given}
 
 
-def _nodes(graph: "GraphProto", *, path: tuple[str, ...]) -> Iterator[Node]:
+def _iterate_nodes(graph: "GraphProto", *, path: tuple[str, ...]) -> Iterator[Node]:
     index = 0
     for node in graph.node:
         if node.op_type == CONSTANT:
@@ -76,5 +76,5 @@ def _nodes(graph: "GraphProto", *, path: tuple[str, ...]) -> Iterator[Node]:
         }
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
-                yield from _nodes(inner, path=(*path, label))
+                yield from _iterate_nodes(inner, path=(*path, label))
         index += 1

@@ -29,5 +29,5 @@ def read_graphs(paths: Sequence[Path], *, work_dir: Path, memory_bytes: int | No
         answer = _ANSWER.validate_json(ending.reply, extra="forbid") if ending.is_done else {}
     except (SandboxError, ValidationError):
         answer = {}
-    found = answer.get("graphs", ())
-    return list(found) if len(found) == len(paths) else [None] * len(paths)
+    read = answer.get("graphs", ())
+    return list(read) if len(read) == len(paths) else [None] * len(paths)

@@ -43,7 +43,7 @@ class InterleavedProcess:
     def __enter__(self) -> "InterleavedProcess":
         left_files.remove_path(self._folder)
         self._folder.mkdir()
-        self._go, self._outcomes = (_pipe(self._folder / name) for name in ("go", "said"))
+        self._go, self._outcomes = (_make_pipe(self._folder / name) for name in ("go", "said"))
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._note_started)
         return self
 
@@ -133,14 +133,14 @@ def interleave_processes(
         # each process has its own limit; this one is for processes that hand over without an end
         limit = time.monotonic() + limit_s
         # what some trace after their windows would disturb the windows of others
-        resting = _go_around(at_work, dice=dice, limit=limit)
-        _go_around(resting, dice=dice, limit=limit)
+        resting = _give_turns(at_work, dice=dice, limit=limit)
+        _give_turns(resting, dice=dice, limit=limit)
         for seat in seats:
             seat.let_end()
         return [seat.wait_for_answer() for seat in seats]
 
 
-def _go_around(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
+def _give_turns(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
     """Give turns until nobody wants another or the limit is there; return those that have something to trace."""
     resting: list[InterleavedProcess] = []
     while seats and time.monotonic() < limit:
@@ -151,7 +151,7 @@ def _go_around(seats: list[InterleavedProcess], *, dice: random.Random, limit: f
     return resting
 
 
-def _pipe(path: Path) -> int:
+def _make_pipe(path: Path) -> int:
     """Make a named pipe, open at both ends, so that neither side ever waits for the other to open it."""
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)

@@ -69,13 +69,13 @@ def prepare_arms(
             refused[arm.arm] = reason
             continue
         try:
-            ready.append(_prepare(arm, block=order, environment=environment, folder=folder))
+            ready.append(_prepare_arm(arm, block=order, environment=environment, folder=folder))
         except (RuntimeUnavailableError, cache.ArtifactUnavailableError) as error:
             refused[arm.arm] = error.reason
     return ready, refused
 
 
-def _prepare(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, folder: Path) -> PreparedArm:
+def _prepare_arm(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironment, folder: Path) -> PreparedArm:
     keep = {other.cell.runtime for other in block.arms}
     installed = environment.runtimes.provide(arm.cell.runtime, keep=keep, files=arm.wheels)
     stages.compile_stage(environment.stage, python=installed.python)

@@ -109,7 +109,7 @@ class Launcher:
         entry = providers.find(arm.order.cell.provider)
         # where one thread of this machine does all the work
         counts = COUNTS if order.get("gate_cpu_share") is not None else None
-        policy = replace(self._policy(arm, entry, work_dir=work_dir), counts=counts)
+        policy = replace(self._make_policy(arm, entry, work_dir=work_dir), counts=counts)
         passed_on = entry.environment if entry is not None else ()
         inherited = {name: os.environ[name] for name in passed_on if name in os.environ}
         kills = count_oom_kills()
@@ -133,7 +133,7 @@ class Launcher:
         answer.reason = add_memory_limit(answer.reason, arm.order.cell.session.memory_limit_mb)
         return answer
 
-    def _policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
+    def _make_policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
         """Make the policy of an arm's process, which sees its interpreter, the stage, the model and its inputs."""
         if entry is not None and entry.building is not None:
             left_files.make_folder(arm.engines)
@@ -193,7 +193,7 @@ def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
 def parse_ending(ending: Ending) -> Answer:
     """Decode the reply of a process that has ended, or make the reason why there is none."""
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
-    answer.reason = _reason_of_kind(ending)
+    answer.reason = _make_reason_of_ending(ending)
     if answer.reason is not None:
         return answer
     try:
@@ -231,7 +231,7 @@ def _parse_reason(stated: object) -> Reason:
         return make_garbled_reason(f"its reason is {stated!r:.200}")
 
 
-def _reason_of_kind(ending: Ending) -> Reason | None:
+def _make_reason_of_ending(ending: Ending) -> Reason | None:
     codes = {
         "exited": (ReasonCode.CRASHED, "Check the log; another runtime or provider may work."),
         "crashed": (ReasonCode.CRASHED, "Another runtime or provider may work."),

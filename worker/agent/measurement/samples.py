@@ -100,12 +100,12 @@ class Sampler:
             self.rates.search(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
             for position, arm in enumerate(arms):
-                yield self._alone(arm, position=position)
+                yield self._measure_alone(arm, position=position)
             return
         dice = random.Random(f"{self.seed}/{round_number}/turns")
         taken = self._measure_in_turns(list(enumerate(arms)), remeasured=0, dice=dice)
         for again in range(1, MAX_REMEASURES + 1):
-            disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_disturbed(taken[p])]
+            disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_sample_disturbed(taken[p])]
             # where most arms are disturbed it is no blip: the rounds count by processor time then
             is_busy = len(disturbed) > BUSY_SHARE * len(arms)
             if not disturbed or is_busy or not self.pace.may_repeat:
@@ -118,17 +118,17 @@ class Sampler:
         self, places: Sequence[tuple[int, PreparedArm]], *, remeasured: int, dice: random.Random
     ) -> dict[int, ArmSample]:
         answers = interleaving.measure_in_turns(
-            self.launcher, [(arm, self._order(arm)) for _, arm in places], dice=dice
+            self.launcher, [(arm, self._make_order(arm)) for _, arm in places], dice=dice
         )
         return {
             position: self._add_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
             for (position, arm), answer in zip(places, answers, strict=True)
         }
 
-    def _alone(self, arm: PreparedArm, *, position: int) -> ArmSample:
+    def _measure_alone(self, arm: PreparedArm, *, position: int) -> ArmSample:
         taken = self._launch_alone(arm, position=position, remeasured=0)
         for again in range(1, MAX_REMEASURES + 1):
-            if not _is_disturbed(taken) or not self.pace.may_repeat:
+            if not _is_sample_disturbed(taken) or not self.pace.may_repeat:
                 break
             with self.pace.time_repeats():
                 taken = self._launch_alone(arm, position=position, remeasured=again)
@@ -141,7 +141,7 @@ class Sampler:
         return self._add_nodes(parse_sample(answer, arm=arm, position=position, remeasured=remeasured), answer)
 
     def _launch(self, arm: PreparedArm) -> Answer:
-        return self.launcher.launch(arm, self._order(arm), work_dir=arm.scratch)
+        return self.launcher.launch(arm, self._make_order(arm), work_dir=arm.scratch)
 
     def _add_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
         """Return the sample with the times of own nodes, where the launch traced some."""
@@ -150,14 +150,14 @@ class Sampler:
             return taken
         return taken.model_copy(update={"sample": taken.sample.model_copy(update={"nodes_us": times})})
 
-    def _scenario(self, arm: PreparedArm) -> dict[str, object]:
+    def _make_scenario_settings(self, arm: PreparedArm) -> dict[str, object]:
         settings = scenarios.runner_settings(arm.order.cell)
         return {**settings, "rates": self.rates.find(arm)} if "rates" in settings else settings
 
-    def _order(self, arm: PreparedArm) -> RunnerOrder:
+    def _make_order(self, arm: PreparedArm) -> RunnerOrder:
         return {
             **make_runner_order(arm, "sample"),
-            "scenario": self._scenario(arm),
+            "scenario": self._make_scenario_settings(arm),
             "budget": orders.make_budget_part(self.budget),
             "gate_cpu_share": CPU_SHARE_GATE if is_contention_judged(arm) else None,
             "core": self.core if is_contention_judged(arm) else None,
@@ -221,5 +221,5 @@ def _is_on_host(arm: PreparedArm) -> bool:
     return providers.provider_of(cell.provider).device == "cpu" and not is_elsewhere and scenarios.is_plain(cell)
 
 
-def _is_disturbed(taken: ArmSample) -> bool:
+def _is_sample_disturbed(taken: ArmSample) -> bool:
     return taken.sample is not None and taken.sample.is_disturbed

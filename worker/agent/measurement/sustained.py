@@ -44,10 +44,10 @@ def measure_curve(
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError:
         meter = None
-    answer, points, readings = _run(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
+    answer, points, readings = _run_pass(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
     if answer.reason is not None:
         return CurveReport(arm=arm.arm, reason=answer.reason)
-    spent = _spent_mj(readings, points)
+    spent = _compute_energy_mj(readings, points)
     start = points[0].began_ns
     return CurveReport(
         arm=arm.arm,
@@ -66,38 +66,38 @@ def measure_curve(
 
 
 def add_energy(
-    found: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.find_meter
+    check: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.find_meter
 ) -> CheckReport:
     """Return the check of an arm with the energy of its inference, or with words on why there is none.
 
     It launches a process of its own, and only where a meter can be read. A check with a reason stays as it is.
     """
-    if found.reason is not None:
-        return found
-    return found.model_copy(update={"energy": _energy(launcher, arm, find_meter=find_meter)})
+    if check.reason is not None:
+        return check
+    return check.model_copy(update={"energy": _measure_energy(launcher, arm, find_meter=find_meter)})
 
 
-def _energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> Energy:
+def _measure_energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter) -> Energy:
     try:
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError as problem:
         return Energy(text=str(problem)[:500])
-    answer, points, readings = _run(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
+    answer, points, readings = _run_pass(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
     if answer.reason is not None:
         return Energy(text=f"not measured: {answer.reason.text}"[:500])
-    (spent, *_) = _spent_mj(readings, points)
+    (spent, *_) = _compute_energy_mj(readings, points)
     if spent is None:
         return Energy(text=f"{energy.NOT_READABLE}: {meter.name} did not move in {ENERGY_S:.0f} s")
     return Energy(mj=spent, text=f"{meter.name}: everything on it, over {ENERGY_S:.0f} s")
 
 
-def _spent_mj(readings: energy.Readings, points: tuple[_Point, ...]) -> list[float | None]:
+def _compute_energy_mj(readings: energy.Readings, points: tuple[_Point, ...]) -> list[float | None]:
     return energy.compute_energy_per_inference_mj(
         readings, [(point.began_ns, point.ended_ns, point.n) for point in points]
     )
 
 
-def _run(
+def _run_pass(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, point_s: float, meter: energy.Meter | None
 ) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
     order: RunnerOrder = {

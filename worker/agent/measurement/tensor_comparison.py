@@ -38,7 +38,7 @@ class TensorComparer:
         """Run the model and compare its outputs with those of a `.npz`. Raises TensorComparisonError."""
         # the child sees the model's folder, the inputs' and its own
         place = left_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
-        answer = self._ask(model, inputs, {"reference": str(place)})
+        answer = self._run_model(model, inputs, {"reference": str(place)})
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))
         except ValidationError as problem:
@@ -49,12 +49,12 @@ class TensorComparer:
     def store_outputs(self, model: Path, *, inputs: Path, out: Path) -> None:
         """Run the model and write its outputs to `out` (`.npz`). Raises TensorComparisonError."""
         place = self.arm.scratch / _OUTPUTS_FILE
-        self._ask(model, inputs, {"keep": str(place)})
+        self._run_model(model, inputs, {"keep": str(place)})
         if not left_files.is_plain(place):
             raise TensorComparisonError(make_garbled_reason("it kept no outputs"))
         shutil.move(place, out)
 
-    def _ask(self, model: Path, inputs: Path, more: RunnerOrder) -> Answer:
+    def _run_model(self, model: Path, inputs: Path, more: RunnerOrder) -> Answer:
         order: RunnerOrder = {
             **make_runner_order(self.arm, "look"),
             "model": str(model),

@@ -160,13 +160,13 @@ class Mapper:
         return self._models.get(profiled.arm.source)
 
     def map_origins(self, profiled: Profiled) -> list[Origin]:
-        return self._origins(profiled, profiled.reply.executed) if profiled.reply is not None else []
+        return self._map_rows(profiled, profiled.reply.executed) if profiled.reply is not None else []
 
     def map_prompt_origins(self, profiled: Profiled) -> list[Origin]:
         prompt = profiled.reply.prompt if profiled.reply is not None else None
-        return self._origins(profiled, prompt.executed) if prompt is not None else []
+        return self._map_rows(profiled, prompt.executed) if prompt is not None else []
 
-    def _origins(self, profiled: Profiled, rows: Sequence[Row]) -> list[Origin]:
+    def _map_rows(self, profiled: Profiled, rows: Sequence[Row]) -> list[Origin]:
         assert profiled.reply is not None
         executed = [row.as_executed() for row in rows]
         model, source = self._models.get(profiled.arm.model), self._models.get(profiled.arm.source)
@@ -201,21 +201,23 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
     raw, prompt = profiled.raw, None
     if reply.prompt is not None and reply.prompt.runs:
         runs, of_prompt = reply.prompt.runs, mapper.map_prompt_origins(profiled)
-        operators = _operators(reply.prompt.executed, runs, of_prompt, source=None, limit=MAX_PROMPT_OPERATORS)
+        operators = _make_operators(reply.prompt.executed, runs, of_prompt, source=None, limit=MAX_PROMPT_OPERATORS)
         prompt = PromptTrace(tokens=reply.prompt.tokens, runs=runs, run_us=reply.prompt.run_us, operators=operators)
     return TraceReport(
         arm=arm,
         trace_round=trace_round,
         runs=reply.runs,
         run_us=reply.run_us,
-        providers=_shares(reply.executed),
-        operators=_operators(reply.executed, reply.runs, origins, source=source if has_edges else None),
-        copies_to_device=_copies(reply, COPY_TO_DEVICE),
-        copies_to_host=_copies(reply, COPY_TO_HOST),
+        providers=_compute_shares(reply.executed),
+        operators=_make_operators(reply.executed, reply.runs, origins, source=source if has_edges else None),
+        copies_to_device=_count_copies(reply, COPY_TO_DEVICE),
+        copies_to_host=_count_copies(reply, COPY_TO_HOST),
         mapped_share=node_origins.mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
         prompt=prompt,
-        cache_copies=_cache_copies(reply, origins, source) if reply.prompt is not None and source is not None else (),
+        cache_copies=_list_cache_copies(reply, origins, source)
+        if reply.prompt is not None and source is not None
+        else (),
     )
 
 
@@ -226,7 +228,7 @@ def delete_files(profiled: Profiled) -> None:
             shutil.rmtree(profiled.folder)
 
 
-def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
+def _compute_shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     total = sum(row.time_us for row in rows)
     names = dict.fromkeys(row.provider for row in rows)
     shares = []
@@ -238,17 +240,17 @@ def _shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     return tuple(sorted(shares, key=lambda row: -row.time_share))
 
 
-def _cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:
+def _list_cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:
     """List own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
-    found = []
+    labels = []
     for row, origin in zip(reply.executed, origins, strict=True):
         node = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
         if node is not None and any(name.startswith("present") for name in node.outputs):
-            found.append(node.label)
-    return tuple(found[:MAX_CACHE_COPIES])
+            labels.append(node.label)
+    return tuple(labels[:MAX_CACHE_COPIES])
 
 
-def _operators(
+def _make_operators(
     rows: Sequence[Row], runs: int, origins: Sequence[Origin], *, source: Graph | None, limit: int = MAX_OPERATORS
 ) -> tuple[Operator, ...]:
     operators = [
@@ -260,15 +262,15 @@ def _operators(
             time_us=row.time_us,
             calls=max(1, round(row.calls / runs)),
             memory_bytes=row.memory_bytes,
-            reads=_read_by(origin, source) if source is not None else (),
+            reads=_list_read_nodes(origin, source) if source is not None else (),
         )
         for row, origin in zip(rows, origins, strict=True)
     ]
     operators.sort(key=lambda row: -row.time_us)
-    return (*operators[:limit], *_sum_of(operators[limit:]))
+    return (*operators[:limit], *_sum_operators(operators[limit:]))
 
 
-def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
+def _list_read_nodes(origin: Origin, source: Graph) -> tuple[str, ...]:
     """List own nodes that make what the nodes of an executed one read."""
     labels = [label for label in (origin.node, *origin.covers) if label is not None]
     read = [name for label in labels if label in source.by_label for name in source.by_label[label].inputs]
@@ -276,7 +278,7 @@ def _read_by(origin: Origin, source: Graph) -> tuple[str, ...]:
     return tuple(label for label in makers if label not in labels)[:MAX_EDGES]
 
 
-def _sum_of(rest: Sequence[Operator]) -> list[Operator]:
+def _sum_operators(rest: Sequence[Operator]) -> list[Operator]:
     providers = dict.fromkeys(operator.provider for operator in rest)
     return [
         Operator(
@@ -289,7 +291,7 @@ def _sum_of(rest: Sequence[Operator]) -> list[Operator]:
     ]
 
 
-def _copies(reply: _Reply, op_type: str) -> int:
+def _count_copies(reply: _Reply, op_type: str) -> int:
     return round(sum(row.calls for row in reply.executed if row.op_type == op_type) / reply.runs)
 
 
@@ -318,7 +320,7 @@ class RoundTraces:
         if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MAX_NODES:
             return
         self._nodes[arm.arm] = {
-            _key(row): row.name_own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
+            _make_key(row): row.name_own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
         }
 
     def make_order_part(self, arm: PreparedArm) -> RunnerOrder:
@@ -336,16 +338,16 @@ class RoundTraces:
             rows = _ROWS.validate_python(reply.get("traced", ()))
         except ValidationError:
             return ()
-        if not rows or any(_key(row) not in nodes for row in rows):
+        if not rows or any(_make_key(row) not in nodes for row in rows):
             return ()
         spent = dict.fromkeys(sorted(nodes.values()), 0.0)
         for row in rows:
-            spent[nodes[_key(row)]] += row.time_us
+            spent[nodes[_make_key(row)]] += row.time_us
         try:
             return _TIMES.validate_python(tuple(round(time_us, 3) for time_us in spent.values()))
         except ValidationError:
             return ()
 
 
-def _key(row: Row) -> Key:
+def _make_key(row: Row) -> Key:
     return row.path, row.name, row.op_type, row.provider, row.index
