@@ -50,7 +50,7 @@ def commands() -> Iterator[str]:
     from onnxfarm.command_list import COMMANDS
 
     for name in sorted(COMMANDS):
-        yield from _command(f"onnxfarm {name}", main._load(name))
+        yield from _command(f"onnxfarm {name}", main._load_command(name))
     of_django = set(map(_spelled, BaseCommand().create_parser("manage.py", "any")._actions))
     for name, app in sorted(get_commands().items()):
         if str(app).startswith(PRODUCT):

@@ -96,7 +96,7 @@ def commands() -> Iterator[str]:
     codes.append((_code(INTERNAL), "A mistake of ours, with its traceback."))
     yield _table(("code", "means"), [("`0`", "Every planned cell is done, or what was asked for was done."), *codes])
     for name in sorted(COMMANDS):
-        yield from _command(name, main._load(name))
+        yield from _command(name, main._load_command(name))
 
 
 def _command(name: str, command: Any) -> Iterator[str]:

@@ -100,7 +100,12 @@ def bench(  # noqa: PLR0913  every option of the command
     """
     home = home or default_home()
     runtimes = release_index.resolve_runtimes(ort, home=home, with_prereleases=pre)
-    values = {"runtime": runtimes, "provider": provider, "batch": batch, "shapes": parse_sizes(shape)}
+    values: dict[str, object] = {
+        "runtime": runtimes,
+        "provider": provider,
+        "batch": batch,
+        "shapes": parse_sizes(shape),
+    }
     values |= {"threads": threads, "precision": precision, "opset": opset, **axes, "budget": budget}
     settings = {"sustained": sustained, "tolerance": parse_tolerances(tolerance), "operators": operators or None}
     declared = apply_settings(

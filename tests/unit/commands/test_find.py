@@ -185,7 +185,7 @@ def test_waiting_for_the_machine_takes_none_of_the_minutes(run: Run) -> None:
     thread.start()
     holding.wait()
     asked = time.monotonic()
-    with run._machine(Follower([], console=run.console, bar=None)):
+    with run._hold_machine(Follower([], console=run.console, bar=None)):
         assert time.monotonic() - asked > 0.5
         assert run.clock() - began < 0.5
     thread.join()
@@ -196,7 +196,7 @@ def test_waiting_for_the_machine_takes_none_of_the_minutes(run: Run) -> None:
 
 def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Run) -> None:
     run.is_cancelled = lambda: True
-    waiting = run._machine(Follower([], console=run.console, bar=None))
+    waiting = run._hold_machine(Follower([], console=run.console, bar=None))
     with host_lock.hold_machine(patience_s=0), pytest.raises(Stopped), waiting:
         pass
 

@@ -57,7 +57,7 @@ def test_a_link_in_the_place_of_the_engines_opens_no_other_folder(tmp_path: Path
         order = type("Order", (), {"cell": CellSpec(artifact_sha256="a" * 64, runtime=RUNTIME)})
 
     entry = providers.CPU
-    policy = launcher._policy(cast(PreparedArm, Arm), entry, work_dir=scratch)
+    policy = launcher._make_policy(cast(PreparedArm, Arm), entry, work_dir=scratch)
     assert policy.read_write == (scratch,)
 
 
@@ -78,5 +78,5 @@ def test_no_process_starts_another_but_one_that_compiles_its_program(
         engines = tmp_path / "engines"
         order = type("Order", (), {"cell": CellSpec(artifact_sha256="a" * 64, runtime=runtime)})
 
-    policy = launcher._policy(cast(PreparedArm, Arm), providers.CPU, work_dir=tmp_path)
+    policy = launcher._make_policy(cast(PreparedArm, Arm), providers.CPU, work_dir=tmp_path)
     assert policy.processes == may_start_others
