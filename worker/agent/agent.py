@@ -1,7 +1,7 @@
-"""One node at work: approval, hellos, the Celery worker, and an orderly end.
+"""Runs a node: waits for approval, says hello, runs the Celery worker, and ends in order.
 
-Threads: the worker's loop (main), its one measuring thread, the mailbox's long poll, hellos, the lease while measuring,
-and at the start the probe and the reports of an earlier agent.
+Its threads are the worker's loop (main), the one that measures, the mailbox's long poll, the hellos, the lease during a
+block, and at the start the probe and the reports of an earlier agent.
 """
 
 import contextlib
@@ -43,17 +43,17 @@ logger = logging.getLogger(__name__)
 
 EXIT_OK, EXIT_REFUSED = 0, 3
 GOODBYE_S = 2.0
-# a node that had nothing to do for so long looks what else may run on it; 0: never
+# a node that is idle for this long probes further providers; 0: never
 IDLE_PROBE_S = 30.0
 IDLE_TURN_S = 1.0
-# between two looks at the thermometer of a machine that is too hot to work
+# the pause before the temperature of a machine that is too hot is read again
 COOL_S = 15.0
-# a node that waits for its machine is offered blocks again and again, and says so each time
+# how long the farm is told that a node waits for its machine, unless the wait is reported again
 WAIT_LASTS_S = 45.0
 
 
 class Equipment(Protocol):
-    """What a node measures with; worker.agent.equipment has the real one."""
+    """What a node measures with; see `worker.agent.equipment.NodeEquipment`."""
 
     @property
     def measure(self) -> measure_task.Execute: ...
@@ -74,7 +74,7 @@ class Equipment(Protocol):
 
 
 class Agent:
-    """The node of one home folder, until it is stopped or the farm refuses it."""
+    """The agent of the node in a home folder. `line`: the farm's broker, in place of the long poll, on its network."""
 
     def __init__(
         self,
@@ -89,13 +89,12 @@ class Agent:
         self._home = home
         self._identity = home.load_identity()
         self._gateway = gateway
-        # the broker itself in place of the long poll, on the farm's own network
         self._line = line
         self._equipment = equipment
         self._stop = threading.Event()
         self._refusal = ""
         self._is_ready = False
-        # trials are made one after the other, beside nothing else that installs
+        # one trial or probe at a time, because both install runtimes
         self._trying = threading.Lock()
         self._tried: set[str] = set()
         self._idle_probe_s = idle_probe_s
@@ -120,7 +119,7 @@ class Agent:
         self._worker: WorkController | None = None
 
     def run(self) -> int:
-        """Work until SIGTERM, SIGINT, SIGHUP or a refusal. Return the exit status, EXIT_OK or EXIT_REFUSED."""
+        """Run until SIGTERM, SIGINT, SIGHUP or a refusal. Return the exit status, EXIT_OK or EXIT_REFUSED."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         host_lock.set_process_name(self._identity.name)
@@ -143,16 +142,16 @@ class Agent:
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
     def stop_after_refusal(self, sentence: str) -> None:
-        """End the agent, because the farm does not know this node any more. `sentence` is what the farm says."""
+        """End the agent, because the farm does not know this node any more. `sentence` is the farm's own."""
         if not self._refusal:
             logger.error("The farm refused this node: %s The agent stops.", sentence)
         self._refusal = sentence
         self._end()
 
     def _report_wait(self, sentence: str, *, lasts_s: float = inf) -> None:
-        """Tell the farm once what this node waits for; an empty sentence says that it waits no more.
+        """Tell the farm what this node waits for; an empty sentence ends the wait.
 
-        Unless it is told again, it does not hold for longer than `lasts_s`: another node may have got the block.
+        The sentence counts for `lasts_s` seconds, because another node may get the block meanwhile.
         """
         is_new = sentence != self._presence.doing
         self._presence.waits_for, self._presence.waits_until = sentence, time.monotonic() + lasts_s
@@ -160,7 +159,7 @@ class Agent:
             self._presence.request_hello()
 
     def _consume(self) -> None:
-        """Run the Celery worker, which ends itself with SystemExit when it was told to stop."""
+        """Run the Celery worker until it is told to stop, which it does by SystemExit."""
         mailbox = Mailbox(self._poll, on_refused=self.stop_after_refusal)
         app = make_app(
             gateway_url=self._gateway.url, queues=(name_node_queue(self._identity.node_id),), mailbox=mailbox
@@ -197,7 +196,7 @@ class Agent:
         return (self._line or self._gateway).receive_message(wait_s=wait_s)
 
     def _probe(self) -> None:
-        """Prove the abilities to start with, and once the node has nothing to do, what else may run here."""
+        """Run the probes that the node starts with, and further ones once it is idle."""
         found = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
         self._presence.request_hello()
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
@@ -208,7 +207,7 @@ class Agent:
                 return
 
     def _try_provider(self, trial: messages.Trial) -> None:
-        """Try a provider that the farm asks for, claims what it proves, and tell the farm why it proves nothing."""
+        """Try a provider that the farm asks for. Claim what that proves, or tell the farm why it proves nothing."""
         with self._trying:
             self._report_wait(f"installing {trial.provider} to try it")
             problem = ""
@@ -216,7 +215,7 @@ class Agent:
                 self._presence.abilities |= self._equipment.try_provider(trial.provider, is_cancelled=self._stop.is_set)
             except NotProvenError as reason:
                 problem = str(reason)
-            except Exception as reason:  # whatever breaks ends the trial, and not this thread without a word
+            except Exception as reason:  # any error ends the trial, and is reported
                 logger.exception("%s could not be tried", trial.provider)
                 problem = f"It could not be tried: {reason!r}"
             logger.info("%s was tried: %s", trial.provider, problem or "it executes")
@@ -225,7 +224,7 @@ class Agent:
             self._presence.request_hello()
 
     def _flush(self) -> None:
-        with contextlib.suppress(farm.NodeUnknownError):  # the poll hears the same and ends the agent
+        with contextlib.suppress(farm.NodeUnknownError):  # the poll gets the same answer and ends the agent
             answered = self._outbox.flush(is_cancelled=self._stop.is_set)
             if answered:
                 logger.info("%d reports of an earlier start were answered.", answered)
@@ -235,7 +234,7 @@ class Agent:
         self._presence.run(stop=self._stop, on_welcome=self._on_welcome, on_refused=self.stop_after_refusal)
 
     def _on_welcome(self, welcome: messages.Welcome) -> None:
-        """Apply the farm's answer to a hello: its limits, its trial and the queues to consume beside its own."""
+        """Apply the farm's answer to a hello: the limits, a trial, and the queues to consume."""
         if welcome.health == "retired":
             self.stop_after_refusal(welcome.sentence or "This node was removed from the farm.")
             return
@@ -250,14 +249,14 @@ class Agent:
         if self._line is not None:
             self._line.listen_to(welcome.queues)
         if welcome.health != "pending" and self._presence.abilities.tags:
-            # also while it may take no block: whoever started a paused or drained node need not wait for its hours
+            # the ready file is written also for a paused or drained node, so that nobody waits for its hours
             if welcome.queues and not self._is_ready:
                 self._is_ready = True
                 self._measurer.restart_idle_time()
             write_private_file(self._home.folder / "ready", str(os.getpid()))
 
     def _on_ready(self, **_: object) -> None:
-        # Celery's own answer to SIGHUP is to start itself again with another command line
+        # Celery's own handler of SIGHUP would restart it with another command line
         signal.signal(signal.SIGHUP, self._on_signal)
         self._presence.request_hello()
 
@@ -273,7 +272,7 @@ class Agent:
         worker_state.should_stop = EXIT_OK
 
     def _say_goodbye_in_time(self) -> None:
-        """Say goodbye for GOODBYE_S at most, so that the farm need not wait for silence."""
+        """Say goodbye to the farm, which then need not wait for a timeout; give up after GOODBYE_S."""
         (self._home.folder / "ready").unlink(missing_ok=True)
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
         goodbye.start()
@@ -288,7 +287,7 @@ class Agent:
 
 
 def _leave_logging_alone(**_: object) -> None:
-    """Celery sets no levels and handlers of its own where somebody answers this signal."""
+    """Do nothing. Because this signal has a receiver, Celery sets no levels and handlers."""
 
 
 def _subscribe(consumer: Consumer, wanted: set[str]) -> None:

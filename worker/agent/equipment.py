@@ -1,4 +1,4 @@
-"""What a node measures with: its runtimes, its artifact cache, the staged runner, and the line to the farm's files."""
+"""What a node measures with: its runtimes, its artifact cache, the staged runner, and the farm's files."""
 
 import logging
 import shutil
@@ -28,10 +28,10 @@ from worker.agent.measurement.raw_traces import compress_trace
 
 logger = logging.getLogger(__name__)
 
-# with the pauses between them, some four to eight seconds
+# with the pauses between them, they take four to eight seconds
 FETCH_TRIES = 5
-# the first probe waits a little for whatever this machine measures, then goes on beside it: it times nothing and takes
-# a second, and a node that is not ready for an hour is worse; later probes wait their turn
+# the first probe waits only briefly for the machine and then runs beside other measurements, because it takes a second
+# and times nothing, and the node has to become ready; later probes wait for the machine
 FIRST_PATIENCE_S = 5.0
 LATER_PATIENCE_S = 3600.0
 TRIAL_PATIENCE_S = 600.0
@@ -40,8 +40,8 @@ TRIAL_PATIENCE_S = 600.0
 class NodeEquipment:
     """The equipment of one node home, which measures one block at a time.
 
-    `search` answers where outputs part. `probe_first`: short names of providers to prove before the first block.
-    `allowed` and `indexes`: packages and indexes beyond the known ones that its owner lets it install from.
+    `search` finds the first operator whose outputs differ. `probe_first`: short names of providers to probe before the
+    first block. `allowed` and `indexes`: the packages and indexes that its owner allows beside the known ones.
     """
 
     def __init__(
@@ -77,10 +77,7 @@ class NodeEquipment:
         is_cancelled: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
-        """Measure the block of a lease, and give each of its reports to `report`.
-
-        `say` is called with what is being done, in words.
-        """
+        """Measure the block of a lease, and call `report` with each report and `say` with each activity, in words."""
         self._lease, self._lease_say = lease, say
         environment = NodeEnvironment(
             runtimes=self._runtimes,
@@ -114,10 +111,9 @@ class NodeEquipment:
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Run the self-test and the probes that come before the first block, and return what they have proven.
+        """Run the self-test, and the probes of the CPU and of `probe_first`. Return what they and earlier ones prove.
 
-        These are the processor's tags, the CPU provider and `probe_first`. A machine that fails the self-test claims
-        nothing.
+        A machine that fails the self-test claims nothing.
         """
         self_test = self.run_self_test(is_cancelled=is_cancelled)
         if not self_test.passed:
@@ -132,7 +128,7 @@ class NodeEquipment:
         return abilities | probes.Abilities(self_test=self_test)
 
     def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
-        """Run the golden model on the agent's own ONNX Runtime, or on the plain one, which is installed for it."""
+        """Run the golden model on the agent's own ONNX Runtime, or on PLAIN, which is installed for it."""
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
             installed = probes.find_agent_runtime() or self._runtimes.provide(probes.PLAIN)
@@ -148,7 +144,7 @@ class NodeEquipment:
             shutil.rmtree(folder, ignore_errors=True)
 
     def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Try the providers that may well run here and are not in `known`, and return `known` with what they prove.
+        """Probe the providers that `known` lacks and whose signs this machine shows. Return `known` with their tags.
 
         It installs the runtimes that it needs, and waits for the machine while others measure.
         """
@@ -160,9 +156,9 @@ class NodeEquipment:
         return abilities
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Try a provider by its short name and return what that proves. Installs the runtime that carries it.
+        """Probe the provider with this short name on a runtime that is installed for it, and return what that proves.
 
-        Raises NotProvenError where the provider is unknown, does not look like being here, or does not execute.
+        Raises NotProvenError where the provider is unknown, this machine shows no signs of it, or it does not execute.
         """
         entry = providers.find(short)
         if entry is None or not providers.can_be_probed(entry):
@@ -175,7 +171,7 @@ class NodeEquipment:
             return self._probe_provider(short, is_cancelled=is_cancelled)
 
     def _probe_or_log(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Probe a provider that nobody asked for; what is not proven is logged, and nothing is claimed."""
+        """Probe a provider. Where it is not proven, log why and return nothing proven."""
         try:
             return self._probe_provider(short, is_cancelled=is_cancelled)
         except probes.NotProvenError as problem:
@@ -203,7 +199,7 @@ class NodeEquipment:
         self._lease_say(text)
 
     def _fetch(self, sha256: str, target: Path) -> None:
-        """Download a file of the current block to `target`; try again while the farm is away. Raises FetchError."""
+        """Download a file of the current block to `target`, with retries while the farm is away. Raises FetchError."""
         lease = self._lease
         if lease is None:
             raise FetchError("no block is leased to this node now")
@@ -216,7 +212,7 @@ class NodeEquipment:
             except farm.UnavailableError as problem:
                 if tries == FETCH_TRIES:
                     raise FetchError(str(problem)) from problem
-                # a gateway that is started anew, or has asked for patience: a lost block would count against this node
+                # the gateway may be restarting, and a lost block would count against this node
                 self._sleep(pause_after(tries))
             except farm.GatewayError as problem:
                 raise FetchError(str(problem)) from problem
@@ -229,7 +225,7 @@ class NodeEquipment:
         return self._store(f"{kind}/{arm}", media_type, content)
 
     def _store(self, place: str, media_type: str, content: bytes | None) -> str | None:
-        """Send a file of the current block and return its digest; where that fails, it logs why and return None."""
+        """Send a file of the current block, and return its digest. Where that fails, log why and return None."""
         if self._lease is None:
             return None
         if content is None:

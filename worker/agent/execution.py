@@ -1,7 +1,7 @@
-"""A block, from its order to its end report: facts, checks, first traces, rounds, further traces.
+"""Measures a block, from its order to its end report: facts, checks, first traces, rounds, further traces.
 
-One process at a time, each fresh and sandboxed. What a process does ends its cell at worst, never the block. The
-machine's lock (worker.agent.machine.host_lock) is the caller's: it is held before the block is claimed.
+Every launch is a fresh, sandboxed process, which can end its cell, but never the block. The caller holds the machine's
+lock (worker.agent.machine.host_lock).
 """
 
 import random
@@ -30,9 +30,9 @@ _FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 def execute_block(
     order: BlockOrder, *, report: SendReport, environment: NodeEnvironment, is_cancelled: Callable[[], bool]
 ) -> None:
-    """Measure a block and give everything about it to `report`, an EndReport last.
+    """Measure a block, and call `report` with each of its reports, an EndReport last.
 
-    `report` may raise to end the block early (a lost lease); what is running then is ended first.
+    `report` may raise to end the block early, as for a lost lease.
     """
     folder = Path(environment.work_dir.resolve()) / f"block-{order.attempt}-{time.monotonic_ns()}"
     folder.mkdir(parents=True)
@@ -43,7 +43,7 @@ def execute_block(
 
 
 class _Stop(Exception):
-    """The block ends now, for this reason."""
+    """Ends the block now, for a reason."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.text)
@@ -105,7 +105,7 @@ class _Block:
         for arm in self._order.arms:
             if arm.arm in refused:
                 self._report_check(CheckReport(arm=arm.arm, reason=refused[arm.arm]))
-        # what was installed and fetched until now is in no plan
+        # the promised time does not include installing and fetching
         self._schedule.begin()
         self._check_arms(ready)
         with self._schedule.time_traces(len(self._alive)):
@@ -132,7 +132,7 @@ class _Block:
             self._report(comparison)
 
     def _answer_questions(self, ready: list[PreparedArm], refused: dict[int, Reason]) -> None:
-        """Answer questions about a block that was measured: nothing of it is measured again."""
+        """Answer the questions about divergences of a block that was measured before, and measure nothing else."""
         if self._environment.search is None:
             text = "This agent was started without a search for divergent nodes: start it with `onnxfarm node start`."
             raise _Stop(Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
@@ -166,15 +166,14 @@ class _Block:
         self._report_traces(profiled)
 
     def _evaluate_arms(self) -> None:
-        """Judge the arms on labelled data, where there are some; a cell that cannot be judged on them is measured all
-        the same."""
+        """Judge the arms that have labelled data. A cell that cannot be judged is still measured."""
         arms, judge = list(self._alive.values()), self._environment.judge
         for report in evaluation.evaluate_arms(self._launcher, arms, say=self._say, judge=judge):
             self._stop_if_over()
             self._report(report)
 
     def _store_compiled_models(self) -> None:
-        """Store what providers compiled, for download; a cell whose model cannot be kept is measured all the same."""
+        """Store the models that providers compiled, for download. A cell whose model cannot be stored still counts."""
         store = self._environment.store_compiled
         if store is None:
             return
@@ -184,7 +183,7 @@ class _Block:
             self._stop_if_over()
 
     def _report_traces(self, profiled: list[traces.Profiled]) -> None:
-        """Map and report; a trace that failed leaves its cell measured, without placement."""
+        """Map the traces to the model's own nodes, and report them. A cell whose trace failed is still measured."""
         self._mapper.read_graphs([trace for trace in profiled if trace.reply is not None])
         has_edges = self._round_traces is not None
         for trace in profiled:
@@ -220,7 +219,7 @@ class _Block:
         return reply
 
     def _measure_round(self, number: int, sampler: samples.Sampler) -> list[ArmSample]:
-        # what lies between two rounds is the farm's answer, not the agent's own time
+        # the time between two rounds is that of the farm's answer, not of the agent
         self._launcher.forget_last_process()
         order = schedule.order_arms(list(self._alive), round_number=number, seed=sampler.seed)
         arms = [self._alive[arm] for arm in order]
@@ -241,7 +240,7 @@ class _Block:
         dice = random.Random(f"{self._order.block}/{self._order.seed}/traces")
         alive = {number: arm for number, arm in self._alive.items() if arm.is_session}
         arms = [alive[arm] for arm in reply.trace_arms if arm in alive]
-        # the farm names those first whose change it opens with
+        # the farm names the arms of the most important change first
         arms = arms[: self._schedule.count_traceable_arms(len(arms), rounds=reply.trace_rounds)]
         for trace_round in range(1, reply.trace_rounds + 1):
             if not self._schedule.has_room_for_traces(len(arms)):
@@ -253,7 +252,7 @@ class _Block:
                 self._stop_if_over()
 
     def _measure_curves(self) -> None:
-        """Measure curves over minutes, where they were asked for: each cell once, one after the other, last of all."""
+        """Measure the curve of each cell over `sustained_s` seconds, one after the other; 0 measures none."""
         total_s = self._order.sustained_s
         distinct: dict[str, PreparedArm] = {}
         for arm in self._alive.values() if total_s else ():

@@ -28,7 +28,7 @@ class NotEnrolledError(RuntimeError):
 
 
 class Identity(BaseModel):
-    """Who this node is to its farm."""
+    """The identity of this node on its farm."""
 
     url: str
     node_id: str

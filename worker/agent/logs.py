@@ -1,4 +1,4 @@
-"""The agent's log: on stderr, in the node's folder, and its last lines for the farm's page of this node."""
+"""Configures the agent's log: on stderr, in the node's folder, and its last lines for the farm's page of the node."""
 
 import collections
 import logging
@@ -13,7 +13,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogTail(logging.Handler):
-    """Keeps the last lines in memory."""
+    """Keeps the last lines of the log in memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class LogTail(logging.Handler):
 
 
 def configure_logging(path: Path, *, level: str = "INFO") -> LogTail:
-    """Send the log of every module to stderr, to `path` (rotated) and to the tail that is returned."""
+    """Send the log of all modules to stderr, to the file `path`, which is rotated, and to the returned tail."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tail = LogTail()
     file = logging.handlers.RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=2, delay=True)

@@ -1,4 +1,4 @@
-"""The agent at work, as `python -m worker.node` and `onnxfarm node start` call it."""
+"""Starts the agent, for `python -m worker.node` and `onnxfarm node start`."""
 
 import contextlib
 import logging
@@ -29,7 +29,7 @@ PACKAGES_VARIABLE, INDEXES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES", "ONNXFAR
 
 
 def make_node_name(host: str | None = None) -> str:
-    """Make a node name that a farm accepts out of a host name, or of this machine's own where none is given."""
+    """Make a node name that a farm accepts out of a host name; None: that of this machine."""
     name = re.sub(r"[^A-Za-z0-9 ._-]", "-", (platform.node() if host is None else host).split(".")[0])[:64]
     if name.isdecimal():
         return f"node-{name}"
@@ -48,12 +48,11 @@ def start(
 ) -> int:
     """Run the agent of a home folder until it is stopped, and return the exit status.
 
-    `search` answers where the outputs of two runtimes part (farm.rules.quality.looks). `url` overrides the address that
-    the node was enrolled at; `probe_first` are providers to prove before the first block, and after `idle_probe_s`
-    seconds without one (0: never) others are tried. `allowed`: packages beyond the known distributions that its owner
-    lets it install, with those of $ONNXFARM_NODE_ALLOWED_PACKAGES; `indexes`: the farm's own indexes that it installs
-    from, with those of $ONNXFARM_NODE_ALLOWED_INDEXES.
-    Raises NotEnrolledError, AlreadyRunningError and ValueError.
+    `search` finds the first operator whose outputs differ (farm.rules.quality.looks). `url` replaces the address of the
+    enrolment. `probe_first`: providers to probe before the first block; after `idle_probe_s` seconds without a block,
+    further ones are probed (0: never). `allowed`: packages, beside the known distributions, that the owner allows, with
+    those of $ONNXFARM_NODE_ALLOWED_PACKAGES; `indexes`: the farm's own indexes that the owner allows, with those of
+    $ONNXFARM_NODE_ALLOWED_INDEXES. Raises NotEnrolledError, AlreadyRunningError and ValueError.
     """
     make_private(folder)
     home = NodeHome(folder)
@@ -84,5 +83,5 @@ def start(
 
 def continue_without_sandbox() -> None:
     """Let models run without a sandbox where this machine has none, and log that as a warning."""
-    # such a node is sent its owner's models alone, and its own self-test is no stranger's
+    # such a node gets only models of its owner, and its self-test is its own
     unconfined.accept_unconfined(lambda why: logger.warning("Models run with all rights of this agent. %s", why))

@@ -1,4 +1,4 @@
-"""The one task of a node: claim the block that a message named, measure it, report."""
+"""The one Celery task of a node: claim the block that a message names, measure it, and report."""
 
 import logging
 import threading
@@ -19,13 +19,13 @@ from worker.agent.machine import host_lock
 
 logger = logging.getLogger(__name__)
 
-# a block whose machine stays taken for so many seconds is left to the farm's next offer
+# if the machine stays taken for so long, the block is left to the farm's next offer
 LOCK_PATIENCE_S = 5.0
 CLAIM_TRIES = 5
 
 
 class Execute(Protocol):
-    """Measures the block of a lease; `worker.agent.execution.execute_block` with this node's environment."""
+    """Measures the block of a lease; see `worker.agent.equipment.NodeEquipment.measure`."""
 
     def __call__(
         self,
@@ -38,14 +38,14 @@ class Execute(Protocol):
 
 
 class BlockDroppedError(RuntimeError):
-    """The farm refused a report for good: going on with this attempt has no use."""
+    """The farm refused a report for good, so that this attempt is useless."""
 
 
 class Measurer:
-    """Measures one block at a time; `block` names the current one, and is None between blocks.
+    """Measures one block at a time. `block` is the number of the current one, and None between blocks.
 
     `on_refused` is called when the farm does not know this node any more. `on_wait` is called with a sentence about who
-    has the machine meanwhile, and with an empty one once nobody has.
+    holds the machine, and with an empty one when the wait is over.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Measurer:
         self._stop = stop
         self._on_refused = on_refused
         self._free_since = time.monotonic()
-        # since when another program has had the machine, however many blocks were given back meanwhile
+        # since when another program holds the machine, even if several blocks were given back since
         self._taken_since: float | None = None
-        # its place among all who wait for the machine is kept from one block to the next
+        # the place among those who wait for the machine, which is kept from block to block
         self._ticket = host_lock.Ticket()
         self.block: str | None = None
 
@@ -82,10 +82,10 @@ class Measurer:
         self._free_since = time.monotonic()
 
     def measure(self, block: str, attempt: int) -> None:
-        """Hold the machine, claims the block and measure it.
+        """Hold the machine, claim the block and measure it.
 
-        It returns without an error when the block is another node's, or when another program has the machine for longer
-        than `lock_patience_s`.
+        It returns without an error when the block is another node's, or when another program holds the machine for
+        longer than `lock_patience_s`.
         """
         try:
             with host_lock.hold_machine(
@@ -166,7 +166,7 @@ class Measurer:
 
 
 def register_measure_task(app: Celery, measurer: Measurer) -> None:
-    """Add the task that measures a block to the app. It has no result and no retry: the farm offers a block again."""
+    """Add the task that measures a block to the app. It has no result and no retries: the farm offers a block again."""
 
     @app.task(name=MEASURE_TASK, ignore_result=True)  # type: ignore[untyped-decorator]
     def measure_block(*, block: str, attempt: int, **_: object) -> None:

@@ -1,7 +1,7 @@
-"""What this node can do, each claim with its evidence: hardware tags and the providers that really executed.
+"""Finds out what this node can do: tags of its hardware, and providers that executed a small model.
 
-A provider list is no evidence: with a GPU build and no CUDA a session asks for CUDA and runs on the CPU, silently. So a
-small model is measured by the same runner as any cell, and the tag is granted when its trace shows the provider.
+The provider list of a build proves nothing: without CUDA, a session of a GPU build runs on the CPU silently. So a small
+model is run like any cell, and the tag is granted when its trace shows the provider.
 """
 
 import ctypes.util
@@ -34,10 +34,10 @@ ARM = ("aarch64", "arm64", "armv7l", "armv8l")
 TIMEOUT_S = 120.0
 FILE = "probes.json"
 
-# where this agent has no ONNX Runtime of its own
+# installed where this agent has no ONNX Runtime of its own
 PLAIN = Runtime(distribution="onnxruntime", version="1.31.1")
-# builds by which a provider that the plain one lacks is looked for: short name → runtime
-# other people's are installed only where the owner allows them
+# the build to probe each provider with that the plain one lacks: short name → runtime
+# builds of other people are installed only where the owner allows them
 BUILDS = {
     provider.short: read_runtime(provider.probe_with, allowed=provider.packages)
     for provider in providers.PROVIDERS
@@ -46,14 +46,14 @@ BUILDS = {
 
 
 class NotProvenError(Exception):
-    """A provider did not execute here; the message says why, in one sentence."""
+    """A provider did not execute here. The message says why, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a node has proven: tags with their evidence in words, and providers by ONNX Runtime's names.
+    """What a node has proven: tags, each with its evidence in words, and providers by ONNX Runtime's names.
 
-    None are claimed before a probe has run. `self_test` is the newest one; a node that did not pass it claims nothing.
+    `self_test` is the newest one. A node that did not pass it claims nothing.
     """
 
     tags: dict[str, str] = field(default_factory=dict)
@@ -67,14 +67,14 @@ class Abilities:
 
 
 def list_machine_tags(facts: Facts) -> dict[str, str]:
-    """Return the tags that the processor itself proves, its architecture and instruction sets, with their evidence."""
+    """List the tags of the processor, which are its architecture and instruction sets, with their evidence."""
     arch = facts.arch.lower()
     tags = {tag: f"architecture {facts.arch}" for tag, names in (("x86", X86), ("arm", ARM)) if arch in names}
     return tags | {name: f"the processor lists {name}" for name in facts.instruction_sets}
 
 
 def list_probable_providers(facts: Facts) -> tuple[str, ...]:
-    """Return short names of providers that may well run here beside the CPU's, by what this machine looks like."""
+    """List the short names of providers whose signs this machine shows, beside the CPU."""
     return tuple(
         provider.short
         for provider in providers.PROVIDERS
@@ -83,8 +83,10 @@ def list_probable_providers(facts: Facts) -> tuple[str, ...]:
 
 
 def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
-    """Say whether this machine has the system, the device files and the libraries of a provider, which proves
-    nothing."""
+    """Say whether this machine has the system, the device files and the libraries of a provider.
+
+    That does not prove that the provider executes.
+    """
     stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
     return (
         sys.platform in signs.systems
@@ -95,7 +97,7 @@ def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
 
 
 def find_agent_runtime() -> Installed | None:
-    """Return the ONNX Runtime in this agent's own environment, or None where there is none."""
+    """Return the ONNX Runtime of this agent's own environment; None where it has none."""
     try:
         runtime = Runtime(distribution="onnxruntime", version=version("onnxruntime"))
     except PackageNotFoundError:
@@ -106,10 +108,10 @@ def find_agent_runtime() -> Installed | None:
 def probe(
     short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
 ) -> Abilities:
-    """Run the probe model on a provider (`short`) in a process of its own, and return the tag that this proves.
+    """Run the probe model on the provider with the short name `short`, and return the tag that this proves.
 
-    `stage` is the staged runner, and `folder` a folder for the model and the process. Raises NotProvenError when the
-    model does not run there, or when its trace does not show the provider.
+    It runs in a process of its own, by the staged runner in `stage`, with its files in `folder`. Raises NotProvenError
+    when the model does not run, or when its trace does not show the provider.
     """
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +139,7 @@ def probe(
 
 
 def load_stored(folder: Path) -> Abilities:
-    """Read what earlier probes of this node found beside the CPU's; nothing where there is no readable file."""
+    """Load what earlier probes proved beside the CPU; nothing where the file is missing or invalid."""
     try:
         known = json.loads((folder / FILE).read_text())
         return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
@@ -170,7 +172,7 @@ def _prepare_probe(entry: providers.Provider, *, installed: Installed, folder: P
 
 
 def _write_probe_model(model: Path, inputs: Path) -> None:
-    """Write a matrix product and an activation, which every provider takes and every runtime loads."""
+    """Write a model of a matrix product and an activation, which every provider and runtime can run."""
     import numpy as np
     from onnx import TensorProto, helper, save
 

@@ -1,6 +1,6 @@
-"""The golden self-test: a model made of a seed, its right answer by numpy in float64, its time in fresh processes.
+"""The self-test: a golden model whose right answer numpy computes in float64, and its time in fresh processes.
 
-It tells a machine that computes wrongly, or much slower than it used to, before anybody relies on its figures.
+It shows that a machine computes wrongly, or much slower than before, before anybody relies on its figures.
 """
 
 import logging
@@ -32,7 +32,7 @@ ROWS, WIDTH, LAYERS = 32, 256, 6
 
 
 def run_on_agent_runtime(folder: Path) -> SelfTest | None:
-    """Run the self-test of a machine that joins on the agent's own ONNX Runtime; None where there is none yet."""
+    """Run the self-test on the agent's own ONNX Runtime, before enrolment; None where it has no ONNX Runtime."""
     installed = probes.find_agent_runtime()
     if installed is None:
         return None
@@ -47,10 +47,10 @@ def run_on_agent_runtime(folder: Path) -> SelfTest | None:
 def run(
     installed: Installed, *, stage: Path, folder: Path, timeout_s: float, is_cancelled: Callable[[], bool]
 ) -> SelfTest:
-    """Run the golden model on the CPU: once against its right answer, then timed in fresh processes.
+    """Run the golden model on the CPU: first compare its answer, then time it in fresh processes.
 
-    A wrong answer or a process that fails is a SelfTest that did not pass. `stage` is the staged runner, and `folder` a
-    folder for the model and the processes.
+    A wrong answer or a failing process is a SelfTest that did not pass, not an error. `stage` has the staged runner,
+    and `folder` is for the model and the processes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
@@ -81,7 +81,7 @@ def run(
 
 
 def _describe_failure(check: CheckReport) -> str:
-    """Say why the check does not pass; empty when it does."""
+    """Say why the check fails; empty when it passes."""
     if check.reason is not None:
         return f"The golden model does not run: {check.reason.text}"[:1000]
     if not check.outputs:
@@ -117,7 +117,7 @@ def _prepare_golden_arm(installed: Installed, folder: Path) -> PreparedArm:
 
 
 def _write_golden_model(model: Path, files: Path) -> None:
-    """Write layers of a matrix product and a hyperbolic tangent, its inputs, and the answer as numpy computes it."""
+    """Write a model of several layers, each a matrix product and a tanh, with its inputs and its right answer."""
     import numpy as np
     from onnx import NodeProto, TensorProto, helper, save
 

@@ -1,8 +1,8 @@
 """The node's Celery app: an ordinary worker on the farm's gateway, one block at a time.
 
-What RELIABILITY.md's faults taught: JSON only, no result backend, prefetch 1, no remote control, gossip, mingle or
-events, and no acknowledgement that means anything. Threads, not processes: the runner is a process of its own, and the
-worker's loop stays free for signals.
+The settings follow from the faults in RELIABILITY.md: JSON only, no result backend, prefetch 1, no remote control,
+gossip, mingle or events, and acknowledgements without a meaning. It uses threads, because the runner is a process of
+its own, and the worker's loop has to stay free for signals.
 """
 
 from celery import Celery
@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 def make_app(*, gateway_url: str, queues: tuple[str, ...], mailbox: Mailbox) -> Celery:
-    """Make the Celery app of one node, which takes the messages of `queues` out of the mailbox."""
+    """Make the Celery app of one node, which gets the messages of `queues` from the mailbox."""
     transport.register_transport()
     app = Celery("onnxfarm-node", set_as_current=True)
     app.conf.update(SETTINGS)

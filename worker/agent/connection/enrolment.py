@@ -1,4 +1,4 @@
-"""Joining a farm: a key pair made here, a one-off code, a person's approval, and a secret that rotates itself."""
+"""Joins a farm by a one-time code and a new key pair, waits for a person's approval, and renews the node's secret."""
 
 import logging
 import secrets
@@ -16,9 +16,9 @@ from worker.agent.home import Identity, NodeHome
 
 logger = logging.getLogger(__name__)
 
-# the code of the farm's refusal while nobody has approved the node
+# the code of the farm's refusal until a person approves the node
 PENDING = "pending"
-# how often a node that waits for approval asks, in seconds
+# the first pause of a node that waits for approval, and the longest
 APPROVAL_S = 1.0
 MAX_APPROVAL_S = 30.0
 
@@ -36,9 +36,9 @@ def enrol(
 ) -> tuple[Identity, messages.Enrolled]:
     """Make this machine a node of the farm at `url`, and store its identity and new private key in the home folder.
 
-    The node is pending until a person approves its fingerprint. The address of the farm's pages will do: they say where
-    the gateway is, and that is what the node keeps. Raises AlreadyEnrolledError where the home has an identity, and
-    GatewayError with the farm's words where it refuses (a code used twice or late).
+    The node is pending until a person approves its fingerprint. `url` may be the address of the farm's pages, which
+    name the gateway; the gateway's address is stored. Raises AlreadyEnrolledError where the home has an identity, and
+    GatewayError with the farm's sentence where it refuses, as it does for a code that was used or has expired.
     """
     if home.is_enrolled:
         present = home.load_identity()
@@ -68,7 +68,10 @@ def enrol(
 
 
 def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messages.Enrolled]:
-    """Send an enrolment, once more to the gateway that pages name. Return the address that answered, and what."""
+    """Send an enrolment; if the farm's pages answer, send it to the gateway that they name.
+
+    Return the address that enrolled the node, and its answer.
+    """
     try:
         with Gateway(url) as gateway:
             return gateway.url, gateway.enrol(enrolment)
@@ -82,7 +85,7 @@ def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messa
 def enrol_by_host_name(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """Enrol as `enrol` does, under a name that nobody chose: where another node has it, it gets a random ending."""
+    """Enrol as `enrol` does, and add a random ending to the name if another node has it."""
     try:
         return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
     except LeaseLostError as problem:
@@ -112,9 +115,9 @@ def is_renewal_due(grant: messages.SecretGrant, *, now: datetime | None = None) 
 def wait_for_approval(
     home: NodeHome, gateway: Gateway, identity: Identity, *, stop: threading.Event
 ) -> messages.SecretGrant:
-    """Wait while the node is pending or the farm is away, and return the secret to start with, which is in use then.
+    """Wait until the node is approved, and return its secret, which the gateway then uses.
 
-    Raises StoppedError when `stop` is set meanwhile, and RejectedError when the farm will not have this node (retired).
+    Raises StoppedError when `stop` is set, and RejectedError when the farm refuses the node, as it does a retired one.
     """
     grant = home.load_secret()
     if grant is not None and not is_renewal_due(grant):

@@ -1,10 +1,10 @@
-"""The farm as a node sees it: the node API over HTTPS, one method an address (farm.contract.node).
+"""The client of the farm's node API over HTTPS, with a method for each address (farm.contract.node).
 
 GatewayError
-├── Unavailable   no answer, or one that says try later (network, 408, 429, 5xx): the same request may be sent again
-├── Refused       401: the farm does not know this node any more; the agent stops
-├── Stale         409: the block or attempt is not this node's (any more)
-└── Rejected      any other 4xx: the request itself is wrong and will stay so
+├── UnavailableError  no answer, or one to try later (network, 408, 429, 5xx): the same request may be sent again
+├── NodeUnknownError  401: the farm does not know this node any more; the agent stops
+├── LeaseLostError    409: the block or attempt is not this node's, or not any more
+└── RejectedError     any other 4xx: the request is wrong, and sending it again does not help
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREFIX = "/api/node/v1/"
 CONNECT_S = 10.0
 ANSWER_S = 30.0
 CHUNK_BYTES = 1 << 20
-# what orders may ask of this agent
+# the features of orders that this agent supports
 UNDERSTOOD = (
     *(messages.TRACED_ROUNDS, messages.SCENARIOS, messages.PROMPTS, messages.INT4),
     *(messages.MODELS, messages.CALLS, messages.TRIALS, messages.ACCURACIES, messages.INDEXES),
@@ -36,25 +36,25 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class GatewayError(Exception):
-    """A request to the farm did not give what was asked for; the text is a sentence."""
+    """A request to the farm failed. The text is a sentence."""
 
 
 class UnavailableError(GatewayError):
-    """No answer, or one that says try later."""
+    """The farm did not answer, or answered to try later."""
 
 
 class NodeUnknownError(GatewayError):
-    """The farm does not know this node (any more)."""
+    """The farm does not know this node, or not any more."""
 
 
 class LeaseLostError(GatewayError):
-    """The block or attempt is not this node's (any more)."""
+    """The block or attempt is not this node's, or not any more."""
 
 
 class RejectedError(GatewayError):
-    """The request is wrong and will stay so. `status` is the HTTP status, `code` the farm's word for programs.
+    """The request is wrong. `status` is the HTTP status, and `code` the farm's code for programs.
 
-    `gateway`: where the farm serves its nodes, when this was the address of its pages.
+    `gateway`: the address of the farm's gateway, if the request was sent to its pages.
     """
 
     def __init__(self, text: str, *, status: int, code: str = "", gateway: str = "") -> None:
@@ -67,7 +67,7 @@ class RejectedError(GatewayError):
 def check_url(url: str) -> str:
     """Return the farm's address without a trailing slash.
 
-    Raises ValueError for what is no address, and for plain HTTP to another machine than this one.
+    Raises ValueError for an invalid address, and for plain HTTP to another machine.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -78,7 +78,7 @@ def check_url(url: str) -> str:
 
 
 class _RequestOptions(TypedDict, total=False):
-    """Of a request: what httpx takes."""
+    """Keyword arguments of a request of httpx."""
 
     params: dict[str, str]
     content: bytes
@@ -87,10 +87,10 @@ class _RequestOptions(TypedDict, total=False):
 
 
 class Gateway:
-    """The node API of one farm. Its secret may be exchanged while requests run in other threads.
+    """The node API of one farm. Its secret may be replaced while requests run in other threads.
 
-    Every request raises UnavailableError, NodeUnknownError, LeaseLostError or RejectedError where it is not answered as
-    it asked; the module's docstring says which.
+    Every request raises UnavailableError, NodeUnknownError, LeaseLostError or RejectedError where it fails, as the
+    docstring of the module says.
     """
 
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:
@@ -99,7 +99,7 @@ class Gateway:
         self._renew: Callable[[], object] | None = None
         self._lock, self._renewing = threading.Lock(), threading.Lock()
         timeout = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
-        # plain HTTP is for this machine, and asks no proxy: the secret would go over the network
+        # plain HTTP is for this machine; a proxy would send the secret over the network
         is_tls = self.url.startswith("https://")
         self._client = client or httpx2.Client(timeout=timeout, trust_env=is_tls, follow_redirects=False)
 
@@ -118,10 +118,9 @@ class Gateway:
             self._secret = secret
 
     def set_renewal(self, renew: Callable[[], object]) -> None:
-        """Set what is called once for a request whose secret the farm refuses, before that request is sent again.
+        """Set the function that gets a new secret for this gateway when the farm refuses the secret of a request.
 
-        `renew` makes this gateway use a new secret. A farm that was restored from a backup knows the node and its key,
-        and no secret that it granted since.
+        The request is then sent again, once. A farm that was restored from a backup refuses secrets that are newer.
         """
         self._renew = renew
 
@@ -129,7 +128,7 @@ class Gateway:
         return self._post("enrol", enrolment, messages.Enrolled)
 
     def request_secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
-        # not renewed: this is what renews
+        # not by `_send`, which would renew the secret by this request
         return _parse_answer(
             _check_response(self._send_once("POST", "secret", **_make_json_options(request))), messages.SecretGrant
         )
@@ -142,7 +141,7 @@ class Gateway:
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
     def read_standing(self) -> messages.Welcome:
-        """Ask what the farm says of this node now. Raises RejectedError on a farm of before 23 November 2026."""
+        """Ask for the node's standing without a hello. Raises RejectedError on farms of before 23 November 2026."""
         return _parse_answer(self._send("GET", "standing"), messages.Welcome)
 
     def receive_message(self, *, wait_s: float) -> messages.Offer | None:
@@ -163,16 +162,16 @@ class Gateway:
         return self._post(f"blocks/{block}/reports", post, Reply, headers={messages.ATTEMPT_TOKEN_HEADER: token})
 
     def store_file(self, place: str, content: bytes, *, attempt: int, token: str, media_type: str) -> str:
-        """Send a file of a block to `blocks/PLACE`. Return the sha256 under which the farm stored it."""
+        """Send a file of a block to the address `blocks/PLACE`, and return the sha256 of the stored file."""
         headers = {"Content-Type": media_type, messages.ATTEMPT_TOKEN_HEADER: token}
         params = {"attempt": str(attempt)}
         response = self._send("PUT", f"blocks/{place}", params=params, content=content, headers=headers)
         return _parse_answer(response, messages.TraceStored).sha256
 
     def stream_file(self, sha256: str, *, token: str) -> Iterator[bytes]:
-        """Download a file of a block that is leased to this node, and yield its bytes in pieces of CHUNK_BYTES.
+        """Download a file of a leased block, and yield its bytes in pieces of CHUNK_BYTES.
 
-        Raises UnavailableError while the farm is away, and GatewayError where it refuses.
+        Raises UnavailableError while the farm is away, and another GatewayError where it refuses.
         """
         headers = self._make_headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
         try:
@@ -204,7 +203,7 @@ class Gateway:
             raise UnavailableError(_describe_error(problem)) from problem
 
     def _renew_secret(self, sent_headers: dict[str, str]) -> bool:
-        """Renew the secret unless another thread has; whether there is another one now than the one that was shown.
+        """Renew the secret, unless another thread has done so. Return whether the secret is another than the sent one.
 
         Raises UnavailableError where the new secret cannot be stored.
         """
@@ -216,7 +215,7 @@ class Gateway:
             try:
                 self._renew()
             except (NodeUnknownError, RejectedError):
-                # the node was taken out, or is none of this farm's: the first answer stands
+                # the node was removed, or is not one of this farm's: the first answer is right
                 return False
             except OSError as problem:
                 raise UnavailableError(f"The new secret cannot be kept ({problem.strerror}).") from problem
@@ -231,7 +230,7 @@ class Gateway:
 
 
 def _make_json_options(body: BaseModel, headers: dict[str, str] | None = None) -> _RequestOptions:
-    """Return the body of a request, with its media type beside the other headers."""
+    """Make the arguments of a request with a JSON body."""
     return {
         "content": body.model_dump_json().encode(),
         "headers": {"Content-Type": "application/json", **(headers or {})},
@@ -275,7 +274,7 @@ def _raise_refusal(response: httpx2.Response) -> None:
 
 
 def _parse_problem(response: httpx2.Response) -> messages.Problem:
-    """Return the farm's own words; ours when something else answered."""
+    """Parse the farm's own problem; make one where something other than a farm answered."""
     try:
         return messages.Problem.model_validate_json(response.content)
     except ValidationError:

@@ -1,8 +1,8 @@
-"""The farm's broker itself as the source of messages, for a node on the farm's own network.
+"""Receives messages from the farm's broker directly, for a node on the farm's own network.
 
-Everything else stays as it is: claims, files and reports travel by HTTPS, and the database decides. A message is a
-hint; one that this node may not claim is lost with it, and the farm rings the block again within seconds. The node's
-user of the broker may do nothing but BRPOP on the node's own queues (farm.runs.lines).
+Claims, files and reports still go by HTTPS, and the database decides. A message is only a hint: if this node may not
+claim its block, the farm offers the block again within seconds. The node's user of the broker may only BRPOP on the
+node's own queues (farm.runs.lines).
 """
 
 import json
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 VARIABLE = "ONNXFARM_NODE_BROKER"
 CONNECT_S = 5.0
-# a node that the farm has named no queues for yet asks again so soon
+# how long to wait for the farm to name the node's queues
 UNNAMED_S = 1.0
 
 
 class BrokerConnection:
-    """One connection to the broker, as the node's own user. Raises ValueError for an address that is none."""
+    """A connection to the broker, as the node's own user. Raises ValueError for an invalid address."""
 
     def __init__(self, url: str) -> None:
         if urlsplit(url).scheme not in ("redis", "rediss", "unix") or not urlsplit(url).username:
@@ -43,10 +43,10 @@ class BrokerConnection:
         self._named.set()
 
     def receive_message(self, *, wait_s: float) -> Offer | None:
-        """Take the next message of the node's queues out of the broker; None when none came within `wait_s` seconds.
+        """Receive the next message of the node's queues; None when none came within `wait_s` seconds.
 
         Raises gateway.UnavailableError while the broker is away, and gateway.GatewayError where it refuses the node's
-        user or holds something else than a message.
+        user, or for an invalid message.
         """
         import redis
 

@@ -1,4 +1,4 @@
-"""Keeps a block's lease alive while it is measured: one heartbeat every quarter of the lease, in its own thread."""
+"""Keeps the lease of a block while it is measured, by a heartbeat every quarter of the lease, in its own thread."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from worker.agent.connection import gateway as farm
 
 logger = logging.getLogger(__name__)
 
-# what is being done is told this soon after it began, and this often at most
+# a new activity is reported after this pause, and at most once in REPORT_EVERY_S
 GATHER_S = 0.5
 REPORT_EVERY_S = 4.0
-# a farm that stays away this many leases has given the block to somebody else
+# after so many leases without an answer, the farm has given the block to another node
 PATIENCE_LEASES = 4
 
 
 class LeaseKeeper:
-    """`with LeaseKeeper(gateway, lease): …`; `is_lost` turns true when the runner has to be killed."""
+    """Keeps a lease inside a `with`. When `is_lost` becomes true, the runner has to be killed."""
 
     def __init__(self, gateway: farm.Gateway, lease: Lease) -> None:
         self._gateway = gateway
@@ -42,7 +42,7 @@ class LeaseKeeper:
         self._has_news.set()
 
     def set_activity(self, doing: str) -> None:
-        """Set what is being done now, in words, which the next heartbeat tells the farm soon."""
+        """Set what is being done now, in words. A heartbeat tells the farm soon."""
         if doing != self._doing:
             self._doing = doing
             self._has_news.set()
@@ -52,7 +52,7 @@ class LeaseKeeper:
         return self._lost.is_set()
 
     def give_up(self, why: str) -> None:
-        """Mark the lease as lost and log why, in words; a second call changes nothing."""
+        """Mark the lease as lost, and log why. A second call does nothing."""
         if not self._lost.is_set():
             self.why = why
             logger.warning("Block %s was released: %s", self._order.block, why)
@@ -77,7 +77,7 @@ class LeaseKeeper:
             self._lease_s = reply.lease_s
 
     def _wait_for_beat(self) -> bool:
-        """Wait a quarter of the lease, or less when there is something to tell; False once the block is over."""
+        """Wait a quarter of the lease, or less for a new activity. Return False when the block is over."""
         quarter_s = self._lease_s / 4
         rest_s = min(REPORT_EVERY_S, quarter_s)
         if self._ended.wait(rest_s):

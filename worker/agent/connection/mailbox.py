@@ -1,7 +1,7 @@
-"""The node's one open request to the farm: a long poll, only while a message is wanted.
+"""Polls the farm for messages, by one long poll at a time, and only while a message is wanted.
 
-A thread keeps polling, so that the worker's own loop stays free for signals. Nothing is asked for while a block is
-measured. When the farm is away the pauses grow, with jitter, so that a thousand nodes do not come back at once.
+A thread polls, so that the worker's loop stays free for signals. While a block is measured, nothing is polled. When the
+farm is away, the pauses grow, with jitter, so that a thousand nodes do not come back at the same moment.
 """
 
 import logging
@@ -18,20 +18,20 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 10.0
-# an empty answer after fewer seconds was no long poll: the next one is made after a pause
+# an empty answer that comes earlier was no long poll, and is followed by a pause
 MIN_POLL_S = 1.0
 
 
 def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Return seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, half of it random."""
+    """Return the seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, and half of it random."""
     max_s = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
     return max_s * (0.5 + 0.5 * draw())
 
 
 class Mailbox:
-    """Takes messages one at a time from `fetch`, a long poll that answers an offer or None, in a thread of its own.
+    """Gets offers from `fetch`, a long poll that returns one or None, in a thread of its own.
 
-    `on_refused` is called once when the farm does not know this node any more (401), and the thread ends.
+    `on_refused` is called once when the farm does not know this node any more (401), and then the thread ends.
     """
 
     def __init__(self, fetch: Callable[[], Offer | None], *, on_refused: Callable[[str], None]) -> None:
@@ -44,19 +44,19 @@ class Mailbox:
         self._thread.start()
 
     def take(self, timeout_s: float | None) -> Offer | None:
-        """Ask for an offer and wait for it; None when none came within `timeout_s` seconds (None: no limit)."""
+        """Wait for an offer; None when none came within `timeout_s` seconds. A limit of None waits for ever."""
         if self._offers.empty():
             self._wanted.set()
         try:
             offer = self._offers.get(timeout=timeout_s)
         except queue.Empty:
             return None
-        # it may have been asked for again just before this offer came; a second poll would begin
+        # another one may have been wanted just before this came, and a second poll would begin
         self._stop_wanting()
         return offer
 
     def close(self) -> None:
-        """End the thread. A poll in flight is left behind: the farm offers a block again that nobody claimed."""
+        """End the thread. An offer that a poll in flight gets is dropped, and the farm offers its block again."""
         self._closed.set()
         self._wanted.set()
 
@@ -78,11 +78,11 @@ class Mailbox:
             except gateway.NodeUnknownError as problem:
                 self._on_refused(str(problem))
                 return
-            except Exception as problem:  # without this thread the node would never hear of a block again
+            except Exception as problem:  # this thread must not end, or the node would get no more blocks
                 failures += 1
                 pause = pause_after(failures)
                 if isinstance(problem, gateway.GatewayError):
-                    # also a proxy that answers 404 while the farm is replaced
+                    # a proxy may also answer 404 while the farm is replaced
                     logger.warning("The farm is not responding (%s); retrying in %.1f s.", problem, pause)
                 else:
                     logger.exception("The farm could not be asked for a message; retrying in %.1f s.", pause)
@@ -92,6 +92,6 @@ class Mailbox:
             if offer is not None:
                 self._stop_wanting()
                 self._offers.put(offer)
-            # nothing came at once: a proxy or an old farm does not hold the poll, and is not to be flooded
+            # a proxy or an old farm that does not hold the poll must not be flooded
             elif time.monotonic() - started < MIN_POLL_S:
                 self._closed.wait(pause_after(1) + MIN_POLL_S)

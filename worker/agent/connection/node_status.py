@@ -1,4 +1,4 @@
-"""Where a node stands: what its own folder knows, and what the farm answers to it now."""
+"""Reads the status of a node: from its own folder, and from the farm."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,10 @@ from worker.agent.installation.runtimes import RuntimeStore
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """What is known of a node. `farm_answer` is None when the farm could not be asked, and `problem` says why.
+    """The status of a node. `farm_answer` is None when the farm could not be asked, and `problem` says why.
 
-    `process` is that of its agent, None while none runs. `is_known`: the farm trusts the node. `proven`: tags that its
-    probes have proven beside the CPU's.
+    `process` is the id of its agent's process; None while none runs. `is_known`: whether the farm trusts the node.
+    `proven`: tags that its probes have proven beside the CPU.
     """
 
     identity: Identity
@@ -29,7 +29,7 @@ class NodeStatus:
     proven: tuple[str, ...]
 
     def list_rows(self) -> list[tuple[str, str]]:
-        """Return (label, value) of each line, as people are shown them."""
+        """Return the label and the value of each line that people are shown."""
         return [
             ("node", f"{self.identity.name} (number {self.identity.node_id} of {self.identity.url})"),
             ("fingerprint", self.identity.fingerprint),
@@ -42,7 +42,7 @@ class NodeStatus:
         ]
 
     def as_plain(self) -> dict[str, object]:
-        """Return the status for programs; `farm` is None when the farm could not be asked, and `problem` says why."""
+        """Return the status as plain values. `farm` is None when the farm could not be asked."""
         return {
             "name": self.identity.name,
             "id": self.identity.node_id,
@@ -66,7 +66,7 @@ class NodeStatus:
 
 
 def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
-    """Read the home folder and ask the farm. `url` is asked in place of the address of the enrolment.
+    """Read the home folder and ask the farm, at `url` or at the address of the enrolment.
 
     Raises NotEnrolledError where the folder holds no node.
     """
@@ -90,7 +90,7 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
 
 
 def _ask_farm(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
-    """Ask the farm. Return what it says, whether it knows this node, and the problem where it could not be asked."""
+    """Ask the farm. Return its answer, whether it knows this node, and the problem if it could not be asked."""
     grant = home.load_secret()
     if grant is None:
         return "waits for approval, or was never started: it has no secret", False, None
@@ -100,7 +100,7 @@ def _ask_farm(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
     except farm.NodeUnknownError as problem:
         return f"refused: {problem}", False, None
     except farm.RejectedError as problem:
-        # an older farm has no such address; what else is no farm at all
+        # an older farm has no such address; with another status it is no farm
         return ("knows this node", True, None) if problem.status == 404 else (None, False, f"{url}: {problem}")
     except farm.GatewayError as problem:
         return None, False, f"The farm at {url} is not responding: {problem}"

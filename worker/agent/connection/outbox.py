@@ -1,7 +1,7 @@
-"""Reports wait on disk until the farm has answered them, so that neither a crash nor a cut line loses one.
+"""Keeps reports on disk until the farm has answered them, so that no crash or lost connection loses one.
 
-One JSON file a report, named so that they sort in the order they were made. The farm takes a report twice without
-harm (idempotent by attempt, kind, arm and round).
+Each report is a JSON file, whose names sort in the order of the reports. The farm may get a report twice: it is
+idempotent by attempt, kind, arm and round.
 """
 
 import logging
@@ -19,16 +19,16 @@ from worker.agent.connection.mailbox import pause_after
 
 logger = logging.getLogger(__name__)
 
-# seconds after which an attempt is long over; a report of it would only be answered 409
+# older reports are dropped, because their attempts are over and the farm would refuse them
 MAX_AGE_S = 24 * 3600
 
 
 class GivenUpError(RuntimeError):
-    """A report was not answered before the attempt was cancelled; it stays in the spool."""
+    """A report was not answered before the attempt was cancelled. It stays on disk."""
 
 
 class Spooled(BaseModel):
-    """A report with what is needed to send it again after a restart."""
+    """A report, with what is needed to send it again after a restart."""
 
     block: str
     attempt: int
@@ -46,18 +46,17 @@ class Outbox:
         self._lock = threading.Lock()
 
     def send(self, spooled: Spooled, *, is_cancelled: Callable[[], bool]) -> Reply:
-        """Write the report to disk, send it until it is answered, with growing pauses, and delete it.
+        """Write the report to disk, send it until the farm answers, and delete it. Return the answer.
 
-        Raises LeaseLostError or RejectedError where the farm refuses it, which deletes it too; NodeUnknownError, and
-        GivenUpError once `is_cancelled`, which leave it on disk.
+        Raises LeaseLostError or RejectedError where the farm refuses the report, which is then deleted too. Raises
+        NodeUnknownError, and GivenUpError once `is_cancelled` is true; then the report stays on disk.
         """
         return self._send(self._store(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
-        """Send what an earlier agent left on disk, oldest first, and return how many reports the farm answered, be it
-        with a refusal.
+        """Send the reports of an earlier agent, oldest first. Return how many the farm answered or refused.
 
-        A report older than MAX_AGE_S, or that cannot be read, is dropped. Raises NodeUnknownError.
+        A report that is older than MAX_AGE_S, or cannot be read, is dropped. Raises NodeUnknownError.
         """
         answered = 0
         for path in sorted(self._folder.glob("*.json")):
@@ -106,7 +105,7 @@ class Outbox:
         path = self._folder / name
         try:
             write_private_file(path, spooled.model_dump_json())
-        except OSError as problem:  # a full disk: the report is sent all the same, it just outlives no crash
+        except OSError as problem:  # the disk is full: the report is sent anyway, and would be lost by a crash
             logger.warning("A report cannot be kept on disk (%s).", problem)
             return None
         return path

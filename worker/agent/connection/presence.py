@@ -1,4 +1,4 @@
-"""A node's hellos: what it is and can do, said at start, every minute, and at the end; and its secret's rotation."""
+"""Says hello to the farm, at the start, every minute and at the end, and renews the node's secret."""
 
 import logging
 import threading
@@ -23,7 +23,11 @@ State = Literal["idle", "measuring", "leaving"]
 
 
 class Presence:
-    """Tells the farm what this node is and does. `block` gives the number of the block that it measures, if any."""
+    """Tells the farm what this node is and does. `block` returns the number of the block that is measured, or None.
+
+    `waits_for` says in words what keeps the node from measuring, until `waits_until` of the monotonic clock. `tried` is
+    the result of a trial, until the farm has it.
+    """
 
     def __init__(
         self,
@@ -39,9 +43,7 @@ class Presence:
         self._home, self._gateway, self._identity = home, gateway, identity
         self._facts, self._runtimes, self._block, self._log_tail = facts, runtimes, block, log_tail
         self.abilities = Abilities()
-        # what keeps this node from measuring, in words, and until when of the monotonic clock that holds
         self.waits_for, self.waits_until = "", inf
-        # what came of a trial, until the farm has heard it
         self.tried: messages.Tried | None = None
         self._welcome: messages.Welcome | None = None
         self._changed = threading.Event()
@@ -55,7 +57,7 @@ class Presence:
         return self.waits_for if time.monotonic() < self.waits_until else ""
 
     def say_hello(self, *, is_leaving: bool = False) -> messages.Welcome:
-        """Send one hello, and keep and return the farm's answer. Raises GatewayError."""
+        """Send one hello. Store the farm's answer, and return it. Raises GatewayError."""
         block, installed = self._block(), self._runtimes()
         state: State = "leaving" if is_leaving else "measuring" if block else "idle"
         trial_result = self.tried
@@ -96,8 +98,8 @@ class Presence:
     ) -> None:
         """Say hello every `settings.hello_every_s` seconds, and at once after request_hello(), until `stop` is set.
 
-        It is the body of a thread, and renews the secret when it is due. `on_welcome` gets each answer; `on_refused` is
-        called, and the loop ends, when the farm does not know this node any more.
+        It is the body of a thread, and also renews the secret when that is due. `on_welcome` is called with each
+        answer. When the farm does not know this node any more, `on_refused` is called and the loop ends.
         """
         failures = 0
         while not stop.is_set():
@@ -112,7 +114,7 @@ class Presence:
             except farm.NodeUnknownError as problem:
                 on_refused(str(problem))
                 return
-            except (farm.GatewayError, OSError) as problem:  # OSError: a full disk keeps no secret and no ready file
+            except (farm.GatewayError, OSError) as problem:  # OSError: the disk is full
                 failures += 1
                 logger.warning("A heartbeat failed: %s", problem)
 

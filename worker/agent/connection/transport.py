@@ -1,10 +1,10 @@
-"""Kombu transport `onnxfarm+https://…`: a Celery worker whose broker is the farm's HTTPS gateway.
+"""The Kombu transport `onnxfarm+https://…`, by which the farm's HTTPS gateway is the broker of a Celery worker.
 
-The worker consumes only. A message is a hint that the database may confirm or not (409), so acknowledging one says
-nothing to anybody: acks count prefetch here, and nothing is restored or requeued. The worker keeps a message
-unacknowledged while it measures (acks_late), and so asks for no other.
+The worker only consumes. A message is a hint, and the database decides who gets the block. So an acknowledgement only
+counts for prefetch, and nothing is restored or requeued. While the worker measures, its message is unacknowledged
+(acks_late), and so it asks for no other.
 
-`broker_transport_options["mailbox"]` holds the Mailbox that the messages come from.
+`broker_transport_options["mailbox"]` is the Mailbox from which the messages come.
 """
 
 import time
@@ -17,18 +17,18 @@ from kombu.transport import virtual
 from worker.agent.connection.mailbox import Mailbox
 
 NAME = "onnxfarm"
-# how soon the worker's loop looks at signals and ended tasks again
+# the longest wait before the worker's loop checks for signals and ended tasks again
 TURN_S = 0.25
 
 Deliver = Callable[[dict[str, object], str], None]
 
 
 class PublishingRefusedError(RuntimeError):
-    """A node publishes nothing: it talks to the farm by HTTP requests."""
+    """A node publishes no messages. It sends HTTP requests to the farm."""
 
 
 class Channel(virtual.Channel):
-    """Delivers what the mailbox holds. Queues are names that the farm chose; there is nothing to declare."""
+    """Delivers the messages of the mailbox. Queues are names that the farm chose, and need not be declared."""
 
     do_restore = False
 
@@ -37,7 +37,7 @@ class Channel(virtual.Channel):
         if offer is None:
             raise Empty
         if offer.queue not in self.connection._callbacks:
-            raise Empty  # no longer consumed: the farm rings again
+            raise Empty  # the queue is no longer consumed, and the farm offers the block again
         callback(offer.message, offer.queue)
 
     @property
@@ -52,14 +52,14 @@ class Channel(virtual.Channel):
         raise PublishingRefusedError(f"A node publishes nothing; a message to {queue!r} was refused.")
 
     def _restore(self, message: object) -> None:
-        """An unfinished message is not given back: the farm rings a block until it is claimed."""
+        """Do nothing with an unfinished message, because the farm offers a block until it is claimed."""
 
     def _purge(self, queue: str) -> int:
         return 0
 
 
 class Transport(virtual.Transport):
-    """Registered under NAME; the part after `onnxfarm+` is the address of the gateway."""
+    """The transport, registered as NAME. The part of its URL after `onnxfarm+` is the gateway's address."""
 
     Channel = Channel
     driver_type = NAME
@@ -76,7 +76,7 @@ class Transport(virtual.Transport):
             assert self.cycle is not None  # made by the constructor
             self.cycle.get(self._deliver, timeout=timeout)  # type: ignore[no-untyped-call]
         except Empty:
-            # prefetch is used up while measuring: the mailbox was not asked, so the pause is made here
+            # while a block is measured, prefetch is used up and the mailbox was not asked: pause here
             time.sleep(max(0.0, TURN_S - (time.monotonic() - started)))
             raise TimeoutError from None
 

@@ -1,4 +1,7 @@
-"""Artifacts on this node: files by digest, checked when they come and when they are first used, within a size limit."""
+"""The cache of artifacts on this node: files by digest, within a size limit.
+
+A file is checked against its digest when it is fetched, and when a process first uses it.
+"""
 
 import contextlib
 import fcntl
@@ -13,21 +16,21 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.cells import Bundle, FileRef
 from farm.contract.reasons import Reason, ReasonCode
 
-# _IOW(0x94, 9, int): share the blocks of another file, on file systems that can
+# _IOW(0x94, 9, int): lets a file share the blocks of another, if the file system can
 FICLONE = 0x40049409
 CHUNK_BYTES = 1 << 20
 DEFAULT_LIMIT_BYTES = 20 << 30
 
-# writes the file with this digest to this path; raises an OSError or FetchError
+# writes the file with this digest to this path; raises OSError or FetchError
 Fetch = Callable[[str, Path], None]
 
 
 class FetchError(Exception):
-    """The file could not be brought here; the message says why."""
+    """The file could not be fetched. The message says why."""
 
 
 class ArtifactUnavailableError(Exception):
-    """A file of an artifact cannot be had; `reason` is what its cells end with."""
+    """A file of an artifact is not available. `reason` is that of its cells."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -35,7 +38,7 @@ class ArtifactUnavailableError(Exception):
 
 
 class ArtifactCache:
-    """Files by sha256 under one folder; those used longest ago are deleted when there are more than `limit_bytes`."""
+    """Files by sha256 in a folder. Beyond `limit_bytes`, the least recently used ones are deleted."""
 
     def __init__(self, folder: Path, *, fetch: Fetch, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = Path(os.path.realpath(folder))
@@ -44,23 +47,23 @@ class ArtifactCache:
         self._checked: dict[str, tuple[int, int, int]] = {}
 
     def provide_file(self, ref: FileRef, *, keep: Iterable[str] = ()) -> Path:
-        """Return the path of the cached file, which is fetched first where it is missing or damaged.
+        """Return the path of the cached file, which is fetched if it is missing or damaged.
 
-        `keep`: digests of files that are not deleted to make room. Raises ArtifactUnavailableError.
+        `keep`: the digests of files that must not be deleted to make room. Raises ArtifactUnavailableError.
         """
         path = self.folder / ref.sha256[:2] / ref.sha256
         if not self._is_good(path, ref):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._make_room(ref.bytes, keep={ref.sha256, *keep})
             self._fetch_into_cache(path, ref)
-        # reading a file does not always touch its access time
+        # reading a file does not always change its times
         os.utime(path)
         return path
 
     def copy_file_to(self, ref: FileRef, into: Path, *, name: str | None = None, keep: Iterable[str] = ()) -> Path:
-        """Copy the file into a work folder, under its own name or `name`, and return the path of the copy.
+        """Copy the file into a folder, under its own name or `name`, and return the path of the copy.
 
-        It is never a link, which sandboxes and libraries refuse. Raises ArtifactUnavailableError.
+        It is not a link, because sandboxes and libraries refuse links. Raises ArtifactUnavailableError.
         """
         target = into / (name or ref.name)
         copy_file(self.provide_file(ref, keep=keep), target)
@@ -96,7 +99,7 @@ class ArtifactCache:
         self._checked[ref.sha256] = _stamp(path)
 
     def _is_good(self, path: Path, ref: FileRef) -> bool:
-        """Say whether the file is there with the right bytes, which are read once a process; deletes a damaged one."""
+        """Say whether the file exists with the right content, which is read once in a process. Delete a damaged one."""
         try:
             stamp = _stamp(path)
         except FileNotFoundError:
@@ -121,7 +124,7 @@ class ArtifactCache:
 
 
 def list_digests(order: BlockOrder) -> set[str]:
-    """Return the digest of every file that a block needs; these stay in the cache while it is prepared."""
+    """Return the digests of all files that a block needs."""
     refs = [arm.inputs.sha256 for arm in order.arms] + [a.reference.sha256 for a in order.arms if a.reference]
     refs += [arm.evaluation.data.sha256 for arm in order.arms if arm.evaluation]
     refs += [arm.prompts.sha256 for arm in order.arms if arm.prompts]
@@ -129,7 +132,7 @@ def list_digests(order: BlockOrder) -> set[str]:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file, by sharing its blocks where the file system can. Raises OSError."""
+    """Copy a file. The copy shares its blocks if the file system can do that. Raises OSError."""
     with open(source, "rb") as old, open(target, "wb") as new:
         try:
             fcntl.ioctl(new.fileno(), FICLONE, old.fileno())
@@ -144,5 +147,5 @@ def hash_file(path: Path) -> str:
 
 def _stamp(path: Path) -> tuple[int, int, int]:
     stat = path.stat()
-    # the modification time moves with every use (os.utime); a rewritten file has another inode or change of size
+    # the modification time changes with every use (os.utime), and a rewritten file has another inode or size
     return stat.st_ino, stat.st_size, stat.st_dev

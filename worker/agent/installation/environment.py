@@ -1,4 +1,4 @@
-"""What a block is measured with: this node's runtimes, artifacts, runner and folders."""
+"""The environment in which a node measures a block: its runtimes, artifacts, runner and folders."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,18 +10,22 @@ from worker.agent.installation.cache import ArtifactCache
 from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine import facts
 
-# (arm, trace round, Chrome-trace JSON) → digest under which it was stored, None: not stored
+# each returns the digest of the stored file, or None if it was not stored
+# (arm, trace round, Chrome-trace JSON)
 StoreTrace = Callable[[int, int, Path], str | None]
-# (arm, zip with the part of a model that shows a difference) → digest under which it was stored, None: not stored
+# (arm, zip with the part of a model that shows a difference)
 StorePart = Callable[[int, Path], str | None]
-# (arm, model that holds what a provider compiled) → digest under which it was stored, None: not stored
+# (arm, model with what a provider compiled)
 StoreCompiled = Callable[[int, Path], str | None]
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class JudgeFile:
-    """A function of the user's own file that judges in place of a metric; `lower_is_better` None: the function says."""
+    """A function in a user's file, which judges in place of a metric.
+
+    `lower_is_better` None: the function's attribute of that name decides.
+    """
 
     content: bytes
     file: str
@@ -31,11 +35,12 @@ class JudgeFile:
 
 @dataclass(frozen=True)
 class NodeEnvironment:
-    """The node's side of an order.
+    """What a node needs to carry out an order.
 
-    `stage` is the staged runner (see `stages`). `work_dir` holds one folder a block, removed at its end.
-    `say` is told in words what is being done, for logs and progress bars. `search` answers where outputs part; a node
-    without one answers no such question.
+    `stage` is the staged runner (see `stages`). `work_dir` has a folder for each block, which is removed at its end.
+    `store_compiled` None: compiled models are not wanted. `say` is called with each activity, in words. `search` finds
+    the first operator whose outputs differ; None: such questions are refused. `judge` exists only for a bench on the
+    user's own machine, as no order of a farm has one.
     """
 
     runtimes: RuntimeStore
@@ -44,10 +49,8 @@ class NodeEnvironment:
     work_dir: Path
     store_trace: StoreTrace = lambda arm, trace_round, path: None
     store_part: StorePart = lambda arm, path: None
-    # None: nobody wants it, and nothing is compiled for it
     store_compiled: StoreCompiled | None = None
     read_facts: Callable[[], Facts] = facts.read_facts
     say: Say = field(default=lambda text: None)
     search: Search | None = None
-    # of a bench on its user's own machine alone: no order of a farm brings one
     judge: JudgeFile | None = None

@@ -1,7 +1,7 @@
-"""uv, asked to make one environment. Nothing is downloaded but wheels: no interpreters, and no sources to build.
+"""Makes the virtual environment of a runtime by uv. Only wheels are downloaded: no interpreters, no sources to build.
 
-Nothing of a package runs outside the sandbox: it is unpacked and compiled without being imported, and asked who it is
-by a confined child.
+No code of a package runs outside the sandbox: packages are unpacked and compiled without being imported, and a confined
+process reads their versions.
 """
 
 import json
@@ -35,30 +35,30 @@ _PROBE = (
     " 'python': sys.version.split()[0], 'packages': {{d.metadata['Name']: d.version for d in m.distributions()}}}};"
     "os.write(int(os.environ['ONNXFARM_REPLY_FD']), json.dumps(said).encode())"
 )
-# a runtime has some hundred models of one node to load; where it fails, nothing is known of it
+# a program that loads about a hundred models of one node, and its time limit
 LOADABLE_VERSIONS, LOADABLE_VERSIONS_S = RUNNER / "loadable_versions.py", 30.0
-# of the byte code that would be made, two thirds; no launch imports it
+# two thirds of the modules, which no launch imports
 _NOT_COMPILED = r"/site-packages/(.*/)?tests/|/site-packages/onnxruntime/transformers/"
-# what uv and Python say where there is no room
+# messages of uv and Python about a full disk
 _FULL = ("No space left on device", "Disk quota exceeded", "os error 28")
 _MISMATCH = re.compile(r"Hash mismatch for `([^`\s]+)`")
 _Name = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._+!-]{0,127}$")]
 
 
 class InstallError(Exception):
-    """The environment could not be made; the message holds the tool's essential line."""
+    """The environment could not be made. The message has the tool's essential line."""
 
 
 @dataclass(frozen=True)
 class Python:
-    """An interpreter present on this machine."""
+    """An interpreter of this machine; `minor` is its version's, 3.MINOR."""
 
     path: Path
     minor: int
 
 
 class Probed(Message):
-    """What an environment says of itself. It is a package's own word: kept and shown, never run or used as a path."""
+    """What an environment says of itself. A package may say anything, so it is stored and shown, and never run."""
 
     version: _Name
     python: _Name
@@ -69,11 +69,11 @@ class Probed(Message):
 
 
 class DiskFullError(InstallError):
-    """There was no room, which another try may find."""
+    """The disk is full. Another try may succeed."""
 
 
 def find_uv() -> str:
-    """Return the path of uv: of its wheel beside the agent, else of PATH. Raises InstallError where there is none."""
+    """Find uv: that of its wheel beside the agent, else that on PATH. Raises InstallError where there is none."""
     try:
         import uv
 
@@ -103,13 +103,13 @@ def find_pythons() -> list[Python]:
 def make_environment(
     folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool, module: str = "onnxruntime"
 ) -> dict[str, object]:
-    """Make a virtual environment in `folder` with the requirements, compiled, and replace one that is there.
+    """Make a virtual environment in `folder` with the requirements, in place of an earlier one, and compile it.
 
-    Return what `module`, imported in the sandbox, says of it: `version`, `python`, `providers` and `packages`. Raises
+    Return the `version`, `python`, `providers` and `packages` that `module`, imported in the sandbox, names. Raises
     DiskFullError, and InstallError with the tool's essential line.
     """
     uv = find_uv()
-    # a folder of our own: uv.toml and pyproject.toml of whatever folder somebody works in may name another index
+    # in this folder, uv finds no uv.toml or pyproject.toml of the user's, which may name another index
     _run_tool([uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder)], cwd=folder.parent)
     interpreter = folder / "bin" / "python"
     facts_before = _read_interpreter_facts(folder)
@@ -131,22 +131,22 @@ def make_environment(
 
 
 def _read_interpreter_facts(folder: Path) -> dict[str, str]:
-    """Read where the interpreter's links lead and what it reads first, as a wheel may bring files for any place."""
+    """Read the targets of the interpreter's links, and its settings, which the files of a wheel may overwrite."""
     links = {path.name: os.readlink(path) if path.is_symlink() else "" for path in (folder / "bin").glob("python*")}
     return {**links, "pyvenv.cfg": (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")}
 
 
 def _compile_packages(folder: Path, *, python: Path) -> None:
-    """Write byte code for what was unpacked, by the machine's own interpreter.
+    """Compile the packages to byte code, by the machine's own interpreter.
 
-    That runs without `site` (-S), whose .pth files would run what a package says.
+    It runs without `site` (-S), which would execute the .pth files of packages.
     """
     options = ["-q", "-j", "0", "-x", _NOT_COMPILED]
     _run_tool([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 
 
 def _probe_runtime(interpreter: Path, module: str) -> Probed:
-    """Import the runtime where it can reach nothing. Raises InstallError."""
+    """Import the runtime in the sandbox, and return what it says of itself. Raises InstallError."""
     try:
         ending = _run_confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
     except SandboxError as error:
@@ -160,7 +160,7 @@ def _probe_runtime(interpreter: Path, module: str) -> Probed:
 
 
 def probe_loadable_versions(folder: Path) -> Loads | None:
-    """Try in the sandbox which versions of models an environment's runtime loads; None where that cannot be told."""
+    """Find out in the sandbox which versions of models an environment's runtime loads; None where that fails."""
     try:
         ending = _run_confined(
             folder / "bin" / "python", LOADABLE_VERSIONS.read_text(encoding="utf-8"), timeout_s=LOADABLE_VERSIONS_S
@@ -171,7 +171,7 @@ def probe_loadable_versions(folder: Path) -> Loads | None:
 
 
 def _run_confined(interpreter: Path, program: str, *, timeout_s: float) -> Ending:
-    """Run a program's text in the sandbox. Raises SandboxError."""
+    """Run a program, given as its text, in the sandbox. Raises SandboxError."""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-probe-") as scratch:
         reads = interpreters.list_interpreter_paths(interpreter)
         policy = Policy(read_only=reads, read_write=(Path(scratch),), memory_bytes=PROBE_BYTES)
@@ -179,7 +179,7 @@ def _run_confined(interpreter: Path, program: str, *, timeout_s: float) -> Endin
 
 
 def extract_error_line(text: str) -> str:
-    """Return the part of uv's output that says what is wrong, in one line."""
+    """Return the part of uv's output that says what failed, in one line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     if (other := _MISMATCH.search(plain)) is not None:
         return (

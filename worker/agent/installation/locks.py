@@ -1,7 +1,7 @@
-"""What the releases that nodes install consist of: the sha256 of their wheels, and whole environments.
+"""The lock of the runtimes that nodes install: the sha256 of their wheels, and all packages of their environments.
 
-locks.json lies beside this module, so that a node from a wheel has it; deploy/lock-runtimes writes it from
-requirements/node-*.txt and the package index. A release that is not in it is installed by its number alone.
+It is locks.json beside this module, which deploy/lock-runtimes writes from requirements/node-*.txt and the package
+index. A release that is not in it is installed by its version alone.
 
 locks.json, version 1: `hashes` of each `name==version`; `environments`: every pin that a runtime needs, with markers.
 """
@@ -24,16 +24,16 @@ _PIN = re.compile(r"([a-z0-9._-]+)(?:\[[a-z,]+\])?(==[0-9A-Za-z.+]+)")
 
 @dataclass(frozen=True)
 class Requirements:
-    """Lines for the installer. `is_whole`: they name every package, each with its hashes; nothing else is installed."""
+    """Lines of requirements. `is_whole`: they name every package with its hashes, and nothing else is installed."""
 
     lines: tuple[str, ...]
     is_whole: bool
 
 
 def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = ()) -> Requirements:
-    """Return the recipe's requirements, or every pin of its environment where that is known, with the known hashes.
+    """Return the recipe's requirements with their hashes; for a locked runtime, every pin of its environment.
 
-    `own`: packages that the machine's owner allows by name. Their builds may be the owner's, so they get no hashes.
+    `own`: packages that the machine's owner allows by name. They may be builds of the owner's, and get no hashes.
     """
     hashes, environments = _read_locks()
     own = package_names(own)
@@ -53,12 +53,13 @@ def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] =
 
 
 def parse_pin(line: str) -> str:
-    """Return `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
+    """Return the `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
     found = _PIN.match(line)
     return found[1] + found[2] if found is not None else ""
 
 
 def parse_lock(text: str) -> dict[str, list[str]]:
+    """Parse a requirements file with hashes into the hashes of each requirement's line."""
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.lstrip().startswith("#")]
     return {line.partition(" --hash")[0].strip(): re.findall(r"sha256:([0-9a-f]{64})", line) for line in lines}
 

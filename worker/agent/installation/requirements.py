@@ -1,7 +1,7 @@
-"""How each ONNX Runtime is installed: interpreters its wheels exist for, and pinned requirements. Pure.
+"""The requirements of each runtime's environment, and the versions of Python that it has wheels for.
 
-Read off PyPI's wheels of onnxruntime 1.15–1.31 in November 2026. What is not in a table is tried with this agent's own
-interpreter, and the installer's words become the reason if that fails.
+The tables are those of PyPI's wheels of onnxruntime 1.15–1.31 in November 2026. A runtime that is not in them is tried
+with this agent's own interpreter, and the installer's message becomes the reason if that fails.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,11 @@ from farm.rules.runtimes import distributions, engines, frameworks, plugins
 from farm.rules.runtimes.order import minor_of
 from farm.rules.runtimes.releases import ONNXRUNTIME
 
-# numpy is the only dependency that inference imports; it is pinned so that a runtime is the same on every day
+# numpy is the only dependency that inference imports; it is pinned, so that a runtime stays the same
 NUMPY_1 = "numpy==1.26.4"
 NUMPY_2 = "numpy==2.4.6"
 
-# first release of a row → (lowest, highest) minor version of Python 3; of what is newer than the lists nobody knows the
-# highest
+# (first release, (lowest, highest) minor version of Python 3), newest first
 _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
     ((1, 24), (11, 14)),
     ((1, 20), (10, 13)),
@@ -25,16 +24,16 @@ _WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (
     ((1, 0), (8, 11)),
 )
 
-
+# stands for the highest minor version of releases that are newer than the table
 _UNKNOWN = 99
 
-# the same of PyTorch, November 2026
+# the same for PyTorch, November 2026
 _FRAMEWORK_WHEELS: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = (((2, 9), (10, 14)), ((0, 0), (9, 13)))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to give the installer. `with_dependencies`: what the requirements depend on is installed too."""
+    """The requirements of an environment. `with_dependencies`: their dependencies are installed too."""
 
     requirements: tuple[str, ...]
     with_dependencies: bool
@@ -43,8 +42,8 @@ class Recipe:
 def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
     """Make the requirements of a runtime's environment, with numpy 1 up to release 1.18 and numpy 2 above.
 
-    `wheel`: the file of a build that is on no index. A plug-in's library is complete by itself and has plain ONNX
-    Runtime beside it; a plug-in of other people brings what it needs.
+    `wheel`: the file of a build that is on no index. A plug-in is installed beside plain ONNX Runtime; only plug-ins of
+    other people have dependencies.
     """
     engine = engines.engine_of(runtime)
     if engine.stands_alone:
@@ -64,7 +63,7 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
 
 
 def find_supported_pythons(runtime: Runtime) -> tuple[int, int] | None:
-    """Return the lowest and highest minor version of Python 3 that a runtime has wheels for; None: not known."""
+    """Return the lowest and the highest minor version of Python 3 that a runtime has wheels for; None: not known."""
     if frameworks.is_framework(runtime):
         return _find_pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:

@@ -1,8 +1,8 @@
-"""The runtimes of a node: one virtual environment each, installed when first asked for, evicted when disk runs short.
+"""The runtimes of a node, each a virtual environment that is installed when a block first needs it.
 
-<folder>/onnxruntime-1.31.1/            the environment; complete once it holds onnxfarm.json
-<folder>/onnxruntime-1.31.1.lock        held while installing, so that two agents do not install into one folder
-<folder>/onnxruntime-1.31.1.failed      why the last install failed; believed for FAILURE_S seconds
+<folder>/onnxruntime-1.31.1/            the environment; it is complete once it has onnxfarm.json
+<folder>/onnxruntime-1.31.1.lock        locked while installing, so that two agents do not install at once
+<folder>/onnxruntime-1.31.1.failed      why the last install failed; for FAILURE_S seconds, no other is tried
 """
 
 import contextlib
@@ -31,14 +31,14 @@ Say = Callable[[str], None]
 
 
 class RuntimeUnavailableError(ReasonedError):
-    """The runtime cannot be had on this node now; `reason` is what its cells end with."""
+    """The runtime is not available on this node now. `reason` is that of its cells."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A runtime that is ready. `providers` are those compiled in, which is no evidence that they work.
+    """An installed runtime. `providers` are those of its build, whether they work here or not.
 
-    `loads`: what it loaded of the ladder when it was installed; None: not tried, or it could not be told.
+    `loads`: the newest versions of models that it loads; None: not known.
     """
 
     runtime: Runtime
@@ -55,7 +55,11 @@ class Installed:
 
 
 class RuntimeStore:
-    """The runtimes under one folder, which several agents of a user may share."""
+    """The runtimes in a folder, which several agents of a user may share.
+
+    `allowed` and `indexes`: the packages, beside the known distributions, and the farm's indexes that this machine's
+    owner allows by name. `wheels`: the folder of builds that were given as files.
+    """
 
     def __init__(
         self,
@@ -67,30 +71,26 @@ class RuntimeStore:
         wheels: Path | None = None,
         indexes: Collection[str] = (),
     ) -> None:
-        # the real path: interpreters are asked for by it, and sandboxes name it
+        # the real path, because sandboxes name the interpreters in it
         self.folder = Path(os.path.realpath(folder))
         self.limit_bytes = limit_bytes
-        # packages beyond the known distributions that this machine's owner allows by name
         self._allowed = frozenset(allowed)
-        # where wheels lie that were given as files
         self._wheels = wheels
-        # the farm's own indexes whose builds this machine's owner allows by name
         self._indexes = frozenset(indexes)
         self._say = say
 
     def provide(
         self, runtime: Runtime, *, keep: Collection[Runtime] = (), files: Sequence[WheelFile] = ()
     ) -> Installed:
-        """Return the runtime, which is installed first where it is missing; those of `keep` are not deleted for it.
+        """Return the runtime, which is installed if it is missing. Those of `keep` are not deleted to make room.
 
-        `files`: the wheels of a runtime of one of the farm's own indexes, from which it is installed. Whatever an order
-        says, only a known distribution or an allowed package is installed or used. Raises RuntimeUnavailableError with
-        the installer's essential line.
+        `files`: the wheels of a runtime of the farm's own index. Whatever an order says, only a known distribution or
+        an allowed package is installed or used. Raises RuntimeUnavailableError with the installer's essential line.
         """
         refusal = distributions.refusal(runtime, allowed=self._allowed) or self._explain_refused_index(runtime, files)
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
-        # what is done with a framework does not change what is installed
+        # how a framework runs a program does not matter for what is installed
         runtime, *keep = (engines.engine_of(asked).installed_as(asked) for asked in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._lock_runtime(runtime):
@@ -104,7 +104,7 @@ class RuntimeStore:
         return found
 
     def list_installed(self) -> tuple[Installed, ...]:
-        """List every runtime that is ready, in the order of their names."""
+        """List the installed runtimes, in the order of their names."""
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
@@ -130,8 +130,8 @@ class RuntimeStore:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        # an interpreter that was removed from the machine takes its environments with it; a marker that names another
-        # runtime came with a package
+        # an environment is unusable if its interpreter was removed from the machine; a marker of another runtime came
+        # with a package
         return found if found.python.exists() and self._make_path(found.runtime) == place else None
 
     def _explain_refused_index(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:
@@ -178,9 +178,9 @@ class RuntimeStore:
         return found
 
     def _choose_python(self, allowed: tuple[int, int] | None) -> Path:
-        """Return the agent's own interpreter where the runtime has wheels for it, else the newest present that fits.
+        """Return the agent's own interpreter if the runtime has wheels for it, else the newest that it has some for.
 
-        `allowed`: the lowest and highest minor version of Python 3. Raises InstallError where none fits.
+        `allowed`: the lowest and highest minor version of Python 3; None: any. Raises InstallError where none fits.
         """
         interpreter = Path(getattr(sys, "_base_executable", sys.executable))
         if allowed is None or allowed[0] <= sys.version_info.minor <= allowed[1]:
@@ -209,7 +209,7 @@ class RuntimeStore:
         return self._make_path(runtime).with_name(f"{self._make_path(runtime).name}.failed")
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
-        """Delete the runtimes used longest ago until the others fit the limit."""
+        """Delete the least recently used runtimes until the others fit the limit."""
         present = sorted(self.list_installed(), key=lambda found: (found.folder / MARKER).stat().st_mtime)
         total = sum(found.bytes for found in present)
         for found in present:
@@ -230,7 +230,7 @@ class RuntimeStore:
 
 
 def measure_disk_bytes(folder: Path) -> int:
-    """Add up the bytes of all files below, each hard-linked one in full (uv links them from its cache)."""
+    """Add up the bytes of all files in a folder, also of hard links, which uv makes to its cache."""
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
 
 

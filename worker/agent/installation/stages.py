@@ -1,6 +1,6 @@
-"""A copy of the runner alone, so that a runtime's interpreter can import nothing else of ours.
+"""Stages the runner: copies it to a folder of its own, so that a runtime's interpreter can import nothing else of ours.
 
-The package is found beside this one and copied as files; importing it here would need onnxruntime.
+The files are copied without importing them, which would need onnxruntime.
 """
 
 import functools
@@ -22,10 +22,10 @@ RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 
 def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
-    """Copy the runner to `folder`/runner-DIGEST, once per version of the source, and return that directory.
+    """Copy the runner to `folder`/runner-DIGEST, once for each version of its source, and return that folder.
 
-    It is started with `python -I`. The modules of engines, scenarios and accuracy metrics of installed packages lie in
-    it under `outside`.
+    It is started with `python -I`. Its subfolder `outside` has the engines, scenarios and accuracy metrics of other
+    packages.
     """
     files = {path.relative_to(source): path for path in source.rglob("*.py")} | _list_outside_modules()
     names = sorted(files)
@@ -50,7 +50,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
 
 
 def _list_outside_modules() -> dict[Path, Path]:
-    """Map where each engine, scenario and judge of an installed package lies in the stage to its file."""
+    """List the engines, scenarios and judges of other packages: their files by their paths in the stage."""
     modules = [("scenario", entry.name, entry.module) for entry in scenarios.OUTSIDE.entries]
     modules += [("engine", entry.name, entry.runner) for entry in engines.OUTSIDE.entries]
     modules += [("accuracy", entry.name, entry.judge) for entry in accuracy_metrics.OUTSIDE.entries]
@@ -70,10 +70,10 @@ def _list_outside_modules() -> dict[Path, Path]:
 
 @functools.cache
 def compile_stage(stage: Path, *, python: Path) -> None:
-    """Compile the stage for an interpreter, once: the runner cannot write there, and would compile in each process."""
+    """Compile the stage for an interpreter, once. The runner cannot write there, and would compile in each process."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(
-        # -S: what a package put into its .pth files runs in the sandbox alone
+        # -S: the .pth files of packages are executed only in the sandbox
         [str(python), "-I", "-S", "-m", "compileall", "-q", str(stage)],
         env=environment,
         check=False,

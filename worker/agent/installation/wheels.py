@@ -1,6 +1,6 @@
-"""Builds of ONNX Runtime that lie as a wheel on this machine's disk, each a runtime of its own by the wheel's sha256.
+"""Builds of ONNX Runtime that are given as wheels. Each is a runtime, with the sha256 of its wheel in its version.
 
-<folder>/onnxruntime-1.33.0+sha3f2a91b/<the wheel under its own name>, copied.
+A wheel is copied to <folder>/onnxruntime-1.33.0+sha3f2a91b/, under its own name.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ _PYTHON = re.compile(r"cp3([0-9]{1,2})")
 
 
 class WheelError(ValueError):
-    """The file is no build that can be measured here. The message is one sentence."""
+    """A wheel cannot be measured here. The message is one sentence."""
 
 
 def import_wheel(path: Path, folder: Path) -> Runtime:
-    """Copy a wheel into a folder for installing, and return the runtime that it is, named by its sha256.
+    """Copy a wheel into the folder of wheels, and return its runtime, whose version has the wheel's sha256.
 
-    Raises WheelError where it cannot be read, is no build of ONNX Runtime or is for other machines.
+    Raises WheelError where it cannot be read, is no build of ONNX Runtime, or is for other machines.
     """
     try:
         name, version, _, tags = parse_wheel_filename(path.name)
@@ -54,9 +54,9 @@ def import_wheel(path: Path, folder: Path) -> Runtime:
 
 
 def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> None:
-    """Download the wheel of a runtime that fits this machine best into a folder for installing.
+    """Download the wheel of a runtime that fits this machine best into the folder of wheels.
 
-    Raises WheelError where none fits or can be had, and OSError where the folder cannot be made.
+    Raises WheelError where none fits or can be downloaded, and OSError where the folder cannot be made.
     """
     place = folder / f"{runtime.distribution}-{runtime.version}"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,18 +66,19 @@ def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> N
 
 
 def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
+    """Find the wheel of a runtime in the folder of wheels; None where there is none."""
     return next((folder / f"{runtime.distribution}-{runtime.version}").glob(f"*{ENDING}"), None)
 
 
 def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
-    """Download the wheel among these that fits this machine best into `folder`, and return its path.
+    """Download the one of these wheels that fits this machine best into `folder`, and return its path.
 
-    Raises WheelError where none fits, or where it cannot be had.
+    Raises WheelError where none fits or can be downloaded.
     """
     supported = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(supported)}
     platforms = {tag.platform for tag in supported}
-    # one for this Python before those for others, which may be on this machine too
+    # wheels for this Python come before those for others, which this machine may have too
     try:
         tags = {file.name: parse_wheel_filename(file.name)[3] for file in files}
     except InvalidWheelFilename as problem:
@@ -104,7 +105,7 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
 
 
 def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
-    """Return the lowest and highest minor version of Python 3 that a wheel is for; None: it does not say."""
+    """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: it does not say."""
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(found[1]) for tag in tags if (found := _PYTHON.fullmatch(tag.interpreter))]
     if not minors:

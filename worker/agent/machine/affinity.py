@@ -1,7 +1,7 @@
-"""Which core a block's one-thread processes keep to.
+"""Chooses the core for the one-thread processes of a block.
 
-The cores of one machine differ from moment to moment (neighbours on the host, heat, other programs) and, on some, for
-good. Arms that are compared run on the same one: on a shared two-core machine that halved the spread of pairs.
+The cores of a machine differ in speed from moment to moment, by other guests, heat and other programs, and some always.
+So arms that are compared run on the same core, which halved the spread of pairs on a shared machine with two cores.
 """
 
 import os
@@ -14,7 +14,7 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
-    """Return that of this process's fastest cores which is least busy for `look_s` seconds; None without a choice."""
+    """Choose the least busy of this process's fastest cores, watched for `look_s` seconds; None without a choice."""
     if not hasattr(os, "sched_getaffinity"):
         return None
     allowed = sorted(os.sched_getaffinity(0))
@@ -27,7 +27,7 @@ def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
 
 
 def _read_speed(cpus: Path, core: int) -> int:
-    """Return the core's capacity or highest clock as the kernel tells; 0 where it does not, as in virtual machines."""
+    """Read the core's capacity, or its highest clock; 0 where the kernel has neither, as in virtual machines."""
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
         try:
             return int((cpus / f"cpu{core}" / name).read_text())

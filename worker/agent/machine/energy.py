@@ -1,6 +1,6 @@
-"""Energy of an inference: counters of the processor (RAPL) or of an NVIDIA device (NVML), read beside a long pass.
+"""Measures the energy of an inference by counters of the processor (RAPL) or of an NVIDIA device (NVML).
 
-Both count the whole package or device: what else runs on it, and idling, are in the figure.
+Both count the whole package or device, with everything else that runs on it, and with its idling.
 """
 
 import ctypes
@@ -18,12 +18,12 @@ from farm.rules.runtimes import providers
 POWERCAP = Path("/sys/class/powercap")
 NVML = "libnvidia-ml.so.1"
 NOT_READABLE = "not readable here"
-# counters are updated every millisecond (RAPL) to tenth of a second (NVML)
+# between two readings; the counters change every millisecond (RAPL) to every tenth of a second (NVML)
 PERIOD_S = 0.05
 
 
 class EnergyUnreadableError(RuntimeError):
-    """There is no energy to be had, in words that begin with "not readable here"."""
+    """The energy cannot be read. The message begins with NOT_READABLE."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{NOT_READABLE}: {why}")
@@ -31,7 +31,7 @@ class EnergyUnreadableError(RuntimeError):
 
 @dataclass(frozen=True)
 class Meter:
-    """A counter that only grows. `read_j` gives joules; `name` says what it counts."""
+    """An energy counter that only grows. `read_j` returns joules, and `name` says what it counts."""
 
     name: str
     read_j: Callable[[], float]
@@ -39,14 +39,14 @@ class Meter:
 
 @dataclass
 class Readings:
-    """Joules over time, by CLOCK_MONOTONIC."""
+    """Readings of a meter over time, in joules and nanoseconds of CLOCK_MONOTONIC."""
 
     at_ns: list[int] = field(default_factory=list)
     joules: list[float] = field(default_factory=list)
     clock: Callable[[], int] = time.monotonic_ns
 
     def take(self, meter: Meter) -> None:
-        """Read the meter once. A counter that went away leaves the moments from then on without energy."""
+        """Read the meter once. A reading that fails is left out."""
         try:
             joules = meter.read_j()
         except (OSError, ValueError):
@@ -55,7 +55,7 @@ class Readings:
         self.at_ns.append(self.clock())
 
     def compute_joules_between(self, began_ns: int, ended_ns: int) -> float | None:
-        """Compute the joules spent between two moments, linear between readings; None outside of them."""
+        """Compute the joules between two moments, interpolated between readings; None outside of the readings."""
         first, last = self._interpolate_joules(began_ns), self._interpolate_joules(ended_ns)
         return None if first is None or last is None else last - first
 
@@ -74,7 +74,7 @@ class Readings:
 def read_during(
     meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[Readings]:
-    """Read the meter every `period_s` seconds inside the `with`, and once before and after; None reads nothing."""
+    """Read the meter every `period_s` seconds inside the `with`, and once before and after. None is never read."""
     found = Readings(clock=clock)
     if meter is None:
         yield found
@@ -97,7 +97,7 @@ def read_during(
 
 
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
-    """Open the energy counter of the processor or device that a cell runs on. Raises EnergyUnreadableError."""
+    """Open the energy meter of the processor or device that a cell runs on. Raises EnergyUnreadableError."""
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
     if meter == "processor":
@@ -120,7 +120,7 @@ def open_processor_meter(powercap: Path = POWERCAP) -> Meter:
 
 
 class _Counter:
-    """One RAPL counter, which starts again at its range's end."""
+    """A RAPL counter, which starts again from 0 at the end of its range."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "energy_uj"
@@ -163,7 +163,7 @@ def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
 
 
 def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
-    """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences); None where none are known."""
+    """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences); None where it is not known."""
     found = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]
 

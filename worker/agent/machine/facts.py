@@ -1,4 +1,4 @@
-"""Facts of this machine, read just before a block: what it has, who else measures on it, and whether it is quiet."""
+"""Reads facts of this machine just before a block: its hardware, who else measures on it, and whether it is quiet."""
 
 import importlib
 import os
@@ -19,9 +19,9 @@ from worker.agent.machine import processor
 LOAD_PER_CORE = 0.3
 HOT_C = 85.0
 LITTLE_MEMORY = 0.1
-# what worker.agent.installation.stages names the folder that a runner is started from
+# the name of a staged runner's folder, see worker.agent.installation.stages
 _STAGE = re.compile(r"^runner-[0-9a-f]{16}$")
-# stands around a runner with the runner's own arguments
+# programs that start a runner and have its arguments too
 _WRAPPERS = ("bwrap",)
 BUSY_WINDOW_S = 0.2
 # sensors whose reading is the processor's, in the order of preference
@@ -30,7 +30,7 @@ _CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What goes on beside the measurement. Shares are 0–1, of the whole machine."""
+    """The state of the machine that may disturb a measurement. Shares are 0–1, of the whole machine."""
 
     load_1m: float | None = None
     logical_cores: int | None = None
@@ -47,7 +47,7 @@ class Surroundings:
 
 
 def list_warnings(seen: Surroundings) -> tuple[str, ...]:
-    """Write a sentence for each thing that makes numbers worse, most serious first; none on a quiet machine."""
+    """List a sentence for each state that makes measurements worse, the most serious first; none on a quiet machine."""
     return (*_warn_of_other_programs(seen), *_warn_of_clock(seen), *_warn_of_machine(seen))
 
 
@@ -118,10 +118,7 @@ def _percent(share: float) -> str:
 
 
 def count_runners() -> int | None:
-    """Count the runners that work on this machine, whoever started them; None where processes cannot be listed.
-
-    Before a block's first launch, none of them is the block's own.
-    """
+    """Count the runners on this machine, whoever started them; None where processes cannot be listed."""
     try:
         processes = list(psutil.process_iter(["cmdline"]))
     except (OSError, psutil.Error):
@@ -137,7 +134,7 @@ def is_runner(argv: "list[str] | tuple[str, ...]") -> bool:
 
 
 def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
-    """Read what the machine is and how busy it is. It watches other programs for `busy_window_s` seconds; 0: not."""
+    """Read the machine's facts. Its load by other programs is measured for `busy_window_s` seconds; 0: not at all."""
     busy = psutil.cpu_percent(interval=busy_window_s) / 100 if busy_window_s > 0 else None
     processor_facts = processor.read_processor()
     memory = psutil.virtual_memory()
@@ -190,9 +187,9 @@ def read_temperature_c() -> float | None:
 
 
 def list_nvidia_gpus() -> tuple[str, ...]:
-    """List NVIDIA devices with their driver by NVML; none where its binding is not installed or no driver answers."""
+    """List NVIDIA devices with their driver, by NVML; none where its binding or the driver is missing."""
     try:
-        # its binding comes with the requirements of GPU nodes only
+        # only the requirements of GPU nodes have the binding
         pynvml = importlib.import_module("pynvml")
     except ImportError:
         return ()
@@ -206,7 +203,7 @@ def list_nvidia_gpus() -> tuple[str, ...]:
 
 
 def _collect_more(processor_facts: processor.Processor, seen: Surroundings) -> dict[str, object]:
-    """Collect further facts; what changes from block to block lies under `load`, which comparisons leave out."""
+    """Collect further facts. Those that change from block to block are under `load`, which comparisons ignore."""
     affinity = getattr(os, "sched_getaffinity", None)
     more: dict[str, object] = {"kernel": platform.release(), "usable_cores": len(affinity(0)) if affinity else None}
     if processor_facts.virtualization:

@@ -1,10 +1,9 @@
-"""One measurement per machine at a time, whoever owns the agents: a lock on one file of the whole host.
+"""Lets one program measure on this machine at a time, whoever owns it, by a lock on one file of the host.
 
-Who waits holds a ticket, a file beside the lock that is named by its arrival: a free machine is left to the earliest.
-Tickets only order those who wait. What excludes is the lock, so that a program without a ticket does no harm, nor one
-that died with its own: a ticket counts for FRESH_S after it was last touched. Who holds the lock is said as the kernel
-tells it, in a sentence, and by what a node says of itself in a file beside the tickets: it counts while the process
-that made it holds the lock.
+A program that waits has a ticket, a file beside the lock that is named by its time of arrival: the earliest gets the
+machine. Tickets only order those who wait, and only the lock excludes. So a program without a ticket does no harm, and
+the ticket of a dead one counts only for FRESH_S after it was last touched. The kernel says which process holds the
+lock; a node also writes its name and activity into a file beside the tickets.
 """
 
 import contextlib
@@ -27,12 +26,11 @@ LOCKS = Path("/proc/locks")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 ENVIRONMENT_NAME = "ONNXFARM_HOST_LOCK"
 TURN_S = 0.1
-# whoever waits is told again after so long
+# how often a waiting program is told who holds the machine
 REPORT_EVERY_S = 60.0
-# a ticket that its holder has not touched for so long is nobody's: an agent that gave a block back is offered the next
-# one within seconds
+# a ticket that was not touched for this long is ignored; an agent that gave a block back is offered another in seconds
 FRESH_S = 8.0
-# the file lies where everybody may write: a link planted there is not followed
+# everybody may write in the folder of the lock, so links there are not followed
 FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 TURNS = "Measurements take turns by arrival: this one begins when its turn comes."
 _NAME = re.compile(r"^[0-9]{20}-[0-9]+-[0-9]+$")
@@ -40,30 +38,30 @@ _numbers = itertools.count()
 
 Activity = Literal["measuring", "testing itself", "trying what it can run"]
 MAX_ANNOUNCED, MAX_NAME = 200, 64
-# how far a file's time may lie before the start of the process that made it, which the kernel rounds
+# a file may seem older than the process that made it by this much, because the kernel rounds
 CLOCKS_S = 1.0
 
 
 class _ThisProcess:
-    """What this process is called where it has the machine; empty where its command line says enough."""
+    """The name of this process for others who wait for the machine; empty: that of its command."""
 
     name = ""
 
 
 def set_process_name(name: str) -> None:
-    """Say what this process, a node, is called, for whoever waits for it."""
+    """Set the name of this process, a node, that others are told while they wait for it."""
     _ThisProcess.name = name
 
 
 class Ticket:
-    """A place in the order of arrival at the machine. It is kept while its holder comes back for it soon."""
+    """A place in the order of arrival. Its holder keeps it by touching it at least every FRESH_S seconds."""
 
     def __init__(self) -> None:
         self._folder = _find_tickets_folder()
         self._name_program, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
-        """Say whether nobody who still waits came earlier, as far as tickets can be read."""
+        """Say whether no fresh ticket is older than this one, as far as tickets can be read."""
         try:
             names = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
         except OSError:
@@ -71,11 +69,11 @@ class Ticket:
         return not any(_is_fresh(path) for path in names if not self._name_program or path.name < self._name_program)
 
     def touch(self) -> None:
-        """Say that the holder still waits. It keeps its place, unless it has not said so for FRESH_S seconds."""
+        """Keep the place. A ticket that was not touched for FRESH_S seconds gets a new place, as the last one."""
         now_s = time.monotonic()
         if not self._name_program or now_s - self._touched_s >= FRESH_S:
             self.leave()
-            # of one clock for all processes of a machine, which no change of the time of day moves
+            # all processes of a machine share the monotonic clock
             self._name_program = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
         self._touched_s = now_s
         with contextlib.suppress(OSError):
@@ -101,9 +99,9 @@ def _find_tickets_folder() -> Path:
 def _open_tickets() -> Iterator[int]:
     with contextlib.suppress(FileExistsError):
         _find_tickets_folder().mkdir(parents=True)
-        # everybody who measures here waits in it, and removes what is their own
+        # everybody may write there, and remove their own files
         _find_tickets_folder().chmod(0o1777)
-    # a link that was planted as the folder is not followed
+    # a link in place of the folder is not followed
     folder = os.open(_find_tickets_folder(), FLAGS | os.O_DIRECTORY)
     try:
         yield folder
@@ -113,14 +111,14 @@ def _open_tickets() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _announce(doing: Activity) -> Iterator[None]:
-    """Write a file that says who has the machine, and for what, and remove it after the `with`."""
+    """Write a file with this process's name and activity, and remove it after the `with`."""
     if not _ThisProcess.name:
         yield
         return
     name = f"{os.getpid()}.holder"
     with contextlib.suppress(OSError), _open_tickets() as folder:
         with contextlib.suppress(FileNotFoundError):
-            # what another process of this number left, or somebody planted
+            # a file of an earlier process with this id, or of somebody else
             os.unlink(name, dir_fd=folder)
         file = os.open(name, FLAGS | os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=folder)
         with os.fdopen(file, "w", encoding="utf-8") as stream:
@@ -133,10 +131,10 @@ def _announce(doing: Activity) -> Iterator[None]:
 
 
 def _read_announcement(holder: psutil.Process) -> tuple[str, str] | None:
-    """Read the name and activity that a process wrote itself; None where it wrote none, or somebody else did."""
+    """Read the name and activity that a process wrote; None where it wrote none, or where another user did."""
     try:
         with _open_tickets() as folder:
-            # a pipe that was planted keeps nobody waiting
+            # not blocked by a pipe in its place
             file = os.open(f"{holder.pid}.holder", os.O_RDONLY | os.O_NONBLOCK | FLAGS, dir_fd=folder)
         with os.fdopen(file, "rb") as stream:
             status = os.fstat(file)
@@ -150,7 +148,7 @@ def _read_announcement(holder: psutil.Process) -> tuple[str, str] | None:
 
 
 def _is_fresh(path: Path) -> bool:
-    """Say whether its holder has touched it just now; the clock may have gone back since."""
+    """Say whether the ticket was touched within FRESH_S. A time in the future, after the clock was set back, is not."""
     try:
         return 0 <= time.time() - path.lstat().st_mtime + TURN_S < FRESH_S
     except OSError:
@@ -158,7 +156,7 @@ def _is_fresh(path: Path) -> bool:
 
 
 def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
-    """Say in two sentences who holds the lock of this open file, since when, and what happens next."""
+    """Say in one or two sentences who holds the lock of this open file, since when, and what happens next."""
     holder = _find_holder(descriptor, locks=locks)
     if holder is None:
         return f"Another program is measuring on this machine. {TURNS}"
@@ -170,12 +168,12 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
 
 
 def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
-    """Find the process that holds the lock; None where the kernel does not tell, as for another container's."""
-    # by its inode alone: layered file systems have other device numbers here and there
+    """Find the process that holds the lock; None where the kernel does not tell, as for one of another container."""
+    # by the inode alone, because layered file systems have several device numbers
     inode = str(os.fstat(descriptor).st_ino)
     try:
         for line in locks.read_text().splitlines():
-            # 1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF; a line of somebody who waits has "->" after its number
+            # 1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF; the line of a waiting process has "->" after its number
             words = line.split()
             if len(words) > 5 and words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode:
                 return psutil.Process(int(words[4]))
@@ -185,13 +183,13 @@ def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
 
 
 def _find_since(descriptor: int, holder: psutil.Process) -> float:
-    """Whoever takes the lock touches its file; of another user's file the start of the process is all that is known."""
+    """Return the time at which the holder touched the lock's file; where it could not, the start of its process."""
     touched, started = os.fstat(descriptor).st_mtime, holder.create_time()
     return touched if started <= touched <= time.time() else started
 
 
 def _name_program(holder: psutil.Process) -> str:
-    """Return what people know the process by, and not its arguments, which may be private."""
+    """Name the program of a process, without its arguments, which may be private."""
     try:
         words = [os.path.basename(word) for word in holder.cmdline()]
     except psutil.Error:
@@ -205,21 +203,22 @@ def _name_program(holder: psutil.Process) -> str:
 
 
 class BusyError(RuntimeError):
-    """Another agent or a `bench` measures on this machine."""
+    """Another program measures on this machine."""
 
 
 def find_lock_path() -> Path:
+    """Return the path of the host's lock file: that of $ONNXFARM_HOST_LOCK, or one in the temporary folder."""
     return Path(os.environ.get(ENVIRONMENT_NAME) or Path(tempfile.gettempdir()) / "onnxfarm-measuring.lock")
 
 
 def compute_host_id() -> str:
-    """Compute the id of the host, 16 hexadecimal digits, which is the same for all who share the lock alone.
+    """Compute an id of 16 hexadecimal digits that all programs have in common which share the host's lock.
 
-    It is empty where it cannot be told. The lock file is made where there is none.
+    It is empty where the lock file or the id of the boot cannot be read. A missing lock file is made.
     """
     try:
         os.close(_open_lock_file(find_lock_path()))
-        # another kernel has another boot, and an inode is the same through every container's mount of it
+        # each kernel has its own boot id, and the inode is the same in all containers that mount the file
         named = f"{BOOT.read_text().strip()} {find_lock_path().stat().st_ino}"
     except OSError:
         return ""
@@ -235,11 +234,11 @@ def hold_machine(
     ticket: Ticket | None = None,
     doing: Activity = "measuring",
 ) -> Iterator[None]:
-    """Wait for the machine and hold it inside the `with`; a process that dies lets it go.
+    """Wait for the machine, and hold it inside the `with`. A process that dies releases it.
 
-    `on_wait` is called with a sentence about who holds it, at once and every minute while this waits. `ticket`: the
-    place of a caller that comes again soon after a BusyError. Raises BusyError when the machine is still taken after
-    `patience_s` seconds, or once `is_cancelled`.
+    `on_wait` is called with a sentence about the holder, at once and every minute of the wait. `ticket`: the place of a
+    caller that tries again soon after a BusyError. Raises BusyError when the machine is still held after `patience_s`
+    seconds, or once `is_cancelled` is true.
     """
     descriptor = _open_lock_file(find_lock_path())
     place = ticket or Ticket()
@@ -247,11 +246,11 @@ def hold_machine(
         try:
             _wait_for_machine(descriptor, place, patience_s=patience_s, is_cancelled=is_cancelled, on_wait=on_wait)
         finally:
-            # whoever brought a ticket comes back with it unless the machine is theirs
+            # a caller's own ticket is kept for its next try
             if ticket is None:
                 place.leave()
         place.leave()
-        with contextlib.suppress(OSError):  # another user's file: then nobody knows since when it is held
+        with contextlib.suppress(OSError):  # it is another user's file, and its time stays
             os.utime(descriptor)
         with _announce(doing):
             yield
@@ -263,7 +262,7 @@ def hold_machine(
 def try_to_hold_machine(
     *, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False, doing: Activity = "trying what it can run"
 ) -> Iterator[bool]:
-    """Hold the machine if it is free within `patience_s` seconds, and go on without it otherwise; yield which."""
+    """Hold the machine if it is free within `patience_s` seconds, else go on without it. Yield whether it is held."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled, doing=doing))
@@ -294,13 +293,13 @@ def _wait_for_machine(
 
 
 def _open_lock_file(path: Path) -> int:
-    # reading is enough for a lock, so that a file made by another user serves too
+    # a lock needs no more than reading, so the file may be another user's
     try:
         return os.open(path, os.O_RDONLY | FLAGS)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | FLAGS, 0o644)
-        # agents of all users of this machine take turns by it, whatever an agent's own files are readable to
+        # all users of this machine have to read it, whatever this process's umask is
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, 0o644)
         return descriptor

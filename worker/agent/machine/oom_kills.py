@@ -1,4 +1,4 @@
-"""Who killed a process: the kernel for want of memory, or somebody else. Linux counts its own kills."""
+"""Tells whether the kernel killed a process for lack of memory, or somebody else did. Linux counts its own kills."""
 
 import re
 import signal
@@ -11,7 +11,7 @@ VMSTAT = Path("/proc/vmstat")
 
 
 def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
-    """Read how many processes the kernel has killed for memory since it started; None where it does not tell."""
+    """Read how many processes the kernel has killed for lack of memory since boot; None where it does not tell."""
     try:
         found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
     except OSError:
@@ -20,9 +20,9 @@ def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
 
 
 def correct_ending(ending: Ending, *, before: int | None, after: int | None) -> Ending:
-    """Return the ending as a crash where it is a SIGKILL taken for lack of memory and the kernel killed nothing.
+    """Return an ending by SIGKILL that was taken for lack of memory as a crash, if the kernel killed nothing.
 
-    `before` and `after` are the kernel's counts around the process; None: unknown, and the ending stays as it is.
+    `before` and `after` are the kernel's counts around the process. If they are not known, the ending stays as it is.
     """
     is_guess = ending.kind == "out_of_memory" and ending.signal == signal.SIGKILL and "system killed it" in ending.limit
     if is_guess and before is not None and before == after:

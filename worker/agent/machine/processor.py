@@ -1,4 +1,4 @@
-"""What the processor is and how it is set, as the system tells it. Unknown is None, never a guess."""
+"""Reads the processor and its settings from the system. What is not known is None, never a guess."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LSCPU_TIMEOUT_S = 5.0
-# of kernel.perf_event_paranoid: above it only root opens counters
+# above this value of kernel.perf_event_paranoid, only root may open counters
 MAX_PARANOID_FOR_ALL = 2
 
-# flags that decide which kernels ONNX Runtime picks; Linux names
+# flags, by their Linux names, that decide which kernels ONNX Runtime picks
 TELLING_FLAGS = (
     "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx_vnni", "avx512_bf16",
     "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "bf16", "sve", "sve2",
@@ -23,7 +23,7 @@ TELLING_FLAGS = (
 
 @dataclass(frozen=True)
 class Processor:
-    """Model, instruction sets, and what surrounds it."""
+    """The processor's model and instruction sets, its caches, and the virtual machine that it is in."""
 
     model: str | None = None
     instruction_sets: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Processor:
 
 
 def read_processor() -> Processor:
-    """Read the processor from `lscpu -J` (8 ms), else from sysctl (macOS), else the little that Python knows."""
+    """Read the processor from `lscpu -J`, which takes 8 ms, else from sysctl (macOS), else from Python."""
     if shutil.which("lscpu"):
         return parse_lscpu(_run(["lscpu", "-J"]))
     if sys.platform == "darwin":
@@ -42,7 +42,7 @@ def read_processor() -> Processor:
 
 
 def parse_lscpu(text: str) -> Processor:
-    """Parse lscpu's JSON, whose fields newer versions nest; an empty Processor where it cannot be read."""
+    """Parse the JSON of lscpu, whose newer versions nest fields; an empty Processor where it is invalid."""
     try:
         fields = dict(_flatten_fields(json.loads(text)["lscpu"]))
     except (ValueError, KeyError, TypeError):
@@ -61,7 +61,7 @@ def parse_lscpu(text: str) -> Processor:
 
 
 def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
-    """Read the frequency governor, all of them when cores differ; None where there is none (virtual machines)."""
+    """Read the frequency governors of the cores, separated by commas; None without one, as in virtual machines."""
     governors = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     return ", ".join(sorted(name for name in governors if name)) or None
 
@@ -69,7 +69,7 @@ def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
 def find_perf_event_restriction(
     setting: Path = Path("/proc/sys/kernel/perf_event_paranoid"), *, is_root: bool | None = None
 ) -> int | None:
-    """Return perf_event_paranoid where it keeps this user from counting a thread's instructions, and else None."""
+    """Return kernel.perf_event_paranoid if it keeps this user from counting instructions; None if it does not."""
     is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)
     is_closed = level is not None and level.isdecimal() and int(level) > MAX_PARANOID_FOR_ALL
@@ -86,15 +86,15 @@ def is_turbo_enabled(root: Path = Path("/sys/devices/system/cpu")) -> bool | Non
 
 
 def is_emulated(proc: Path = Path("/proc")) -> bool:
-    """Say whether this process runs on another kind of processor than it thinks.
+    """Say whether this process runs on an emulated processor.
 
-    Under qemu's user mode platform.machine() and /proc/self/exe tell of the guest; the thread's own link does not.
+    Under qemu's user mode, platform.machine() and /proc/self/exe show the guest, but the link of the thread does not.
     """
     try:
         if os.path.basename(os.readlink(proc / "thread-self" / "exe")).startswith("qemu-"):
             return True
     except OSError:
-        # no /proc here (macOS, or hidden): nothing is known against it
+        # no /proc here (macOS, or hidden): it counts as not emulated
         pass
     return sys.platform == "darwin" and _run(["sysctl", "-n", "sysctl.proc_translated"]).strip() == "1"
 
