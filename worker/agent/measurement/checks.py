@@ -1,4 +1,4 @@
-"""Orders to the runner, and the check pass. Samples are those of samples.py, traces those of traces.py."""
+"""Makes the orders of the runner, and runs the check pass of an arm."""
 
 from pydantic import ValidationError
 
@@ -11,15 +11,15 @@ from worker.agent.measurement.runner_process import Launcher, make_garbled_reaso
 
 RUNNER_ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
-# outputs of the check, for the comparison of engine and engine
+# the outputs of the check, which are compared with those of other engines
 OUTPUTS_FILE = "outputs.npz"
 _LOG_CHARACTERS = 4_000
 
 
 def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
-    """Run the check pass of an arm: it loads, runs once, and its outputs are compared with the reference.
+    """Run the check pass of an arm: it loads, runs, and compares the outputs with the reference.
 
-    A process that fails, or answers what cannot be read, is a report with a reason.
+    A process that fails, or whose answer cannot be read, gives a report with a reason.
     """
     order: RunnerOrder = {**make_runner_order(arm, "check"), "keep": str(arm.scratch / OUTPUTS_FILE)}
     answer = launcher.launch(arm, order, work_dir=arm.scratch)
@@ -32,7 +32,7 @@ def run_check(launcher: Launcher, arm: PreparedArm) -> CheckReport:
 
 
 def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
-    """Make the part of an order that every pass of an arm has; `kind` names the pass."""
+    """Make the part of an order that all passes of an arm have. `kind` is the name of the pass."""
     cell = arm.order.cell
     engine = engines.engine_of(cell.runtime)
     return {
@@ -59,7 +59,7 @@ def make_runner_order(arm: PreparedArm, kind: str) -> RunnerOrder:
 
 
 def _make_provider_part(arm: PreparedArm) -> RunnerOrder:
-    """Make the part of an order that the table of providers decides; empty for a provider that has no entry."""
+    """Make the part of an order that the table of providers decides; empty for a provider without an entry."""
     cell = arm.order.cell
     entry = providers.find(cell.provider)
     if entry is None:
@@ -77,5 +77,6 @@ def _make_provider_part(arm: PreparedArm) -> RunnerOrder:
 
 
 def describe_first_problem(error: ValidationError) -> str:
+    """Describe the first problem of a validation: the field, and what is wrong with it."""
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {strip_pydantic_prefix(first['msg'])}"

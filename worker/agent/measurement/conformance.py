@@ -1,4 +1,4 @@
-"""Runs a conformance suite on one runtime: one process for many cases, started again past a case that ends it."""
+"""Runs a conformance suite on a runtime, in one process, which is restarted after a case that ends it."""
 
 import json
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from worker.agent.measurement.runner_process import run_without_arm
 
 Outcome = Literal["pass", "refused", "wrong", "crashed"]
 
-# a process that ends none of its cases in this time hangs
+# the time limit of a process, after which its current case counts as crashed
 PROCESS_TIMEOUT_S = 60.0
 MEMORY_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """How one case ended; `text` says why it did not pass."""
+    """The outcome of a case. `text` says why it did not pass."""
 
     case: str
     outcome: Outcome
@@ -31,10 +31,10 @@ class CaseOutcome:
 def run_suite(
     suite: Path, *, runtime: Installed, stage: Path, work: Path, on_progress: Callable[[int], None] = lambda _: None
 ) -> list[CaseOutcome]:
-    """Run every case of `suite` on the CPU provider of `runtime`, and return the outcomes, ordered by case name.
+    """Run every case of the folder `suite` on the CPU provider, and return the outcomes, ordered by case name.
 
-    `stage` is the staged runner, `work` a folder for the ledger. `on_progress` is called with the number of cases that
-    have ended. Raises RuntimeError when the process ends outside of a case.
+    `stage` is the staged runner, `work` a folder for the ledger. `on_progress` is called with the number of finished
+    cases. Raises RuntimeError when the process ends outside of a case.
     """
     ledger = work / "ledger.jsonl"
     ledger.touch()
@@ -74,7 +74,7 @@ def _run_process(suite: Path, *, runtime: Installed, stage: Path, ledger: Path) 
 
 
 def _read_ledger(ledger: Path) -> tuple[dict[str, CaseOutcome], str | None]:
-    """Read the outcomes so far, by case, and the case that was started and did not end, if any."""
+    """Read the outcomes by case, and the case that was started and has not ended, or None."""
     outcomes: dict[str, CaseOutcome] = {}
     started: str | None = None
     for line in ledger.read_text().splitlines():

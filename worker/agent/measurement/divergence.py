@@ -1,7 +1,7 @@
-"""The first divergent node of one cell: a search chooses what to look at, this machine's runtimes are looked at.
+"""Finds the first divergent node of a cell: a search chooses tensors, and this machine's runtimes compute them.
 
-The difference shows on the node alone, and what to look at next depends on what it showed; so the search runs here, and
-whatever started the agent handed it in (`farm.rules.quality.looks`).
+Each tensor to look at depends on what the one before it showed on this node. So the search runs here; the program that
+starts the agent passes it in (`farm.rules.quality.looks`).
 """
 
 import shutil
@@ -28,17 +28,18 @@ from worker.agent.measurement.tensor_comparison import TensorComparer, TensorCom
 
 INPUTS, REFERENCE = "inputs.npz", "reference.npz"
 ANSWER = "divergence.json"
-# of a question, whatever the model does: other blocks wait for the machine
-LAUNCH_S = 600.0
+# the time limit of a question, because other blocks wait for the machine
+QUESTION_S = 600.0
 REPEATED_OTHERWISE = " Run again, that part did not show it: the difference comes and goes."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A model (`folder`, `main`), its `inputs`, and the `variant` folder that the candidate runs where it is another.
+    """A model (`folder`, `main`) and its inputs, for which the first tensor is searched at which two sides differ.
 
-    `search`: how it is answered. `against`: the side whose outputs are the reference; without one it is the CPU without
-    optimisations, which `reference` names. `out`: where the part that shows the difference is written.
+    `variant`: the folder of the model that the candidate runs, if it is another. `against`: the side whose outputs are
+    the reference; None: the CPU without optimisations. `reference` names it in words. `out`: the folder for the part of
+    the model that shows the difference. `ends_at`: the time.monotonic() at which the search is given up.
     """
 
     folder: Path
@@ -52,14 +53,13 @@ class Question:
     against: TensorComparer | None = None
     variant: Path | None = None
     preset: Preset = FP32
-    # time.monotonic() at which the search is given up
     ends_at: float = float("inf")
 
 
 def find_divergence(question: Question) -> doc.DivergenceDocument:
-    """Find the first tensor at which candidate and reference part, and write the part that shows it to `out`.
+    """Find the first tensor at which the candidate differs, and write the part of the model that shows it to `out`.
 
-    Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side could not be run.
+    Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side cannot be run.
     """
     try:
         return _search_and_describe(question)
@@ -116,15 +116,15 @@ def _search_and_describe(question: Question) -> doc.DivergenceDocument:
     )
 
 
-def describe_side(looker: TensorComparer) -> doc.Side:
-    cell = looker.arm.order.cell
+def describe_side(comparer: TensorComparer) -> doc.Side:
+    cell = comparer.arm.order.cell
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
 
 
-def _make_refer(looker: TensorComparer) -> Refer:
+def _make_refer(comparer: TensorComparer) -> Refer:
     def refer(look: Look) -> None:
         with _mark_candidate_errors():
-            looker.store_outputs(look.folder / look.main, inputs=look.inputs, out=look.reference)
+            comparer.store_outputs(look.folder / look.main, inputs=look.inputs, out=look.reference)
 
     return refer
 
@@ -137,7 +137,10 @@ def _stop_if_late(question: Question) -> None:
 
 @contextmanager
 def _mark_candidate_errors() -> Iterator[None]:
-    """Raises CandidateError where a side cannot run a part, which stops no search, unless it was cancelled."""
+    """Turn a TensorComparisonError inside the `with` into CandidateError, after which a search goes on.
+
+    One for a cancelled block is raised as it is.
+    """
     try:
         yield
     except TensorComparisonError as problem:
@@ -147,8 +150,8 @@ def _mark_candidate_errors() -> Iterator[None]:
 
 
 def _write_part(question: Question, divergence: Divergence) -> doc.Part:
-    """Write the part to `out` and run it once more from there, as only what that run shows is told."""
-    # the folder may hold the looks' other files; external data stands beside the model
+    """Write the part to `out`, and run it again from there, because only what that run shows is reported."""
+    # the folder may have files of other looks; external data is named after the model
     names = [path.name for path in sorted(divergence.folder.iterdir()) if path.name.startswith(question.main)]
     for name in names:
         shutil.copyfile(divergence.folder / name, question.out / name)
@@ -160,7 +163,6 @@ def _write_part(question: Question, divergence: Divergence) -> doc.Part:
         beyond = [look for look in again if judge((look,), question.preset).verdict == "fail"]
         shown = beyond[0] if beyond else None
     against = question.against.arm.order.cell.runtime if question.against is not None else None
-    # shows it again from the written files
     command = diverge_command(question.candidate.arm.order.cell, question.main, against=against, has_inputs=True)
     return doc.Part(
         nodes=divergence.part,
@@ -178,7 +180,7 @@ def _make_look(parity: OutputParity) -> doc.TensorLook:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockQuestions:
-    """What the questions of a block need: its arms made ready or refused, where to work, and the search."""
+    """What answering the questions of a block needs: its prepared and refused arms, a folder, and the search."""
 
     ready: Sequence[PreparedArm]
     refused: dict[int, Reason]
@@ -189,7 +191,7 @@ class BlockQuestions:
 
 
 def answer_questions(order: BlockOrder, questions: BlockQuestions) -> Iterator[DivergenceReport]:
-    """Answer each question of the order in turn, and yield its report; one without an answer has a reason."""
+    """Answer each question of the order, and yield its report. A report without an answer has a reason."""
     for number, question in enumerate(order.divergences):
         folder = questions.folder / f"divergence-{number}"
         report = DivergenceReport(arm=question.arm, against=question.against)
@@ -239,16 +241,17 @@ def _make_question(
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,
         preset=preset,
-        ends_at=time.monotonic() + LAUNCH_S,
+        ends_at=time.monotonic() + QUESTION_S,
     )
 
 
 def describe_unoptimised() -> str:
+    """Name the reference that is used without another side: this agent's ONNX Runtime without optimisations."""
     return f"onnxruntime=={version('onnxruntime')}, CPU, no optimisations"
 
 
 def _pack_part(document: DivergenceDocument, part: Path) -> Path:
-    """Write the answer into the part, and the part's files into one zip beside it, whose path it returns."""
+    """Write the answer into the folder of the part, zip the folder, and return the path of the zip."""
     (part / ANSWER).write_text(document.to_json())
     packed = part.with_suffix(".zip")
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,7 +1,4 @@
-"""Engine against engine: the outputs that the arms of a block kept in their checks, compared in one process.
-
-And what a provider compiled of their models, kept for whoever wants to run it without compiling it again.
-"""
+"""Compares the outputs of a block's arms with each other, and stores the models that providers compiled."""
 
 import logging
 import os
@@ -26,7 +23,10 @@ COMPILED = "compiled.onnx"
 
 
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
-    """Compare the check's outputs of every two arms that were given the same inputs; None where there are no two."""
+    """Compare the outputs of the checks of every two arms with the same inputs; None where there are no two.
+
+    The outputs are compared by a runner's process.
+    """
     stored = {arm.arm: place for arm in arms if (place := _share_outputs(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in stored}
     pairs = [
@@ -48,7 +48,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 
 
 def _share_outputs(arm: PreparedArm) -> Path | None:
-    """Move the arm's outputs to where every runner of the block may read them; None when its check kept none."""
+    """Move an arm's outputs to where all runners of the block may read them. Return the path; None without outputs."""
     outputs = arm.scratch / OUTPUTS_FILE
     if not left_files.is_plain(outputs):
         return None
@@ -59,9 +59,9 @@ def _share_outputs(arm: PreparedArm) -> Path | None:
 
 def _make_pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) -> Pair:
     are_models = arm.order.cell.artifact_sha256 != other.order.cell.artifact_sha256
-    # how close another model should come, nobody knows but who asks: of its outputs, those that have a tolerance
+    # outputs of two models are judged only by tolerances that the user sets
     preset = ANY if are_models else preset_between(arm.order.cell, other.order.cell)
-    # of a model of 16 bits the orders say more than its recipe
+    # the tolerance of a 16-bit upload is in its order, not in its recipe
     orders = () if are_models else (arm.order, other.order)
     widest = max([preset.tolerance, *(order.tolerance for order in orders)], key=lambda tolerance: tolerance.atol)
     tolerances = other.order.tolerances if are_models else {}
@@ -78,7 +78,7 @@ def _make_pair(arm: PreparedArm, other: PreparedArm, stored: dict[int, Path]) ->
 
 
 def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
-    """Select the arms whose provider leaves a compiled model; of equal cells the first."""
+    """Select the arms whose provider can write a compiled model, and of equal cells the first."""
     selected: dict[str, PreparedArm] = {}
     for arm in arms:
         entry = providers.find(arm.order.cell.provider)
@@ -88,9 +88,9 @@ def select_compiled_arms(arms: Iterable[PreparedArm]) -> list[PreparedArm]:
 
 
 def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCompiled) -> None:
-    """Compile an arm's model once more, in a process of its own, and give the file to `store`.
+    """Compile an arm's model again, in a process of its own, and call `store` with the file.
 
-    Where that fails, because the model is compiled already, say, it is logged and nothing is stored.
+    Where that fails, as for a model that is compiled already, log why and store nothing.
     """
     stored = arm.scratch / COMPILED
     answer = launcher.launch(arm, {**make_runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)

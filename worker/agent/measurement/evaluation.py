@@ -1,4 +1,4 @@
-"""The evaluation phase of a block: each variant on each runtime and provider judged once on labelled data."""
+"""Judges the arms of a block on labelled data: each variant once on each runtime and provider."""
 
 import hashlib
 import shutil
@@ -22,16 +22,16 @@ from worker.agent.measurement.orders import EvaluationPart, RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
 from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
-# of one process, and of all of a block together: accuracy is beside the point of a block, which is its rounds
+# the time limits of one process, and of all evaluations of a block, whose main purpose are its rounds
 EVALUATION_S = 60.0
 ALL_S = 240.0
 TOO_LATE = Reason(
     code=ReasonCode.TIMEOUT,
     text=f"The block's {ALL_S:.0f} s for labelled data were over before this cell: give fewer samples or variants.",
 )
-# loading numpy, the runtime and the model is not part of EVALUATION_S
+# for loading numpy, the runtime and the model, before EVALUATION_S begins
 _START_S = 60.0
-# session settings that change when work is done and where, never what comes out
+# session settings that do not change the outputs
 _WITHOUT_EFFECT = {"threads", "inter_op_threads", "execution_mode", "spinning", "memory_pattern", "arena"}
 
 
@@ -44,8 +44,8 @@ def evaluate_arms(
 ) -> Iterator[AccuracyReport]:
     """Judge every arm that has labelled data, and yield its report.
 
-    Arms that differ only in their workload share one measurement. `judge` judges in place of the recipe's metric. Arms
-    that come after ALL_S seconds are not judged, and get a reason.
+    Arms that differ only in their workload share one evaluation. `judge` replaces the metric of the recipe. After ALL_S
+    seconds, the remaining arms get a reason.
     """
     known: dict[str, AccuracyReport] = {}
     ends_at = time.monotonic() + ALL_S
@@ -73,9 +73,9 @@ def evaluate_block(
     environment: NodeEnvironment,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Judge a block on its labelled data alone: nothing is checked, traced or timed.
+    """Judge a block on its labelled data, without checks, traces or rounds.
 
-    An arm whose runtime or files cannot be had gets a CheckReport with the reason.
+    An arm that cannot be prepared gets a CheckReport with the reason.
     """
     environment.work_dir.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="judged-", dir=environment.work_dir.resolve()))
@@ -101,7 +101,7 @@ def evaluate_block(
 
 
 def _digest_evaluation(arm: PreparedArm) -> str:
-    """Digest what outputs depend on; batch, concurrency and what only moves work between threads are left out."""
+    """Digest what the outputs of an arm depend on: not the batch, the concurrency, or the threads."""
     cell = arm.order.cell
     session = cell.session.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     parts = [arm.order.bundle.digest, str(cell.runtime), cell.provider, cell.provider_options, session]
@@ -142,14 +142,14 @@ def _evaluate_arm(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None)
 
 
 def _describe_judge(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
-    """Describe the user's judge, and what it answered in `reply`."""
+    """Describe the user's judge, with the figure in the runner's `reply`, if there is one."""
     lower = reply.get("lower_is_better", False) if judge.lower_is_better is None else judge.lower_is_better
     facts = {"file": f"{judge.file}:{judge.function}", "sha256": hashlib.sha256(judge.content).hexdigest()}
     return OwnJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
 
 
 def _write_judge(judge: JudgeFile, arm: PreparedArm) -> Path:
-    """Write the judge's file beside the arm's data, where its runner may read it, and return the path."""
+    """Write the judge's file beside the arm's data, where the runner may read it, and return its path."""
     assert arm.evaluation is not None
     place = arm.evaluation.with_suffix(".judge.py")
     place.write_bytes(judge.content)

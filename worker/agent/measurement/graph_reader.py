@@ -1,4 +1,4 @@
-"""The child's side of reading graphs: parses .onnx files, gives their nodes as JSON. Imports little, to start fast."""
+"""Parses .onnx files in a sandboxed child, and returns their nodes as JSON. It imports little, to start fast."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypedDict
 if TYPE_CHECKING:
     from onnx import GraphProto
 
-# a graph with more nodes is not mapped: its operators keep the names of the trace
+# a graph with more nodes is not read, and the operators of its traces keep their own names
 MAX_NODES = 50_000
-# ONNX Runtime turns these into initialisers while it loads, before it counts nodes
+# ONNX Runtime turns these nodes into initialisers before it counts nodes
 CONSTANT = "Constant"
 
 
 class Node(TypedDict):
-    """One node, with the names of the graphs that it lies in; `label` is its own in the whole model."""
+    """A node of a graph. `path`: the labels of the nodes that contain its graph. `label`: unique in the model."""
 
     label: str
     name: str
@@ -26,13 +26,14 @@ class Node(TypedDict):
 
 
 class ReadGraph(TypedDict):
-    """The nodes of a model, those inside others after them, and the tensors that none of them makes."""
+    """The nodes of a model, inner nodes after those that contain them; `given`: inputs, initialisers and constants."""
 
     nodes: list[Node]
     given: list[str]
 
 
 def read_in_child(paths: list[str]) -> dict[str, list[ReadGraph | None]]:
+    """Read the graphs of .onnx files; None for one that cannot be read, or has more than MAX_NODES."""
     return {"graphs": [_read_graph(path) for path in paths]}
 
 

@@ -1,4 +1,4 @@
-"""Reading .onnx graphs, in a sandboxed child: the agent itself never parses a model."""
+"""Reads .onnx graphs in a sandboxed child, because the agent itself never parses a model."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A round whose arms take turns: their processes are alive together, and one of them measures at a time.
+"""Interleaves the arms of a round: their processes run together and take turns, so that one measures at a time.
 
-A shared machine changes its speed by a tenth within seconds. Arms that are measured one after the other carry that into
-their ratio; arms that take turns of some milliseconds see the same of it. docs/samples.md says what this gains.
+The speed of a shared machine changes by a tenth within seconds. If arms are measured one after the other, that is in
+their ratio; if they take turns of some milliseconds, it is the same for all. docs/samples.md says what this gains.
 """
 
 import os
@@ -24,15 +24,15 @@ from worker.agent.measurement.runner_process import Answer, Launcher
 GO, MORE, TRACE = b"g", b"m", b"t"
 ENDED = b""
 LISTEN_S = 0.05
-# so many load their models at the same time; nobody measures or warms up meanwhile
+# how many processes load their models at the same time; none measures or warms up meanwhile
 MAX_STARTING = min(2, os.cpu_count() or 1)
 
-# starts a process whose pipes lie in this folder, tells of it once it runs, and answers when it has ended
+# runs a process with its pipes in the folder, calls the function when it has started, and returns its answer
 Launch = Callable[[str, Callable[[Running], None]], Answer]
 
 
 class InterleavedProcess:
-    """A process that waits for its turns. The `with` launches it, and kills it where it has not ended after it."""
+    """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs."""
 
     def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
         self._launch = launch
@@ -57,10 +57,7 @@ class InterleavedProcess:
         self._running = running
 
     def listen(self) -> bytes:
-        """Wait for the next word of the process, GO, MORE or TRACE; ENDED when it has ended instead.
-
-        The time limit of the process counts meanwhile.
-        """
+        """Wait for the next word of the process; ENDED if it has ended. The process's time limit runs meanwhile."""
         while True:
             is_over = self._future.done()
             heard, _, _ = select.select([self._outcomes], [], [], 0.0 if is_over else LISTEN_S)
@@ -72,10 +69,12 @@ class InterleavedProcess:
                 return ENDED
 
     def take_turn(self) -> bytes:
+        """Give the process a turn, and return its word after it; see `listen`."""
         self._wake()
         return self.listen()
 
     def let_end(self) -> None:
+        """Let the process summarise its timings and end."""
         if not self._future.done():
             self._wake()
 
@@ -91,7 +90,7 @@ class InterleavedProcess:
 def measure_in_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
-    """Launch a process for each arm's order, let them measure in turns, and return their answers in this order."""
+    """Launch a process for each arm and its order, let them measure in turns, and return the answers in this order."""
 
     def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
         return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
@@ -113,9 +112,9 @@ def interleave_processes(
 ) -> list[Answer]:
     """Start the processes, each with a folder for its pipes, and give them turns until all have measured.
 
-    Return their answers in this order. They load their models MAX_STARTING at a time, after which `on_ready` is called
-    with the moment; they warm up one after the other once all are loaded, and end together. The order of turns is drawn
-    anew each time around. No turn begins after `limit_s`. A process that dies or hangs ends its own sample alone.
+    Return the answers in this order. MAX_STARTING processes at a time load their models; after each such group,
+    `on_ready` is called with the time. Once all are loaded, they warm up one after the other. In each cycle, the order
+    of turns is drawn anew. No turn begins after `limit_s`. A process that dies or hangs ends only its own sample.
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
@@ -130,9 +129,9 @@ def interleave_processes(
             at_work += [seat for seat in started if seat.listen() == MORE]
             on_ready(time.monotonic())
         at_work = [seat for seat in at_work if seat.take_turn() == MORE]
-        # each process has its own limit; this one is for processes that hand over without an end
+        # each process has its own limit; this one is for processes that never want to end
         limit = time.monotonic() + limit_s
-        # what some trace after their windows would disturb the windows of others
+        # tracing comes last, because it would disturb the windows of others
         resting = _give_turns(at_work, dice=dice, limit=limit)
         _give_turns(resting, dice=dice, limit=limit)
         for seat in seats:
@@ -141,7 +140,7 @@ def interleave_processes(
 
 
 def _give_turns(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
-    """Give turns until nobody wants another or the limit is there; return those that have something to trace."""
+    """Give turns until no process wants another, or until `limit`. Return the processes that wait to trace."""
     resting: list[InterleavedProcess] = []
     while seats and time.monotonic() < limit:
         dice.shuffle(seats)
@@ -152,6 +151,6 @@ def _give_turns(seats: list[InterleavedProcess], *, dice: random.Random, limit: 
 
 
 def _make_pipe(path: Path) -> int:
-    """Make a named pipe, open at both ends, so that neither side ever waits for the other to open it."""
+    """Make a named pipe and open both of its ends, so that neither side waits for the other to open it."""
     os.mkfifo(path, 0o600)
     return os.open(path, os.O_RDWR | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""What a runner is told, key by key, as `worker.runner.order` reads it in another environment, and for how long.
+"""The keys of a runner's order, which `worker.runner.order` reads in another environment, and the budgets.
 
 See docs/samples.md, "Budgets".
 """
@@ -9,7 +9,7 @@ from farm.contract.cells import Budget
 
 
 class BudgetPart(TypedDict, total=False):
-    """How long to measure. Seconds and runs."""
+    """How long to measure, in seconds and runs."""
 
     warmup_s: float
     warmup_cap_s: float
@@ -22,7 +22,7 @@ class BudgetPart(TypedDict, total=False):
 
 
 class BuildingPart(TypedDict):
-    """Of a provider that compiles: its cache option and folder, and its options for shapes."""
+    """The cache of a provider that compiles: its option and folder, and the provider's options for shapes."""
 
     cache: str
     folder: str
@@ -30,7 +30,7 @@ class BuildingPart(TypedDict):
 
 
 class EvaluationPart(TypedDict, total=False):
-    """Labelled data, for so many seconds at most, and how outputs are judged."""
+    """Labelled data, how outputs are judged on them, and the time limit `most_s`."""
 
     data: str
     metric: str
@@ -44,7 +44,7 @@ class EvaluationPart(TypedDict, total=False):
 
 
 class Pair(TypedDict):
-    """Two arms' outputs to compare; what each key means stands where the runner reads it."""
+    """Two arms whose outputs are compared; `worker.runner.order.Pair` explains the keys."""
 
     one: int
     other: int
@@ -57,7 +57,7 @@ class Pair(TypedDict):
 
 
 class RunnerOrder(TypedDict, total=False):
-    """One pass of one cell. What is left out is as the runner has it by default."""
+    """The order of one pass of one cell. `worker.runner.order.Order` has the defaults of keys that are left out."""
 
     version: int
     kind: str
@@ -99,12 +99,12 @@ class RunnerOrder(TypedDict, total=False):
     launched_ns: int
 
 
-# a traced cell is profiled this long, 10 to 30 runs
+# the maximum of runs and seconds of a trace
 TRACE_RUNS = 30
 TRACE_S = 0.5
-# … and this long where it is traced again and again to explain a change
+# the seconds of each further trace that explains a change
 FURTHER_TRACE_S = 0.25
-# after the windows of each launch, where rounds are traced: no longer than this, and at most so many runs and events
+# the maxima of the trace after the windows of a launch, where rounds are traced
 ROUND_TRACE_S = 0.25
 ROUND_TRACE_RUNS = 100
 ROUND_TRACE_EVENTS = 20_000
@@ -123,4 +123,5 @@ _BUDGETS: dict[Budget, BudgetPart] = {
 
 
 def make_budget_part(budget: Budget) -> BudgetPart:
+    """Make the part of an order that says how long to measure."""
     return _BUDGETS[budget].copy()

@@ -1,4 +1,4 @@
-"""An arm made ready: its runtime installed, its files in the block's folder."""
+"""Prepares the arms of a block: installs their runtimes, and copies their files into the block's folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from worker.agent.installation.runtimes import Installed, RuntimeUnavailableErro
 
 @dataclass(frozen=True)
 class PreparedArm:
-    """Everything a runner of this arm needs. Paths are real and inside the block's folder."""
+    """An arm that is ready to run. Its paths are real ones, inside the block's folder."""
 
     order: ArmOrder
     installed: Installed
@@ -55,9 +55,9 @@ class PreparedArm:
 def prepare_arms(
     order: BlockOrder, *, environment: NodeEnvironment, folder: Path, is_cancelled: Callable[[], bool]
 ) -> tuple[list[PreparedArm], dict[int, Reason]]:
-    """Install the runtime and copy the files of every arm. Return the arms that are ready, and reasons by arm.
+    """Install the runtime and copy the files of every arm. Return the prepared arms, and the reasons of others by arm.
 
-    An arm that cannot be had, or asks for more threads than this machine has, gets a reason, and the others go on.
+    An arm whose runtime or files are not available, or that needs more threads than this machine has, gets a reason.
     """
     cores = psutil.cpu_count(logical=True)
     ready: list[PreparedArm] = []

@@ -1,4 +1,4 @@
-"""A raw trace on its way to the farm: a model may make it as long as it likes, so it is packed piece by piece."""
+"""Compresses a raw trace for the farm, piece by piece, because a model can make it arbitrarily long."""
 
 import zlib
 from pathlib import Path
@@ -12,7 +12,7 @@ GZIP = 16 + zlib.MAX_WBITS
 def compress_trace(
     raw: Path, *, max_bytes: int = MAX_TRACE_BYTES, max_unpacked_bytes: int = MAX_TRACE_UNPACKED_BYTES
 ) -> bytes | None:
-    """Compress the file as gzip; None where it is longer than the farm takes, before or after."""
+    """Compress a file as gzip; None if it is larger than the farm accepts, before or after compression."""
     packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
     packed, read = bytearray(), 0
     with raw.open("rb") as file:

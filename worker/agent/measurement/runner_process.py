@@ -1,4 +1,4 @@
-"""One runner process: launched in the sandbox, watched, its ending turned into an answer or a reason."""
+"""Launches a runner's process in the sandbox, watches it, and turns its ending into an answer or a reason."""
 
 import contextlib
 import json
@@ -20,18 +20,18 @@ from worker.agent.machine.oom_kills import correct_ending, count_oom_kills
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
 
-# a check with many outputs, or the executed nodes of a large model
+# enough for a check with many outputs, or for the executed nodes of a large model
 MAX_REPLY_BYTES = 16 << 20
 CANCEL_POLL_S = 0.25
 COUNTS: Counts = "instructions"
 
-# names of what the process may find in its environment; of ours it inherits what its provider's entry names
+# the environment of the process, which also inherits the variables that its provider's entry names
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass
 class Answer:
-    """What one process came to: its decoded reply or a reason, and how it ended."""
+    """The answer of a process: its decoded reply or a reason, and how it ended."""
 
     reply: dict[str, object] = field(default_factory=dict)
     reason: Reason | None = None
@@ -46,7 +46,7 @@ class Answer:
 def run_without_arm(
     order: RunnerOrder, *, runtime: Installed, stage: Path, reads: Path, work: Path, memory_bytes: int, timeout_s: float
 ) -> Ending:
-    """Run a runner for an order that is no arm's: it may read `reads` and write in `work`. Raises SandboxError."""
+    """Run a runner for an order without an arm. It may read `reads` and write in `work`. Raises SandboxError."""
     python = runtime.python
     policy = Policy(
         read_only=(*interpreters.list_interpreter_paths(python), stage, reads),
@@ -58,10 +58,10 @@ def run_without_arm(
 
 
 class Launcher:
-    """Starts the runners of one block and ends those that are alive when the block is cancelled.
+    """Starts the runners of a block inside a `with`, and kills those that run when the block is cancelled.
 
-    `gaps_s` collects the seconds that the agent itself spends before it launches a process: since the one before it
-    ended, or was ready for its turns.
+    `gaps_s` has the seconds that the agent itself spends before each launch: since the process before it ended, or was
+    ready for its turns.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Launcher:
         self._free_since = None
 
     def mark_free(self, moment: float) -> None:
-        """Set the moment (of time.monotonic) from which the gap before the next process is counted."""
+        """Set the time of time.monotonic from which the gap before the next launch is counted."""
         self._free_since = moment
 
     def launch(
@@ -99,15 +99,15 @@ class Launcher:
         timeout_s: float | None = None,
         on_started: Callable[[Running], None] | None = None,
     ) -> Answer:
-        """Run one pass of an arm, for `timeout_s` at most where that is less than the block's own limit.
+        """Run one pass of an arm, for at most `timeout_s` or the launcher's own limit, whichever is shorter.
 
-        `work_dir` is the one folder in which the process may write. Whatever the process does is an Answer, never an
-        exception. `on_started` is called with the running process.
+        The process may write in `work_dir` only. Whatever it does becomes an Answer, never an exception. `on_started`
+        is called with the running process.
         """
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
         entry = providers.find(arm.order.cell.provider)
-        # where one thread of this machine does all the work
+        # instructions are counted only where one thread does all the work
         counts = COUNTS if order.get("gate_cpu_share") is not None else None
         policy = replace(self._make_policy(arm, entry, work_dir=work_dir), counts=counts)
         passed_on = entry.environment if entry is not None else ()
@@ -134,7 +134,7 @@ class Launcher:
         return answer
 
     def _make_policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
-        """Make the policy of an arm's process, which sees its interpreter, the stage, the model and its inputs."""
+        """Make the policy of an arm's process, which may read its interpreter, the stage, the model and the inputs."""
         if entry is not None and entry.building is not None:
             left_files.make_folder(arm.engines)
         return Policy(
@@ -152,7 +152,7 @@ class Launcher:
 
     @contextlib.contextmanager
     def _watch_started(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
-        """Yield what is called with the process as it starts; inside the `with` a cancelled block kills it."""
+        """Yield a function to call with a process that has started. Inside the `with`, a cancelled block kills it."""
         alive: list[Running] = []
 
         def started(running: Running) -> None:
@@ -183,7 +183,7 @@ CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled befo
 
 
 def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
-    """Add the memory limit to the reason of a crash, as a runtime that gets no memory may crash; 0 MiB: no limit."""
+    """Add the memory limit to the reason of a crash, because a runtime without memory may crash; 0 MiB: no limit."""
     if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
         return reason
     text = f"{reason.text} It ran under a memory limit of {limit_mb:,} MiB, which it may have reached."
@@ -191,7 +191,7 @@ def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
 
 
 def parse_ending(ending: Ending) -> Answer:
-    """Decode the reply of a process that has ended, or make the reason why there is none."""
+    """Decode the reply of a process that has ended; where it has none, make the reason."""
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
     answer.reason = _make_reason_of_ending(ending)
     if answer.reason is not None:
@@ -212,7 +212,7 @@ def parse_ending(ending: Ending) -> Answer:
 
 
 def make_garbled_reason(detail: str) -> Reason:
-    """Make the reason of a reply that cannot be read; `detail` says in words what is wrong with it."""
+    """Make the reason for a reply that cannot be read. `detail` says what is wrong with it."""
     return Reason(
         code=ReasonCode.GARBLED,
         text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it persists, report the model."[
@@ -244,6 +244,6 @@ def _make_reason_of_ending(ending: Ending) -> Reason | None:
     if ending.kind not in codes:
         return None
     code, advice = codes[ending.kind]
-    # the sandbox speaks of "it"
+    # the sandbox calls the process "it"
     sentence = ending.describe().replace("It ", "The runner ", 1)
     return Reason(code=code, text=f"{sentence} {advice}"[:2000])

@@ -1,4 +1,4 @@
-"""One round of a block: a sample an arm, by turns where that is possible, each measured again while it is disturbed."""
+"""Measures the samples of a round, one for each arm and in turns where possible, and repeats disturbed ones."""
 
 import functools
 import os
@@ -26,29 +26,29 @@ from worker.agent.measurement.runner_process import Answer, Launcher, make_garbl
 from worker.agent.measurement.schedule import BlockSchedule
 from worker.agent.measurement.traces import RoundTraces
 
-# thread CPU time / wall below this: something else ran on the core
+# a sample with less thread CPU time / wall time is disturbed: something else ran on the core
 CPU_SHARE_GATE = 0.95
 MAX_REMEASURES = 3
 BUSY_SHARE = 0.5
-# arms that are alive together may fill this part of the free memory
+# processes that take turns may use this share of the free memory together
 MEMORY_SHARE = 0.5
 
 
 class _Rates(BaseModel):
-    """The part of a runner's answer that is about the rates it found."""
+    """The part of a runner's answer that has the rates it found."""
 
     rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1, max_length=16)]
 
 
 @dataclass
 class LoadRates:
-    """The rates of requests that cells under load are measured at, which all runtimes of a cell share."""
+    """The rates of requests for cells under load, which are the same for all runtimes of a cell."""
 
     _found: dict[str, list[float]] = field(default_factory=dict)
     _reasons: dict[str, Reason] = field(default_factory=dict)
 
     def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
-        """Search the rates of an arm's cell by a launch that is no sample, unless they are known or not asked for."""
+        """Search the rates of an arm's cell by an extra launch, unless they are known or its scenario needs none."""
         key = _digest_without_runtime(arm)
         if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._found:
             return
@@ -59,9 +59,11 @@ class LoadRates:
             self._reasons[key] = answer.reason or make_garbled_reason("a search without rates")
 
     def find(self, arm: PreparedArm) -> list[float]:
+        """Return the rates of an arm's cell; empty where they are not known."""
         return self._found.get(_digest_without_runtime(arm), [])
 
     def find_reason(self, arm: PreparedArm) -> Reason | None:
+        """Return why the search for the rates of an arm's cell failed; None if it did not."""
         key = _digest_without_runtime(arm)
         return None if key in self._found else self._reasons.get(key)
 
@@ -71,7 +73,7 @@ def _digest_without_runtime(arm: PreparedArm) -> str:
 
 
 class _SampleAnswer(BaseModel):
-    """The part of a runner's answer that is about its sample."""
+    """The part of a runner's answer that has its sample."""
 
     sample: dict[str, object]
     phases_ms: dict[str, float] = {}
@@ -79,9 +81,10 @@ class _SampleAnswer(BaseModel):
 
 @dataclass
 class Sampler:
-    """What the rounds of a block have in common. `core`: what its one-thread processes keep to, where that is known.
+    """Measures the rounds of a block. `core`: the core of its one-thread processes; None: any.
 
-    `peaks`: bytes each arm's check took; an arm that is missing here measures alone.
+    `peaks`: the peak memory of each arm's check in bytes; an arm without one takes no turns. `traces`: what launches
+    trace after their windows; None: nothing.
     """
 
     launcher: Launcher
@@ -90,12 +93,11 @@ class Sampler:
     core: int | None = None
     peaks: dict[int, int] = field(default_factory=dict)
     pace: BlockSchedule = field(default_factory=BlockSchedule)
-    # what launches trace besides; None: nothing
     traces: RoundTraces | None = None
     rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
-        """Measure a sample of each arm, and yield them in this order; those that took turns come all at once."""
+        """Measure a sample of each arm, and yield the samples in this order; of arms in turns, once all are measured."""
         for arm in arms:
             self.rates.search(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
@@ -106,7 +108,7 @@ class Sampler:
         taken = self._measure_in_turns(list(enumerate(arms)), remeasured=0, dice=dice)
         for again in range(1, MAX_REMEASURES + 1):
             disturbed = [(p, arm) for p, arm in enumerate(arms) if _is_sample_disturbed(taken[p])]
-            # where most arms are disturbed it is no blip: the rounds count by processor time then
+            # if most arms are disturbed, repeating does not help, and rounds are judged by processor time
             is_busy = len(disturbed) > BUSY_SHARE * len(arms)
             if not disturbed or is_busy or not self.pace.may_repeat:
                 break
@@ -144,7 +146,7 @@ class Sampler:
         return self.launcher.launch(arm, self._make_order(arm), work_dir=arm.scratch)
 
     def _add_nodes(self, taken: ArmSample, answer: Answer) -> ArmSample:
-        """Return the sample with the times of own nodes, where the launch traced some."""
+        """Return the sample with the times of the model's own nodes, if the launch traced them."""
         times = self.traces.parse_times(taken.arm, answer.reply) if self.traces is not None else ()
         if taken.sample is None or not times:
             return taken
@@ -166,9 +168,9 @@ class Sampler:
 
 
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
-    """Say whether these arms' processes may be alive together: host memory only, room for all, one session each.
+    """Say whether the processes of these arms may run together: on host memory, with room for all, one session each.
 
-    A device of its own would be shared by their contexts; other scenarios have the machine to themselves.
+    Processes would disturb each other on a device, and other scenarios need the machine alone.
     """
     if len(arms) < 2 or not hasattr(os, "mkfifo"):
         return False
@@ -178,11 +180,10 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
 
 
 def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
-    """Say whether the arm's processor time tells that other programs disturbed it: one thread of the CPU provider
-    alone.
+    """Say whether the arm's processor time shows disturbance by other programs: for one thread of the CPU provider.
 
-    Elsewhere other threads do the work. Nor is it told on an emulated processor, whose latencies are compared with
-    nothing and cost twenty times as much.
+    Elsewhere other threads do the work. On an emulated processor it is not used, because its latencies are not compared
+    and repeating them takes twenty times as long.
     """
     cell = arm.order.cell
     return (
@@ -195,7 +196,7 @@ def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -
 
 
 def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
-    """Read the sample in an answer, or the reason why there is none. `remeasured`: how often it was repeated."""
+    """Parse the sample of an answer, or the reason why there is none. `remeasured`: how often it was repeated."""
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
     try:

@@ -1,8 +1,8 @@
-"""The order of a round's arms, and how a block keeps the time that was promised for it, whatever the machine does.
+"""Orders the arms of a round, and keeps a block within the time that was promised for it.
 
-The clock begins with the first check. The rounds that a verdict takes are begun until the block's own limit: a busy
-machine measures longer, and not in vain. A further round, or a trace of some arms, is begun only where what the last
-one took still fits the promise; disturbed samples are measured again out of a small part of it.
+The clock begins with the first check. The rounds that a verdict needs are begun until the block's own limit, so that a
+busy machine gets a verdict too. A further round, or a trace, is begun only if it fits the promised time, judged by the
+last one. A small part of that time is for repeating disturbed samples.
 """
 
 import contextlib
@@ -15,19 +15,19 @@ from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.comparing.repeats import MIN_ROUNDS
 from farm.rules.planning.plans import TRACES_SHARE
 
-# of the promised time, which is twice the plan: to measure disturbed samples again
+# the share of the promised time, which is twice the planned one, for repeating disturbed samples
 REPEATS_SHARE = 0.1
-# arms of a comparison
+# the arms of a comparison
 PAIR = 2
-# a round that a verdict takes is begun late too, where so many like the last one fit before the block's own limit
+# a round that a verdict needs is begun if so many times the last one's duration fit before the block's own limit
 SPARE = 2.0
 
 
 def order_arms(arms: Sequence[int], *, round_number: int, seed: str) -> list[int]:
-    """Return the arms in the order they are measured in this round; the same for the same seed, arms and round.
+    """Return the arms in the order of a round; the same for the same seed, arms and round.
 
-    Rows of a Williams square over randomly renamed arms: in k rounds of k arms every arm stands once in every place,
-    and (for even k) follows every other once, so that heat or cache left by a neighbour hits all alike.
+    The orders are the rows of a Williams square over randomly renamed arms: in k rounds of k arms, every arm has every
+    place once and, for even k, follows every other arm once. So the heat and cache that an arm leaves affect all alike.
     E. J. Williams, "Experimental designs balanced for the estimation of residual effects of treatments", 1949.
     """
     count = len(arms)
@@ -40,14 +40,14 @@ def order_arms(arms: Sequence[int], *, round_number: int, seed: str) -> list[int
     shifts = list(range(count))
     dice.shuffle(shifts)
     places = [(step + shifts[row]) % count for step in _zigzag(count)]
-    # for an odd number every other cycle is read backwards, which balances who follows whom over two of them
+    # for an odd number of arms, every other cycle is reversed, which balances the followers over two cycles
     if count % 2 and cycle % 2:
         places.reverse()
     return [names[place] for place in places]
 
 
 def _zigzag(count: int) -> list[int]:
-    """0, 1, count-1, 2, count-2, …: neighbours differ by every amount once."""
+    """Return 0, 1, count-1, 2, count-2, …, in which neighbours differ by every amount once."""
     steps = [0]
     for index in range(1, count):
         steps.append((index + 1) // 2 if index % 2 else count - index // 2)
@@ -55,9 +55,9 @@ def _zigzag(count: int) -> list[int]:
 
 
 class BlockSchedule:
-    """The clock of one block. `promised_s`: how long it should take; None: nothing was promised.
+    """The time of one block. `promised_s`: how long it should take; None: any time.
 
-    `limit_s`: after how many seconds it has failed. `least`: how many rounds a verdict takes.
+    `limit_s`: the seconds after which it fails. `least`: the rounds that a verdict needs.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class BlockSchedule:
         least: int = MIN_ROUNDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # memory is judged by a repeat
+        # a verdict on memory needs a repeated round
         self._least = max(MIN_ROUNDS, least)
         self._ends_at = clock() + limit_s
         self._promised_s = inf if promised_s is None else promised_s
@@ -88,7 +88,7 @@ class BlockSchedule:
 
     @property
     def has_room_for_a_round(self) -> bool:
-        """Whether another round like the last one fits."""
+        """Whether another round fits, if it takes as long as the last one."""
         if self._rounds < self._least and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
         traces_s = (
@@ -100,9 +100,9 @@ class BlockSchedule:
         return self._left_s >= arms * self._trace_s
 
     def count_traceable_arms(self, arms: int, *, rounds: int) -> int:
-        """Return how many of `arms` arms may be traced `rounds` times in the time that is left, PAIR at least.
+        """Return how many of `arms` arms can be traced `rounds` times in the time that is left, at least PAIR.
 
-        One change that is explained says more than several with too few traces each.
+        It is better to explain one change than to trace several too few times.
         """
         each_s = rounds * self._trace_s
         # without arms or rounds there is nothing to divide the time by
@@ -112,7 +112,7 @@ class BlockSchedule:
 
     @contextlib.contextmanager
     def time_repeats(self) -> Iterator[None]:
-        """Count the time inside the `with` as that of measuring disturbed samples again."""
+        """Count the time inside the `with` as that of repeating disturbed samples."""
         began = self._clock()
         yield
         self._repeats_s += self._clock() - began
@@ -128,7 +128,7 @@ class BlockSchedule:
 
     @contextlib.contextmanager
     def time_traces(self, arms: int) -> Iterator[None]:
-        """Count the time inside the `with` as that of the first trace of so many arms."""
+        """Count the time inside the `with` as that of the first traces of so many arms."""
         began = self._clock()
         yield
         self._trace_s = (self._clock() - began) / max(1, arms)

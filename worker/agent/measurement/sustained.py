@@ -1,4 +1,4 @@
-"""Passes that go on: a cell's curve over minutes, and the energy of its inference."""
+"""Runs long passes: the curve of a cell over minutes, and the energy of its inference."""
 
 from collections.abc import Callable
 
@@ -68,9 +68,9 @@ def measure_curve(
 def add_energy(
     check: CheckReport, launcher: Launcher, arm: PreparedArm, *, find_meter: FindMeter = energy.find_meter
 ) -> CheckReport:
-    """Return the check of an arm with the energy of its inference, or with words on why there is none.
+    """Return the check of an arm with the energy of its inference, or with the sentence why it is not known.
 
-    It launches a process of its own, and only where a meter can be read. A check with a reason stays as it is.
+    The energy is measured by another process, if a meter can be read. A check with a reason is returned as it is.
     """
     if check.reason is not None:
         return check

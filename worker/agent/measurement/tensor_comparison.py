@@ -1,4 +1,4 @@
-"""Looks at single tensors: one inference of an arm's runtime on another model, compared with a reference."""
+"""Runs models on an arm's runtime, and compares their outputs with a reference, to look at single tensors."""
 
 import shutil
 from dataclasses import dataclass, replace
@@ -21,22 +21,24 @@ _OUTPUTS_FILE = "look-outputs.npz"
 
 
 class TensorComparisonError(ReasonedError):
-    """The runtime could not be asked."""
+    """The runtime could not run the model."""
 
 
 @dataclass(frozen=True)
 class TensorComparer:
-    """One side of a divergence: an arm whose session settings are used for whatever model it is given."""
+    """One side of a divergence: an arm, whose runtime and session settings are used for other models.
+
+    `is_absolute`: the tolerance is the user's, in the tensors' own unit.
+    """
 
     launcher: Launcher
     arm: PreparedArm
     tolerance: Tolerance
-    # somebody gave the tolerance: it is of the tensors' own unit
     is_absolute: bool = False
 
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """Run the model and compare its outputs with those of a `.npz`. Raises TensorComparisonError."""
-        # the child sees the model's folder, the inputs' and its own
+        # the process may read the folders of the model and of the inputs, and its own
         place = left_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
         answer = self._run_model(model, inputs, {"reference": str(place)})
         try:

@@ -1,4 +1,4 @@
-"""Texts as token ids, by the tokenizer of a model that onnxruntime-genai reads."""
+"""Turns texts into token ids by the tokenizer of a model for onnxruntime-genai."""
 
 import json
 from collections.abc import Mapping
@@ -12,24 +12,24 @@ from worker.agent.measurement.checks import RUNNER_ORDER_VERSION
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.runner_process import make_garbled_reason, parse_ending, run_without_arm
 
-# a model of gigabytes is loaded for its tokenizer
+# the whole model is loaded for its tokenizer
 TIMEOUT_S = 600.0
-# … with room for copies of its weights that a session packs anew
+# the memory limit is this, and TIMES_MODEL the model's size, because a session copies weights
 BASE_BYTES = 2 << 30
 TIMES_MODEL = 4
 _TEXTS, _IDS = "texts.json", "ids.npz"
 
 
 class TokenizationError(ReasonedError):
-    """The tokenizer could not be asked, or refused."""
+    """The tokenizer could not be run, or refused a text."""
 
 
 def write_token_ids(
     texts: Mapping[str, str], *, model: Path, runtime: Installed, stage: Path, work: Path, base_bytes: int = BASE_BYTES
 ) -> Path:
-    """Write texts as token ids into a `.npz`, an array for each text under its name, and return its path.
+    """Write the token ids of each text into a `.npz`, as an array with the text's name, and return its path.
 
-    A sandboxed child wrote the file, so it still has to be checked. `stage` is the staged runner, `work` an empty
+    The file has to be checked, because a sandboxed process wrote it. `stage` is the staged runner, `work` an empty
     folder. Raises TokenizationError where the tokenizer refuses or fails.
     """
     asked, made = work / _TEXTS, work / _IDS

@@ -1,4 +1,4 @@
-"""The trace pass of an arm: profile, then back to the model's own nodes, and their times in rounds."""
+"""Profiles an arm, maps the executed nodes to the model's own nodes, and reads their times in rounds."""
 
 import contextlib
 import re
@@ -35,16 +35,19 @@ from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
-# a report stays under 1 MB: the slowest operators one by one, the others in one sum a provider
+# slower operators are reported one by one, and the others as a sum for each provider, so that a report stays under 1 MB
 MAX_OPERATORS = MAX_NODES
-# of the prompt, beside those of a token
+# the same for the operators of a prompt
 MAX_PROMPT_OPERATORS = 512
-# a node that reads from more others tells of so many
+# reported nodes that an operator reads from
 MAX_EDGES = 64
 
 
 class Row(BaseModel):
-    """An executed node in the runner's answer; `time_us` is of one run, `calls` are of all."""
+    """An executed node in the runner's answer. `time_us` is that of one run, and `calls` is the sum of all runs.
+
+    `memory_bytes`: what it allocated and kept; None: not known.
+    """
 
     model_config = ConfigDict(extra="forbid")
     path: tuple[str, ...]
@@ -54,7 +57,6 @@ class Row(BaseModel):
     index: int
     time_us: float = Field(ge=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
-    # what it asked of its provider's memory and kept; None: this runtime or session does not say
     memory_bytes: int | None = Field(default=None, ge=0, le=MAX_BYTES)
 
     def as_executed(self) -> node_origins.Executed:
@@ -90,7 +92,7 @@ class _Reply(BaseModel):
 
 @dataclass(frozen=True)
 class Profiled:
-    """What one profiled process left, whose nodes are not mapped to the model's yet."""
+    """The result of a profiled process, whose nodes are not mapped to the model's own yet."""
 
     arm: PreparedArm
     trace_round: int
@@ -107,7 +109,7 @@ class Profiled:
         return self._find_left_file(self.reply.raw) if self.reply is not None else None
 
     def _find_left_file(self, name: str | None) -> Path | None:
-        """Find the plain file of this name in the folder; it is looked for, because a reply names what it likes."""
+        """Find the plain file of this name in the folder. It may be missing, because a reply may say anything."""
         if self.folder is None or name is None:
             return None
         found = left_files.list_plain_files(self.folder, re.escape(name))
@@ -115,7 +117,7 @@ class Profiled:
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
-    """Run the trace pass of an arm; its files lie in a folder of their own until `delete_files`."""
+    """Run the trace pass of an arm. Its files are in a folder of their own until `delete_files`."""
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
@@ -134,7 +136,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
 
 @dataclass
 class Mapper:
-    """Maps the executed nodes of a block to its models' own nodes; each graph is parsed once, in a child."""
+    """Maps the executed nodes of a block to the own nodes of its models. Each graph is parsed once, in a child."""
 
     work_dir: Path
     memory_bytes: int | None = None
@@ -142,7 +144,7 @@ class Mapper:
     _optimized: dict[int, Graph | None] = field(default_factory=dict)
 
     def read_graphs(self, profiled: Sequence[Profiled]) -> None:
-        """Read the graphs of these traces that are not known yet; an arm's optimised graph stays the same."""
+        """Read the graphs of these traces that were not read before. An arm's optimised graph does not change."""
         models = {path for trace in profiled for path in (trace.arm.model, trace.arm.source)} - self._models.keys()
         saved = {
             trace.arm.arm: trace.optimized
@@ -185,9 +187,9 @@ class Mapper:
 
 
 def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
-    """Make the report of one trace, and give the raw file of an arm's first trace to `store`.
+    """Make the report of one trace, and call `store` with the raw file of an arm's first trace.
 
-    `has_edges`: operators tell which of the model's own nodes they read from, as far as its graph is known.
+    `has_edges`: operators also name the model's own nodes that they read from, if its graph is known.
     """
     origins, source = mapper.map_origins(profiled), mapper.find_source_graph(profiled)
     arm, trace_round = profiled.arm.arm, profiled.trace_round
@@ -234,14 +236,14 @@ def _compute_shares(rows: Sequence[Row]) -> tuple[ProviderShare, ...]:
     shares = []
     for name in names:
         of_provider = [row for row in rows if row.provider == name]
-        # durations are whole µs: a model whose every node takes less has no measurable time, and counts stand in
+        # durations are whole µs: if every node takes less, shares are those of the counts
         share = sum(row.time_us for row in of_provider) / total if total else len(of_provider) / len(rows)
         shares.append(ProviderShare(name=name, nodes=len(of_provider), time_share=share))
     return tuple(sorted(shares, key=lambda row: -row.time_share))
 
 
 def _list_cache_copies(reply: _Reply, origins: Sequence[Origin], source: Graph) -> tuple[str, ...]:
-    """List own nodes that put a cache together anew at each token: executed Concat whose output is the next past."""
+    """List the own nodes that copy a cache at each token: executed Concat nodes whose output is a present cache."""
     labels = []
     for row, origin in zip(reply.executed, origins, strict=True):
         node = source.by_label.get(origin.node or "") if row.op_type == "Concat" else None
@@ -271,7 +273,7 @@ def _make_operators(
 
 
 def _list_read_nodes(origin: Origin, source: Graph) -> tuple[str, ...]:
-    """List own nodes that make what the nodes of an executed one read."""
+    """List the own nodes whose outputs are read by the own nodes of an executed one."""
     labels = [label for label in (origin.node, *origin.covers) if label is not None]
     read = [name for label in labels if label in source.by_label for name in source.by_label[label].inputs]
     makers = dict.fromkeys(maker.label for name in read if (maker := source.find_maker(name)) is not None)
@@ -295,7 +297,7 @@ def _count_copies(reply: _Reply, op_type: str) -> int:
     return round(sum(row.calls for row in reply.executed if row.op_type == op_type) / reply.runs)
 
 
-# what tells an executed node from others of its arm, in every launch alike
+# identifies an executed node of an arm, in every launch
 Key = tuple[tuple[str, ...], str, str, str, int]
 
 _ROWS = TypeAdapter(tuple[Row, ...])
@@ -304,15 +306,15 @@ _TIMES = TypeAdapter(NodeTimes)
 
 @dataclass
 class RoundTraces:
-    """What the launches of a block's rounds are asked to trace, and how their answers are read."""
+    """Makes the part of orders that asks the launches of a block's rounds for a trace, and reads their answers."""
 
     _nodes: dict[int, dict[Key, str]] = field(default_factory=dict)
 
     def remember_nodes(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
-        """Remember from an arm's first trace which own node each executed one counts for, by `origins`.
+        """Remember the own node of each executed node of an arm's first trace, from `origins`.
 
-        It remembers none for other providers than the CPU, as what a device executes lies in no session that could be
-        closed safely, nor for models with more nodes than a report names one by one.
+        It remembers none for other providers than the CPU, whose sessions cannot always be closed safely, nor for
+        models with more nodes than a report can name.
         """
         reply, arm = profiled.reply, profiled.arm
         cell = arm.order.cell
@@ -324,7 +326,7 @@ class RoundTraces:
         }
 
     def make_order_part(self, arm: PreparedArm) -> RunnerOrder:
-        """Make the part of an order that asks a launch for a trace; empty where no nodes are remembered of the arm."""
+        """Make the part of an order that asks a launch for a trace; empty where no nodes of the arm are remembered."""
         nodes = self._nodes.get(arm.arm)
         if not nodes:
             return {}
@@ -332,7 +334,7 @@ class RoundTraces:
         return {"is_traced": True, "trace_runs": runs, "trace_s": orders.ROUND_TRACE_S}
 
     def parse_times(self, arm: int, reply: Mapping[str, object]) -> tuple[float, ...]:
-        """Read the µs of each own node of an arm, ordered by name; none where the answer is about other nodes."""
+        """Read the µs of each own node of an arm, ordered by name; empty where the answer has unknown nodes."""
         nodes = self._nodes.get(arm, {})
         try:
             rows = _ROWS.validate_python(reply.get("traced", ()))
