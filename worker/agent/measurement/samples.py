@@ -97,7 +97,7 @@ class Sampler:
     rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
-        """Measure a sample of each arm, and yield the samples in this order; of arms in turns, once all are measured."""
+        """Measure a sample of each arm, and yield the samples in this order, those of turns together."""
         for arm in arms:
             self.rates.search(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
