@@ -1,4 +1,4 @@
-"""Reads and writes .npz files of inputs, references and outputs."""
+"""Reads and writes the .npz files of inputs, references and outputs."""
 
 import zipfile
 import zlib
@@ -21,9 +21,9 @@ def load_arrays(path: str) -> Arrays:
 
 
 def save_arrays(path: str, outputs: dict[str, object]) -> None:
-    """Write the outputs that are arrays to an .npz; arrays of objects are written as text.
+    """Write the outputs that are arrays to an .npz. Arrays of objects are written as text.
 
-    `numpy.savez` is not used: it takes names as keyword arguments, so that an output named `file` would clash.
+    `numpy.savez` takes the names as keyword arguments, so that an output named `file` would clash.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, value in outputs.items():

@@ -1,4 +1,4 @@
-"""The check pass: finds out whether the cell loads, on which providers, how it starts, and whether it is right."""
+"""The check pass: whether the cell loads, on which providers, how long its start takes, and whether it is right."""
 
 import importlib.metadata
 import sys
@@ -13,21 +13,21 @@ from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
 from worker.runner.parity import Array
 
-# tolerance of the outputs with and without optimisations
-LEVELS = 1e-4
-# a second session is made only where the first one took less, in milliseconds and bytes of the whole process
+# the tolerance between outputs with and without optimisations
+UNOPTIMISED_TOLERANCE = 1e-4
+# a second session is opened only if the first one took less, in milliseconds and bytes of the whole process
 CHEAP_MS = 1000.0
 CHEAP_BYTES = 1 << 30
-# larger outputs are not kept to be compared with those of other arms
+# larger outputs are not kept for the comparison with other arms
 MAX_OUTPUT_BYTES = 16 << 20
 
 
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Run the cell a few times, and answer the fields of a CheckReport.
+    """Run the cell a few times, and return the fields of a CheckReport.
 
-    Import, session and first inference are timed apart; the outputs are compared with the reference, with a second
-    run, with those without optimisations, and those of one row with the whole batch's. Raises Refusal where the cell
-    does not load or run.
+    Import, session and first inference are timed separately. The outputs are compared with the reference, with those of
+    a second run and of a run without optimisations, and the first row with one that runs alone. Raises Refusal where
+    the cell does not load or run.
     """
     inputs = load_arrays(order.inputs)
     kind = find_engine_kind(order)
@@ -48,7 +48,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     if order.keep is not None and size <= MAX_OUTPUT_BYTES:
         save_arrays(order.keep, outputs)
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
-    # before other sessions are closed, whose memory it would find
+    # before other sessions are closed, because it would use their memory again
     footprints = footprint.measure_for_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
     unoptimised = _compare_with_unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
     packages = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
@@ -66,7 +66,7 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
             for name, value in outputs.items()
         ],
         "is_repeatable": all(parity.are_bit_equal(value, again[name]) for name, value in outputs.items()),
-        # installed in this environment, and the version that the runtime gives itself
+        # the installed packages, and the runtime's own version
         "packages": {**dict(sorted(packages.items())), f"{kind.module} (imported)": imported},
         "executed_precision": _read_precision(engine),
     }
@@ -75,9 +75,9 @@ def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
 def _measure_row_difference(
     order: Order, kind: Kind, *, engine: Engine, inputs: Arrays, outputs: dict[str, object]
 ) -> float | None:
-    """Measure the largest difference between row 0 of the batch and the same row alone; a model must not mix rows.
+    """Measure the largest difference between row 0 of the batch and the same row alone, as a model must not mix rows.
 
-    None where the model takes one batch size only, or where no output has the batch as its first dimension.
+    None where the model takes only one batch size, or where no output has the batch as its first dimension.
     """
     batch = order.batch
     if batch is None or batch < 2 or not kind.is_first_free(engine):
@@ -88,7 +88,7 @@ def _measure_row_difference(
         alone = kind.feed(engine, {name: np.ascontiguousarray(array[:1]) for name, array in inputs.items()})
         alone.run_first()
     except Exception as error:
-        # a dynamic first dimension that is none after all (a Reshape with the batch baked in) is no fault of the cell
+        # the cell is not at fault if its first dimension is not dynamic after all, as by a Reshape with a fixed batch
         if faults.explain_error(error, during="run")[0] == "out_of_memory":
             raise
         return None
@@ -108,10 +108,10 @@ def _measure_row_difference(
 def _compare_with_unoptimised(
     order: Order, inputs: Arrays, outputs: dict[str, object], *, timer: PhaseTimer, peak_bytes: int | None
 ) -> list[dict[str, object]]:
-    """Compare the outputs with those of the same runtime without optimisations, to show what its fusions change.
+    """Compare the outputs with those of the same runtime without optimisations, which shows the effect of its fusions.
 
-    Empty on providers other than the CPU, for a cell without optimisations, where a second session is not cheap, and
-    where it fails, which is no fault of the cell.
+    Empty for other providers than the CPU, for a cell without optimisations, where a second session is not cheap, and
+    where it fails, which is not a fault of the cell.
     """
     spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     is_cheap = spent_ms <= CHEAP_MS and (peak_bytes or 0) <= CHEAP_BYTES
@@ -129,14 +129,13 @@ def _compare_with_unoptimised(
         feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
         feed.run_first()
         values = feed.outputs()
-    except Exception:  # ONNX Runtime's own classes, or a Refusal: some operators exist only fused
+    except Exception:  # one of ONNX Runtime's own classes, or a Refusal: some operators exist only fused
         return []
-    # of 16 bits what they are held to anyway; outputs of few bits have no such number
-    limit = order.atol if LEVELS < order.atol < 1 else LEVELS
+    # 16-bit outputs have the tolerance of the order; quantised ones have none, and get the usual one
+    is_of_order = UNOPTIMISED_TOLERANCE < order.atol < 1
+    atol, rtol = (order.atol, order.atol) if is_of_order else (UNOPTIMISED_TOLERANCE, 0.0)
     return [
-        parity.compare_output(
-            name, value, _keep_array(values.get(name)), atol=limit, rtol=limit if limit > LEVELS else 0.0
-        )
+        parity.compare_output(name, value, _keep_array(values.get(name)), atol=atol, rtol=rtol)
         for name, value in outputs.items()
     ]
 
@@ -150,7 +149,7 @@ def _keep_array(value: object) -> Array | None:
 
 
 def _read_precision(engine: Engine) -> str | None:
-    """Read from the provider's options the precision that it executes in; None where they do not say."""
+    """Read the precision that the provider executes in from its options; None where they do not name one."""
     for name, value in engine.provider_options.items():
         if name.lower() in ("precision", "inference_precision", "inference_precision_hint") and value:
             return str(value).lower()

@@ -1,4 +1,4 @@
-"""The compile pass: a session writes what its provider compiled into a model of its own. Never timed."""
+"""The compile pass: a session writes a model with what its provider compiled. It is never timed."""
 
 import os
 
@@ -9,7 +9,7 @@ from worker.runner.session import Tune
 
 
 def run_compilation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Write ONNX Runtime's EPContext model, with the compiled code in it, to `order.keep`; answer its size.
+    """Write ONNX Runtime's EPContext model, which contains the compiled code, to `order.keep`, and return its size.
 
     Raises Refusal where the provider compiled nothing.
     """

@@ -1,9 +1,9 @@
-"""The conformance pass: many tiny models in one process, resumed by the agent past one that crashes it.
+"""The conformance pass: runs many tiny models in one process, which the agent restarts after a case that crashes it.
 
-The suite is a folder with one folder a case: `model.onnx` and `data_0.npz`, `data_1.npz`, … whose arrays are named
-`in.<input>` and `out.<output>`, and `tolerance.json` with `rtol` and `atol`. One JSON line a case is appended to the
-ledger before it starts and one when it ended, so that a crash names its case. `order.model` is the suite and
-`order.inputs` the ledger; cases that the ledger names are not run again.
+The suite is a folder with a folder for each case: `model.onnx`, `tolerance.json` with `rtol` and `atol`, and
+`data_0.npz`, `data_1.npz`, …, whose arrays are named `in.<input>` and `out.<output>`. A JSON line is appended to the
+ledger before and after each case, so that it names the case of a crash. `order.model` is the suite, and `order.inputs`
+the ledger. Cases that the ledger names are not run again.
 """
 
 import json
@@ -22,7 +22,7 @@ IN, OUT = "in.", "out."
 
 
 def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Run every case that the ledger does not name yet, append the outcomes to it, and answer their number."""
+    """Run every case that the ledger does not name yet, append the outcomes to it, and return their number."""
     known = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
     cases = [name for name in sorted(os.listdir(order.model)) if name not in known]
     with timer.phase("cases"), open(order.inputs, "a", buffering=1) as ledger:
@@ -34,7 +34,7 @@ def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | No
 
 
 def _run_case(folder: Path, *, order: Order) -> tuple[str, str]:
-    """Run one case: returns `pass`, `refused` or `wrong`, and a text that says why; empty for `pass`."""
+    """Run one case. Return `pass`, `refused` or `wrong`, and a text that says why, empty for `pass`."""
     tolerance = json.loads((folder / "tolerance.json").read_text())
     try:
         with faults.translate_errors("session"):
@@ -64,7 +64,7 @@ def _find_difference(session: onnxruntime.InferenceSession, data: dict[str, Arra
 
 
 def _describe_difference(value: object, expected: Array, *, rtol: float, atol: float) -> str:
-    """Say how an output differs, "" where it does not; NaN equals NaN, as in the ONNX package's own runner."""
+    """Say how an output differs; empty where it does not. NaN equals NaN, as in the ONNX package's own runner."""
     if not isinstance(value, np.ndarray):
         return f"is a {type(value).__name__}, expected an array"
     if value.shape != expected.shape:

@@ -1,7 +1,6 @@
-"""A processor's counter of this process, such as instructions retired, opened by the launcher before confinement.
+"""Reads a counter of the processor for this process, such as retired instructions, in user mode on the main thread.
 
-A confined process may open no counter itself, so its descriptor stands in the environment. It counts the main thread in
-user mode. Where there is none, the runner says nothing of instructions.
+A confined process cannot open a counter, so the launcher opens it and passes its descriptor in the environment.
 """
 
 import os
@@ -13,13 +12,13 @@ _READ = struct.Struct("=QQQ")
 
 
 class Counter:
-    """A counter that began with the process."""
+    """A counter that was started with the process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def read(self) -> int | None:
-        """Read the count; None where it cannot be read, or other counters had the hardware for part of the time."""
+        """Read the count; None where it cannot be read, or where other counters used the hardware meanwhile."""
         try:
             value, enabled, running = _READ.unpack(os.read(self._descriptor, _READ.size))
         except (OSError, struct.error):
@@ -28,5 +27,6 @@ class Counter:
 
 
 def open_inherited_counter() -> Counter | None:
+    """Open the counter that the launcher passed; None where it passed none."""
     text = os.environ.get(VARIABLE, "")
     return Counter(int(text)) if text.isdecimal() else None

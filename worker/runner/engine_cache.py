@@ -1,4 +1,4 @@
-"""Providers that compile the graph: options of their engine cache, and the start of a session with a cached engine."""
+"""Makes the options of a compiling provider's engine cache, and times the start of a session with a cached engine."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from worker.runner.order import Order
 
 
 def make_cache_options(order: Order) -> dict[str, str]:
-    """Make provider options for the cache folder, and for the workload's shapes where the cell sets none."""
+    """Make the provider options for the cache folder, and for the inputs' shapes if the cell sets none."""
     part = order.building
     if part is None:
         return {}
@@ -22,9 +22,9 @@ def make_cache_options(order: Order) -> dict[str, str]:
 
 
 def measure_cached_start(order: Order, *, open_session: Callable[[Order], object]) -> dict[str, object]:
-    """Open a session that finds its engine in the cache: its time in ms, and the size of the cache in bytes.
+    """Open a session with the cached engine, and return its time in ms and the size of the cache in bytes.
 
-    Empty where the provider compiles nothing or leaves nothing in its cache, or the session is refused.
+    Empty where the provider compiles nothing, its cache is empty, or the session is refused.
     """
     if order.building is None:
         return {}
@@ -36,7 +36,7 @@ def measure_cached_start(order: Order, *, open_session: Callable[[Order], object
     try:
         open_session(order)
     except faults.Refusal:
-        # the cell itself runs: what its provider cannot do a second time is no fault of it
+        # the first session of the cell ran, so the cell is not at fault
         return {}
     return {"cached_session_ms": (time.perf_counter_ns() - began) / 1e6, "engine_bytes": size}
 

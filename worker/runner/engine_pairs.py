@@ -1,17 +1,17 @@
-"""The engines pass: compares the outputs that the arms of a block kept. No session is opened."""
+"""The engines pass: compares the outputs that the arms of a block kept, without a session."""
 
 from worker.runner import parity
 from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
 
-# elements compared in one pass: a second or two of arithmetic
+# elements that are compared in one pass, which takes a second or two
 MAX_ELEMENTS = 50_000_000
 
 
 def compare_engines(
     order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
 ) -> dict[str, object]:
-    """Compare each pair of arms, the smallest first, until `max_elements` are compared; count the pairs left out."""
+    """Compare the pairs of arms, the smallest first, up to `max_elements` elements; count the pairs left out."""
     loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):
         for pair in order.pairs:

@@ -1,7 +1,7 @@
-"""The short-lived process that measures: one order as JSON on stdin, one answer as JSON on a private pipe.
+"""The runner's process: it reads one order as JSON from stdin, and writes one answer as JSON to a private pipe.
 
-Standard library, numpy and the runtime only: it runs inside a runtime's own environment. numpy and the runtime are
-imported late, so that their import can be timed and so that a broken build is an answer, not a stack trace.
+It runs in the runtime's own environment, so it imports only the standard library, numpy and the runtime. These two are
+imported late, so that their import is timed, and a broken build becomes an answer.
 """
 
 import importlib
@@ -15,12 +15,12 @@ from worker.runner import extensions, faults, limits, order
 
 REPLY_FD_VARIABLE = "ONNXFARM_REPLY_FD"
 
-# one order is a few kilobytes: file names and settings
+# an order has a few kilobytes
 MAX_ORDER_BYTES = 1 << 20
 
 
 class Pass(Protocol):
-    """A pass: carries out an order, and returns what it measured. Raises Refusal where it cannot."""
+    """Carries out an order, and returns the fields of the answer. Raises Refusal where it cannot."""
 
     def __call__(
         self, todo: order.Order, /, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None = None
@@ -28,25 +28,25 @@ class Pass(Protocol):
 
 
 def main(wrap_call: order.WrapCall | None = None) -> None:
-    """Read the order from stdin, run its pass, write the answer, and end the process with code 0.
+    """Read the order from stdin, run its pass, write the answer, and end the process with status 0.
 
-    `wrap_call` lets a test put something around the timed call.
+    `wrap_call` is for tests: it wraps the timed call.
     """
     entered_ns = time.monotonic_ns()
-    # Linux wheels from 1.29 start a telemetry thread; numpy's BLAS would start threads nobody uses
+    # Linux wheels from 1.29 on start a telemetry thread, and numpy's BLAS starts threads that nobody uses
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # a framework's program is read without unpickling anything; see farm.workshop.child.program_archive
+    # forbids unpickling, see farm.workshop.child.program_archive
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     answer = answer_order(sys.stdin.buffer.read(MAX_ORDER_BYTES), entered_ns=entered_ns, wrap_call=wrap_call)
     send_answer(answer)
-    # the answer is out: freeing sessions one by one takes tens of milliseconds, and crashes in some providers
+    # end at once: freeing sessions takes tens of milliseconds, and crashes in some providers
     sys.stderr.flush()
     os._exit(0)
 
 
 def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | None = None) -> dict[str, object]:
-    """Run the pass of one order, and return its measurements, or `{"reason": {"code", "text"}}` with known facts.
+    """Run the pass of an order, and return its answer; where it is refused, the `reason` with the facts so far.
 
     Raises what a pass raises beside Refusal, and MemoryError where the order sets no memory limit.
     """
@@ -70,9 +70,9 @@ def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | No
 
 
 def send_answer(answer: dict[str, object]) -> None:
-    """Write the answer as JSON to the pipe that the environment names, or to stdout when a person runs it by hand.
+    """Write the answer as JSON to the pipe that the environment names, or to stdout without one.
 
-    Nothing that a model or a provider prints can garble the pipe. Raises ValueError for NaN and infinity.
+    Models and providers may print to stdout, but not to the pipe. Raises ValueError for NaN and infinity.
     """
     text = json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
     descriptor = int(os.environ.get(REPLY_FD_VARIABLE, sys.stdout.fileno()))
@@ -87,7 +87,7 @@ def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.Wr
 
         runtime = importlib.import_module(todo.module)
 
-    # the engines and passes import both at their top, so they come after the timed import
+    # these modules import numpy and the runtime, so they are imported after the timed import
     from worker.runner.engines.table import find_engine_kind
     from worker.runner.scenarios import table as scenarios
 

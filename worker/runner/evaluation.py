@@ -1,6 +1,6 @@
-"""The evaluation pass: runs the cell on labelled data, a batch at a time, and judges each batch before the next.
+"""The evaluation pass: runs the cell on labelled data batch by batch, and judges the outputs. It is never timed.
 
-Never timed. Ends with a refusal when its seconds are over: half of the samples would not be comparable with all.
+It is refused when its time is over, because a part of the samples is not comparable with all of them.
 """
 
 import base64
@@ -19,12 +19,12 @@ from worker.runner.judges.judge import Array, Judge
 from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
 
 LABELS, VOCABULARY = "labels", "vocabulary"
-# numpy's types of the float inputs that a half-precision variant may have
+# the float types of inputs, which a half-precision variant may change
 FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
 def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    """Judge every sample, and answer the packed judgements, their number and the output's name.
+    """Judge every sample, and return the packed judgements, their number and the output's name.
 
     Raises Refusal where the data cannot be read or judged, the cell does not run, or its time is over.
     """
@@ -53,7 +53,7 @@ def _judge_samples(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[
 
 
 def _judge_by_own_function(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
-    """Run all samples, and call the user's function with all outputs and data in the seconds that are left."""
+    """Run all samples, and call the user's function with all outputs and data, within the time that is left."""
     began, judge = time.perf_counter(), user_function.Source(*what.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, given).values())))
@@ -66,12 +66,13 @@ def _judge_by_own_function(engine: Engine, given: Arrays, what: EvaluationPart) 
 
 
 def pack_judgements(judged: Array) -> str:
-    """Pack judgements for farm.rules.quality.evaluation: `b1:` and bits of right or wrong, or `f4:` and figures."""
+    """Pack judgements for farm.rules.quality.evaluation: `b1:` and bits of right or wrong, or `f4:` and float32."""
     kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
 
 def import_judge(what: EvaluationPart) -> Judge:
+    """Import the judge of a metric, from the runner or from another package. Raises Refusal for an unknown metric."""
     judge: Judge = (
         extensions.import_own(what.judge) if ":" in what.judge else extensions.import_outside("accuracy", what.metric)
     )
@@ -86,6 +87,7 @@ def join_outputs(arrays: list[Array]) -> Array:
 
 
 def refuse_unless_finite(judged: Array, metric: str) -> None:
+    """Raises Refusal for a figure that is not finite, or too large for float32."""
     if judged.dtype.kind != "b" and not (np.abs(judged) <= np.finfo(np.float32).max).all():
         text = f"on the labelled data {metric} of the output is not a finite number; judge another output"
         raise faults.Refusal("inference_failed", text)
@@ -94,7 +96,7 @@ def refuse_unless_finite(judged: Array, metric: str) -> None:
 def _batches(
     engine: Engine, given: Arrays, *, names: list[str], what: EvaluationPart, count: int
 ) -> Iterator[tuple[list[Array], Array]]:
-    """Yield the outputs of each batch, and the numbers of its samples. Raises Refusal when the time is over."""
+    """Yield the outputs of each batch with the indexes of its samples. Raises Refusal when the time is over."""
     ends_at = time.perf_counter() + what.most_s
     inputs = _cast_floats(engine, choose_inputs(engine, given))
     firsts = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
@@ -105,14 +107,14 @@ def _batches(
             text = f"the evaluation was at sample {at:,} of {count:,} when its {what.most_s:.0f} s were over"
             raise faults.Refusal("timeout", f"{text}; give fewer samples")
         picked = np.arange(at, min(at + size, count))
-        # a fixed batch's last is filled up with its own first
+        # the last batch of a fixed size is filled up with its own first rows
         rows = np.resize(picked, size) if fixed else picked
         feed = {key: np.ascontiguousarray(array[rows]) for key, array in inputs.items()}
         yield [np.asarray(output)[: len(picked)] for output in engine.session.run(names, feed)], picked
 
 
 def _cast_floats(engine: Engine, inputs: Arrays) -> Arrays:
-    """Cast float inputs to the types that this variant takes, as one made with `keep-io=false` takes float16."""
+    """Cast float inputs to the types of this variant; one that was made with `keep-io=false` takes float16."""
     wanted = {node.name: FLOATS.get(node.type) for node in engine.session.get_inputs()}
     return {
         name: array.astype(wanted[name]) if array.dtype.kind == "f" and wanted.get(name) is not None else array

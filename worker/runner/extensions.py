@@ -1,6 +1,6 @@
 """Imports engines, scenarios, judges and passes when they are needed.
 
-Those of other packages are files that the agent put beside the runner's own.
+Those of other packages are in files that the agent staged with the runner.
 """
 
 import importlib
@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from worker.runner import faults
 
-# the folder of what came from outside
+# the folder of files of other packages
 OUTSIDE = "worker.runner.outside"
 Sort = Literal["engine", "scenario", "accuracy"]
 
 
 def import_own(place: str) -> Any:
+    """Import an object of the runner by its place, MODULE:NAME below worker.runner."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f".{module}", __package__), name)
 
@@ -22,7 +23,7 @@ def import_outside(sort: Sort, name: str) -> Any:
     """Import the object `Outside` of another package's file. Raises Refusal where there is no such file."""
     folder = f"{OUTSIDE}.{sort}"
     try:
-        # a name that no matrix chose: it is one of an entry that the farm and the node have
+        # the name is not a user's: it is that of an entry on the farm and on the node
         return importlib.import_module(f"{folder}.{name}").Outside
     except ModuleNotFoundError as missing:
         if missing.name not in (OUTSIDE, folder, f"{folder}.{name}"):

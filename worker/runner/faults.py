@@ -1,7 +1,7 @@
 """Translates ONNX Runtime's errors into reasons: a code for programs and a sentence for people.
 
-The patterns are of releases 1.15 to 1.31. Codes are those of the contract's ReasonCode, as plain text, because the
-runner imports nothing of ours.
+The patterns are of releases 1.15 to 1.31. The codes are those of the contract's ReasonCode, which the runner cannot
+import.
 """
 
 import re
@@ -12,7 +12,7 @@ MAX_TEXT = 600
 
 
 class Refusal(Exception):
-    """The pass cannot go on: a code, a sentence, and in `facts` what was measured until then."""
+    """Ends a pass with a reason: its code, its sentence, and the facts that were measured until then."""
 
     def __init__(self, code: str, text: str, **facts: object) -> None:
         super().__init__(text)
@@ -26,18 +26,24 @@ class Refusal(Exception):
 
 @contextmanager
 def translate_errors(during: str, **facts: object) -> Iterator[None]:
-    """Turn every exception of the body into a Refusal with `facts`. `during` is import, session, provider or run."""
+    """Turn any exception inside the `with` into a Refusal with `facts`.
+
+    `during` is import, session, provider or run.
+    """
     try:
         yield
     except Refusal:
         raise
-    except Exception as error:  # ONNX Runtime raises its own classes, RuntimeError and ValueError alike
+    except Exception as error:  # ONNX Runtime raises its own classes, RuntimeError and ValueError
         code, text = explain_error(error, during=during)
         raise Refusal(code, text, **facts) from error
 
 
 def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
-    """Return a reason's code and sentence for an exception; `during` is import, session, provider or run."""
+    """Return the code and the sentence of the reason for an exception.
+
+    `during` is import, session, provider or run.
+    """
     raw = str(error)
     if isinstance(error, MemoryError):
         return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
@@ -51,7 +57,7 @@ def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
 
 
 def extract_message(raw: str) -> str:
-    """Strip ONNX Runtime's status prefix, C++ locations and the model's local path from a message, and cut it."""
+    """Remove ONNX Runtime's status, C++ locations and the model's path from a message, and cut it to MAX_TEXT."""
     text = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", raw)
     text = re.sub(r"Load model from \S+ failed:", "", text)
     # "/onnxruntime_src/…/model.cc:149 onnxruntime::Model::Model(…) the message"
@@ -90,7 +96,7 @@ def _dimension(found: re.Match[str]) -> tuple[str, str]:
 
 
 Rule = Callable[[re.Match[str]], tuple[str, str]]
-# a pattern, and the code and sentence for it: a function of what it found, or written with its groups by number
+# a pattern, and its code and sentence: a function of the match, or a format of its groups by number
 _RULES: tuple[tuple[str, Rule | tuple[str, str]], ...] = (
     (
         r"Unsupported model IR version: (\d+), max supported IR version: (\d+)",

@@ -1,7 +1,7 @@
 """Measures how much memory a further session of the model takes, and a further thread of a session.
 
-Two more sessions with the cell's threads are opened beside the first and run once each, then one with a single thread.
-All stay open until the end, because memory of a closed one would be used again unseen.
+Beside the first session, two more with the cell's threads are opened and run once, then one with a single thread. All
+stay open until the end, because the memory of a closed session would be used again.
 """
 
 from collections.abc import Callable
@@ -14,24 +14,24 @@ from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import CPU, Order, PhaseTimer
 
 FURTHER = 2
-# further sessions are opened only where the first one took no more, in milliseconds and bytes of the whole process
+# further sessions are opened only if the first one took no more, in milliseconds and bytes of the whole process
 CHEAP_MS = 300.0
 CHEAP_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """This process's resident memory and its address space, in bytes."""
+    """The resident memory and the address space of this process, in bytes."""
 
     resident: int
     addresses: int
 
 
 def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
-    """Open further sessions of the cell, and return memory figures by the names of their metrics, in bytes.
+    """Open further sessions of the cell, and return memory figures in bytes, by their metrics.
 
-    Empty for providers other than the CPU, where sessions are not cheap, memory cannot be read, or a session fails.
-    `spent_ms` and `peak_bytes` are the first session's time and the process's peak memory.
+    Empty for other providers than the CPU, where sessions are not cheap, where memory cannot be read, or where a
+    session fails. `spent_ms` is the time of the first session, and `peak_bytes` the process's peak memory.
     """
     is_cheap = find_engine_kind(order).has_sessions and spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
     if order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
@@ -41,12 +41,12 @@ def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_byt
         return measure_growth(
             threads=order.session.threads, add=lambda threads: held.append(_open_session(order, inputs, threads))
         )
-    except Exception:  # ONNX Runtime's own classes, or a Refusal: memory that is short, for example
+    except Exception:  # one of ONNX Runtime's own classes, or a Refusal, as for lack of memory
         return {}
 
 
 def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
-    """Measure the growth of memory while `add` opens something with the given number of threads several times."""
+    """Measure how memory grows while `add`, called with a number of threads, opens sessions. Empty if unreadable."""
     before = _read_taken()
     for _ in range(FURTHER):
         add(threads)

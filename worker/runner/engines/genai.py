@@ -1,6 +1,6 @@
-"""onnxruntime-genai as an engine: it loads a model's folder, with the cell's settings over the configuration.
+"""onnxruntime-genai as an engine: it loads a model's folder, and the cell's settings replace the configuration's.
 
-No file of the upload is edited: `Config.overlay` sets threads, the provider, lengths and how a token is chosen.
+`Config.overlay` sets threads, the provider, lengths and how a token is chosen. No file of the upload is changed.
 """
 
 import json
@@ -18,7 +18,7 @@ from worker.runner.parity import Array
 
 CONFIG = "genai_config.json"
 MAX_CONFIG_BYTES = 1 << 20
-# the sampler's settings for greedy choice
+# the sampler's settings for the greedy choice
 _LIKELIEST: dict[str, object] = {"do_sample": False, "top_k": 1, "top_p": 1.0, "temperature": 1.0}
 # settings of a configuration that would change the tokens or the work, set back to plain values
 _PLAIN: dict[str, object] = {"num_beams": 1, "num_return_sequences": 1, "repetition_penalty": 1.0}
@@ -26,7 +26,7 @@ _PLAIN: dict[str, object] = {"num_beams": 1, "num_return_sequences": 1, "repetit
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """One generation: the prompt's token ids [batch, length], how many new ones follow, and how they are chosen."""
+    """A generation: the prompt's token ids [batch, length], the number of new tokens, and how they are chosen."""
 
     prompt: Array
     new: int
@@ -41,7 +41,7 @@ class GenerationRequest:
 
     @property
     def search(self) -> dict[str, object]:
-        """The search options of onnxruntime-genai. The length is forced: a token that ends the text is not chosen."""
+        """The search options of onnxruntime-genai. They fix the length, so that no token ends the text."""
         batch, length = self.prompt.shape
         return {
             **_PLAIN,
@@ -53,7 +53,7 @@ class GenerationRequest:
         }
 
     def _sampler(self) -> dict[str, object]:
-        """Make the sampler's options, with `top_k` 0 for top-p, as the configuration's own `top_k` would apply too."""
+        """Make the sampler's options. For top-p, `top_k` is 0, because the configuration's own would apply too."""
         if not self.is_sampled:
             return _LIKELIEST
         limits: dict[str, object] = {"top_k": 0, "top_p": self.limit}
@@ -64,7 +64,7 @@ class GenerationRequest:
 
 @dataclass
 class LoadedModel:
-    """A model loaded for a request. `vocabulary` is how many tokens it scores."""
+    """A model that is loaded for a request. `vocabulary` is the number of tokens that it scores."""
 
     model: Any
     asked: GenerationRequest
@@ -73,7 +73,7 @@ class LoadedModel:
     active: list[str] = field(default_factory=lambda: [CPU])
 
     def make_generator(self, *, batch: int | None = None) -> Any:
-        """Make a generator without tokens. `batch` is the number of sequences; None takes the request's."""
+        """Make a generator without tokens. `batch` is the number of sequences; None: that of the request."""
         params = onnxruntime_genai.GeneratorParams(self.model)
         if batch is not None:
             params.set_search_options(batch_size=batch)
@@ -82,7 +82,7 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class ModelLimits:
-    """Limits of a model that a prompt has to fit: how many tokens it knows, and how long its context is."""
+    """Limits of a model for prompts: the number of tokens of its vocabulary, and of its context."""
 
     vocabulary: int
     context: int
@@ -111,9 +111,9 @@ def load_model(order: Order, asked: GenerationRequest, *, timer: PhaseTimer) -> 
 
 
 def open_model(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
-    """Open the order's model on the CPU by its folder's configuration, with the order's file and threads.
+    """Open the order's model on the CPU with the configuration of its folder, and the order's file and threads.
 
-    `search` and `model_entries` are further entries of the configuration's search and model.
+    `search` and `model_entries` are further entries of the sections `search` and `model`.
     """
     folder, main = os.path.split(order.model)
     session = order.session
@@ -130,7 +130,7 @@ def open_model(order: Order, *, search: Mapping[str, object] | None = None, **mo
 
 
 def _find_unused_token(prompt: Array, limits: ModelLimits) -> int:
-    """Find a token that is not in the prompt, to be the padding: padding in a prompt would not be attended to."""
+    """Find a token for the padding that is not in the prompt, because padding is not attended to."""
     held = set(prompt.reshape(-1).tolist())
     return next((token for token in range(limits.vocabulary) if token not in held), 0)
 

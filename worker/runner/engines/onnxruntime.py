@@ -1,4 +1,4 @@
-"""ONNX Runtime as an engine: opens the cell's session, and binds its inputs once to preallocated buffers."""
+"""ONNX Runtime as an engine: opens the cell's session, and binds its inputs and outputs to preallocated buffers."""
 
 import ctypes
 import functools
@@ -16,32 +16,34 @@ from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
 from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, make_session_options
 
-# outputs sized by random data may have one size twice by chance; four times is beyond that
+# outputs whose size depends on the data may have the same size by chance, but hardly in so many runs
 SHAPE_TRIES = 4
-# ONNX's number of the type
+# the number of the type in ONNX
 _BFLOAT16 = 16
 STRICT_KEY = "session.disable_cpu_ep_fallback"
 
 
 @dataclass
 class Engine:
-    """One session, with the requested providers, the active ones, and what they say of themselves."""
+    """A session, with the requested providers, the active ones, and their facts.
+
+    `provider_facts`: facts of a plug-in and its device.
+    """
 
     session: onnxruntime.InferenceSession
     requested: list[str]
     active: list[str]
     device: str
     provider_options: dict[str, object] = field(default_factory=dict)
-    # what a plug-in and its device say of themselves
     provider_facts: dict[str, str] = field(default_factory=dict)
     is_simulated: bool = False
     call: str = BOUND
 
 
 def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) -> Engine:
-    """Create the session, and time it. `tune` sets further session options, such as the profiler's.
+    """Open the session, and time that. `tune` has further session options, such as the profiler's.
 
-    Raises Refusal where the provider is not in this build or not active, or the model does not load.
+    Raises Refusal where the provider is not in this build or not active, or where the model does not load.
     """
     requested = list_requested_providers(order)
     available = list(onnxruntime.get_available_providers())
@@ -76,26 +78,26 @@ def open_engine(order: Order, *, timer: PhaseTimer, tune: Tune | None = None) ->
 def _choose_providers(
     order: Order, *, requested: list[str], options: onnxruntime.SessionOptions, devices: list[plugins.Device]
 ) -> dict[str, object]:
-    """Make the session's arguments for its providers: names, or devices on its options for a plug-in."""
+    """Make the arguments of the session for its providers. The devices of a plug-in are added to `options`."""
     left_out = list(order.session.disabled_optimizers)
     chosen: dict[str, object] = {"disabled_optimizers": left_out} if left_out else {}
     if order.session.policy != NO_POLICY:
-        # ONNX Runtime chooses; a provider that is named would be taken in its place
+        # ONNX Runtime chooses the provider, unless one is named
         return {**chosen, "enable_fallback": 0}
     if devices:
         options.add_provider_for_devices(devices, plugins.list_library_options(order))
-        # a provider that does not start says why, instead of the CPU's running in its place
+        # without fallback, a provider that does not start is an error
         return {**chosen, "enable_fallback": 0}
     return {
         **chosen,
         "providers": [(name, make_provider_options(order) if name == order.provider else {}) for name in requested],
-        # ONNX Runtime ≥ 1.23 raises instead of taking the CPU; older ones ignore it and are caught by the caller
+        # ONNX Runtime ≥ 1.23 raises instead of using the CPU; for older releases, `_refuse_fallback` raises
         "enable_fallback": 0,
     }
 
 
 def list_requested_providers(order: Order) -> list[str]:
-    """List the provider, then the CPU for other operators; the provider alone in ONNX Runtime's strict mode."""
+    """List the provider, and the CPU for other operators, unless ONNX Runtime's strict mode is on."""
     is_alone = order.provider == CPU or order.session.config.get(STRICT_KEY) == "1"
     return [order.provider] if is_alone else [order.provider, CPU]
 
@@ -117,7 +119,7 @@ def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -
 
 
 def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
-    """Choose the arrays that the session takes, by name. Raises Refusal that names the missing ones."""
+    """Choose the arrays that the session takes, by name. Raises Refusal where some are missing."""
     nodes = engine.session.get_inputs()
     wanted = [node.name for node in nodes if node.name in given or not node.type.startswith("optional(")]
     missing = [name for name in wanted if name not in given]
@@ -130,9 +132,9 @@ def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
 
 
 class Feed:
-    """A session with its inputs, bound once, or as arrays where the cell's call is `session.run`.
+    """A session with its inputs, which are bound once, or are arrays if the cell's call is `session.run`.
 
-    Call `run_first` once, then `settle` once, then `run` or the `timed_call` as often as wanted.
+    Call `run_first` once, then `settle` once, then `run` or the `timed_call` any number of times.
     """
 
     def __init__(self, engine: Engine, inputs: Arrays, *, device: str | None = None) -> None:
@@ -142,11 +144,11 @@ class Feed:
         self._binding = engine.session.io_binding()
         self._outputs = [node.name for node in engine.session.get_outputs()]
         self._types = {node.name: node.type for node in engine.session.get_outputs()}
-        # what the binding points into
+        # keeps alive what the binding points to
         self._held: list[object] = []
-        # a binding takes no strings: farms before the axis `call` ask for it all the same
+        # a binding takes no strings, but older farms ask for a bound call for them too
         is_plain = engine.call == RUN or any(array.dtype.kind == "U" for array in inputs.values())
-        # what `session.run` is given each time
+        # the arguments of `session.run`; None: the inputs are bound
         self._plain = inputs if is_plain else None
         self._values: list[object] = []
         types = {node.name: node.type for node in engine.session.get_inputs()}
@@ -154,7 +156,7 @@ class Feed:
             value = _make_value(array, types[name], self._device)
             self._held.append((value, array))
             self._binding.bind_ortvalue_input(name, value)
-        # a binding takes the buffers of one run for the next; where shapes change they are unbound before each
+        # if the shapes of outputs change, their buffers are unbound before each run
         self._is_changing = False
         self._has_open_shapes = _has_open_shapes(engine)
         self._bind_free_outputs()
@@ -163,10 +165,10 @@ class Feed:
         self.run()
 
     def settle(self) -> int:
-        """Bind the first outputs' buffers as preallocated outputs, and run again to see that they fit.
+        """Bind the buffers of the first outputs as preallocated outputs, and run again to see whether they fit.
 
-        Return how many inferences it began: one, or several where output sizes may depend on the data. Where shapes
-        change from run to run, ONNX Runtime goes on allocating outputs.
+        Return the number of inferences that it began: one, or several where output sizes may depend on the data. If
+        shapes change from run to run, ONNX Runtime allocates the outputs each time.
         """
         if self._plain is not None:
             self.run()
@@ -180,7 +182,7 @@ class Feed:
             for _ in range(SHAPE_TRIES if self._has_open_shapes else 1):
                 begun += 1
                 self.run()
-        except Exception:  # ONNX Runtime's own classes; anything but the shape shows again in the next run
+        except Exception:  # one of ONNX Runtime's own classes; any other error occurs again in the next run
             self._is_changing = True
             begun += 1
             self.run()
@@ -195,10 +197,10 @@ class Feed:
         self._session.run_with_iobinding(self._binding)
 
     def timed_call(self) -> Callable[[], object]:
-        """Return the leanest callable that infers once, without attribute look-ups inside the timed loop.
+        """Return the leanest callable that infers once, without attribute look-ups in the timed loop.
 
-        It is the C++ method below `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31,
-        so that a small model would seem to become slower between releases.
+        It is the C++ method of `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31, and
+        would make a small model seem slower on newer releases.
         """
         if self._plain is not None:
             return functools.partial(self._session.run, self._outputs, self._plain)
@@ -212,7 +214,7 @@ class Feed:
     def other_call(self) -> tuple[str, Callable[[], object]] | None:
         """Return the name and the callable of the other way to infer: `run` for a bound feed, `bound` for `run`.
 
-        None where the model has no such call, and on devices, where it would time copies as `time_with_copies` does.
+        None where the model cannot be called so, and on devices, where it would time the copies.
         """
         is_run = self._plain is not None
         is_tensors = all(kind.startswith("tensor(") for kind in self._types.values())
@@ -222,9 +224,9 @@ class Feed:
             other = Feed(replace(self._engine, call=BOUND if is_run else RUN), self._inputs)
             other.run_first()
             other.settle()
-        except Exception:  # ONNX Runtime's own classes: numpy has no bfloat16 to give
+        except Exception:  # one of ONNX Runtime's own classes, as for bfloat16, which numpy does not have
             return None
-        # strings have no binding either
+        # None also for strings, which cannot be bound
         return None if (other._plain is not None) == is_run else (other._engine.call, other.timed_call())
 
     def _bind_free_outputs(self) -> None:
@@ -233,7 +235,7 @@ class Feed:
             self._binding.bind_output(name, self._device)
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs to the CPU; an output that numpy has no type for is its type's name."""
+        """Copy the last run's outputs to the CPU, by name. An output without a type in numpy is its type's name."""
         if self._plain is not None:
             found = zip(self._outputs, self._values, strict=True)
             return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in found}
@@ -242,7 +244,7 @@ class Feed:
 
 
 def _make_value(array: Array, kind: str, device: str) -> onnxruntime.OrtValue:
-    """Make a value of the array on the device. Raises Refusal where this release makes none of bfloat16's bits."""
+    """Make an OrtValue of the array on the device. Raises Refusal where this release cannot make one of bfloat16."""
     if kind != "tensor(bfloat16)":
         return onnxruntime.OrtValue.ortvalue_from_numpy(array, device, 0)
     make = getattr(onnxruntime.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
@@ -267,14 +269,14 @@ def _copy_to_cpu(value: onnxruntime.OrtValue) -> object:
         return _convert_bfloat16(value)
     try:
         found = value.numpy()
-    except Exception:  # sequences, maps and the small float types: ONNX Runtime raises its own classes
+    except Exception:  # one of ONNX Runtime's own classes, for sequences, maps and the small float types
         return value.data_type()
     # the array may be a view of the bound buffer, which the next run overwrites
     return np.array(found, copy=True)
 
 
 def _convert_bfloat16(value: onnxruntime.OrtValue) -> Array:
-    """Copy a bfloat16 value as float32, of which it is the upper half, as numpy has no bfloat16."""
+    """Copy a bfloat16 value as float32, whose upper half it is, because numpy has no bfloat16."""
     shape = value.shape()
     count = int(np.prod(shape))
     if count == 0 or value.device_name().lower() != "cpu":

@@ -1,4 +1,4 @@
-"""The interface of an engine, by which scenarios and passes open a model, bind its inputs and run it."""
+"""The interface of engines, by which scenarios and passes open a model, bind its inputs and run it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from worker.runner.order import Order, PhaseTimer
 
 
 class Engine(Protocol):
-    """A loaded model, with the requested providers, the active ones, and what they say of themselves."""
+    """A loaded model, with the requested providers, the active ones, and their facts."""
 
     requested: list[str]
     active: list[str]
@@ -20,10 +20,10 @@ class Engine(Protocol):
 
 
 class Feed(Protocol):
-    """An engine with its inputs: call `run_first` once, `settle` once, then `run` or the `timed_call`.
+    """An engine with its inputs. Call `run_first` once, `settle` once, then `run` or the `timed_call`.
 
-    `settle` prepares what makes later runs equal, such as output buffers, and returns how many inferences it began.
-    `timed_call` returns the leanest callable that infers once; `outputs` copies the last run's outputs by name.
+    `settle` makes later runs equal, as by preallocated outputs, and returns the number of inferences that it began.
+    `timed_call` returns the leanest callable that infers once, and `outputs` copies the last run's outputs by name.
     """
 
     def run_first(self) -> None: ...
@@ -53,11 +53,11 @@ class FeedEngine(Protocol):
 class Kind:
     """One kind of engine. `module` is the Python module that runs models.
 
-    `is_first_free` says whether every input's first dimension may have any size; `dimensions` lists each input's
-    dimensions, dynamic ones by name. `passes` maps each pass that it can do to its place in the runner. `scenarios`
-    maps kinds of scenarios to loops of its own, and then it runs no others; None: it runs all. `has_sessions`: a second
-    session, with another level or other threads, is opened as cheaply. `other_call` returns the name and the callable
-    of a second way to ask a feed for the same inference, or None.
+    `is_first_free`: whether the first dimension of every input may have any size. `dimensions` lists each input's
+    dimensions, dynamic ones by name. `passes` has the place in the runner of each pass that it can do. `scenarios` has
+    the places of its own loops by the kind of scenario, and it runs no others; None: it runs all. `has_sessions`: a
+    second session with other settings is cheap. `other_call` returns the name and the callable of a second way to run a
+    feed, or None.
     """
 
     module: str

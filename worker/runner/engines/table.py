@@ -1,4 +1,4 @@
-"""Finds the engine of an order: each is a file of its own, imported when needed."""
+"""Finds the engine of an order. Each engine is a module, which is imported when it is needed."""
 
 from worker.runner import extensions
 from worker.runner.engines.protocol import Kind

@@ -1,7 +1,7 @@
-"""A framework's program as an engine: PyTorch running the .pt2 of torch.export, eager or by torch.compile.
+"""PyTorch as an engine: it runs the .pt2 of torch.export, eager or by torch.compile.
 
-The archive was written by the farm's workshop (farm.workshop.child.programs), so that loading it unpickles nothing; the
-switch that forbids it is set before torch is imported (worker.runner.entry).
+The farm's workshop writes the archive so that nothing in it has to be unpickled (farm.workshop.child.programs), and
+`worker.runner.entry` forbids unpickling before torch is imported.
 """
 
 import functools
@@ -25,13 +25,16 @@ from worker.runner.order import CPU, Order, PhaseTimer
 
 COMPILERS = ("g++", "c++", "clang++")
 _PORTS = "extra/onnxfarm.json"
-# a mode ends with its object
+# keeps the mode without gradients on, which ends with its object
 _modes: list[torch.inference_mode] = []
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input: the model's name, the program's keyword (empty: taken by place), its type and sizes (None: any)."""
+    """An input: its name in the model, its keyword in the program (empty: it is positional), type and sizes.
+
+    A size of None is any size.
+    """
 
     name: str
     key: str
@@ -41,7 +44,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """The program's inputs and outputs, matched with the model's."""
+    """The program's inputs, of which `positional` come first, and its outputs, by the model's names."""
 
     saved_by: str
     positional: int
@@ -51,7 +54,7 @@ class Ports:
 
 @dataclass
 class Program:
-    """A loaded program, which runs on the processor only."""
+    """A loaded program, which runs on the CPU."""
 
     module: Callable[..., object]
     ports: Ports
@@ -64,20 +67,20 @@ class Program:
 
 
 def open_program(order: Order, *, timer: PhaseTimer) -> Program:
-    """Load the program, and wraps it in torch.compile where the order says so.
+    """Load the program, and wrap it in torch.compile if the order says so.
 
-    Sets PyTorch's threads, and turns gradients off for the rest of the process. Raises Refusal where the program does
-    not load, was saved by a newer PyTorch, or no compiler is there.
+    It sets PyTorch's threads, and turns gradients off for the rest of the process. Raises Refusal where the program
+    does not load, was saved by a newer PyTorch, or where a compiler is missing.
     """
     ports = _read_ports(order.model)
     _refuse_newer(ports.saved_by)
     if order.program == "compile":
         _refuse_without_compiler()
-        # kept from launch to launch, as an engine of other providers is
+        # the cache is kept from launch to launch, like the engines of other providers
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(order.work_dir, "inductor")
-        # one process: the compilers that it starts are all that it may start
+        # compile without a pool, because the process may start compilers only
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-        # compiling PyTorch's own headers beforehand pays for those who compile often, and takes a minute
+        # precompiling PyTorch's headers takes a minute
         os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
     torch.set_num_threads(order.session.threads)
     torch.set_num_interop_threads(order.session.inter_op_threads)
@@ -85,7 +88,6 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
         module = _plain_module(torch.export.load(order.model))
         if order.program == "compile":
             module = torch.compile(module, dynamic=False)
-    # for the rest of the process: no record is kept for gradients
     if not _modes:
         _modes.append(torch.inference_mode())
         _modes[0].__enter__()
@@ -103,7 +105,7 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
 
 
 def choose_inputs(program: Program, given: Arrays) -> Arrays:
-    """Choose the program's arrays by the model's names. Raises Refusal where one is missing or misfits."""
+    """Choose the program's inputs by the model's names. Raises Refusal where one is missing or does not fit."""
     missing = [port.name for port in program.ports.inputs if port.name not in given]
     if missing:
         raise faults.Refusal(
@@ -116,7 +118,7 @@ def choose_inputs(program: Program, given: Arrays) -> Arrays:
 
 
 class ProgramFeed:
-    """A program with its inputs as tensors; PyTorch allocates the outputs anew for each inference."""
+    """A program with its inputs as tensors. PyTorch allocates the outputs of each inference."""
 
     def __init__(self, program: Program, inputs: Arrays) -> None:
         # arrays from a file may be read-only, which PyTorch warns of
@@ -130,11 +132,11 @@ class ProgramFeed:
         self._last: object = None
 
     def run_first(self) -> None:
-        """Run once, which is when torch.compile compiles. Raises Refusal where its C++ compiler failed."""
+        """Run once, at which torch.compile compiles. Raises Refusal where its C++ compiler fails."""
         try:
             self.run()
         except Exception as error:
-            # the whole command line of the compiler comes before what it says
+            # the message has the compiler's command line before its output
             message = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
             if message is None:
                 raise
@@ -153,7 +155,7 @@ class ProgramFeed:
         return self._call
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs by the model's names, bfloat16 as float32, as numpy has no such type."""
+        """Copy the last run's outputs by the model's names; bfloat16 as float32, because numpy does not have it."""
         leaves = pytree.tree_leaves(self._last)
         return {
             name: np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
@@ -164,7 +166,7 @@ class ProgramFeed:
 
 
 def _plain_module(exported: "torch.export.ExportedProgram") -> Callable[..., object]:
-    """Make the program a module without guards before each call, as its inputs are checked once."""
+    """Make a module of the program without guards, because its inputs are checked once, before the first call."""
     try:
         module: Callable[..., object] = exported.module(check_guards=False)
     except TypeError:  # releases before guards were compiled in
@@ -184,7 +186,7 @@ def _read_ports(path: str) -> Ports:
 
 
 def _refuse_newer(saved_by: str) -> None:
-    """Raises Refusal for a program of a newer PyTorch than this one, which reads it only by chance."""
+    """Raises Refusal for a program of a newer PyTorch than this one, which could read it only by chance."""
     ours, saved = _parse_release(str(torch.__version__)), _parse_release(saved_by)
     if saved > ours:
         raise faults.Refusal(
