@@ -38,24 +38,22 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show a model's inputs, outputs, opsets, operators and findings. No farm is needed."""
-    inspection = inspect_model(model)
+    facts = inspect_model(model)
     if as_json:
-        plain = inspection.model_dump(mode="json")
+        plain = facts.model_dump(mode="json")
         if compatibility:
-            plain["compatibility"] = rules.table_as_plain(list_compatibility(inspection))
+            plain["compatibility"] = rules.table_as_plain(list_compatibility(facts))
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     console = Console()
-    _show(model, inspection, console=console)
+    _show(model, facts, console=console)
     if compatibility:
-        _show_compatibility(list_compatibility(inspection), console=console)
+        _show_compatibility(list_compatibility(facts), console=console)
 
 
-def list_compatibility(inspection: "Inspection") -> list[Row]:
+def list_compatibility(facts: "Inspection") -> list[Row]:
     """List for each known release of ONNX Runtime whether it loads the model, derived from the model's stamps."""
-    return rules.compatibility_rows(
-        Stamps(inspection.opsets, inspection.ir_version, inspection.custom_domains, inspection.unused_opsets)
-    )
+    return rules.compatibility_rows(Stamps(facts.opsets, facts.ir_version, facts.custom_domains, facts.unused_opsets))
 
 
 def _show_compatibility(rows: list[Row], *, console: Console) -> None:
@@ -85,68 +83,61 @@ def inspect_model(model: Path) -> "Inspection":
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)
         main = files[0].name
-        inspection = orders.inspect(Path(folder), main)
-        if inspection.problem is None:
+        facts = orders.inspect(Path(folder), main)
+        if facts.problem is None:
             with tempfile.TemporaryDirectory(prefix="onnxfarm-tried-") as scratch:
                 feed = orders.choose_feed(Path(folder), main, out_dir=Path(scratch))
-            inspection = inspection.model_copy(update={"feed": feed})
-    if inspection.problem is not None:
-        raise Usage(inspection.problem.text)
-    return inspection
+            facts = facts.model_copy(update={"feed": feed})
+    if facts.problem is not None:
+        raise Usage(facts.problem.text)
+    return facts
 
 
-def _show(model: Path, inspection: "Inspection", *, console: Console) -> None:
+def _show(model: Path, facts: "Inspection", *, console: Console) -> None:
     console.print(
-        f"\n{derive_model_name(model) or model.name}: {_summarise(inspection)}\n",
+        f"\n{derive_model_name(model) or model.name}: {_summarise(facts)}\n",
         style="bold",
         highlight=False,
         markup=False,
     )
     # folded, never cut: a dimension's name is what --shape needs
     table = make_table("", "name", "type", "shape")
-    for kind, ports in (("input", inspection.inputs), ("output", inspection.outputs)):
+    for kind, ports in (("input", facts.inputs), ("output", facts.outputs)):
         for port in ports:
             shape = "unknown rank" if port.shape is None else "×".join(map(str, port.shape)) or "scalar"
             table.add_row(kind, port.name, port.dtype, shape)
     console.print(table)
     print_lines(
-        *_list_dynamic_sizes(inspection),
-        *_describe_generation(inspection),
-        *_describe_default_feed(inspection),
-        console=console,
+        *_list_dynamic_sizes(facts), *_describe_generation(facts), *_describe_default_feed(facts), console=console
     )
-    top = sorted(inspection.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
+    top = sorted(facts.operators.items(), key=lambda entry: -entry[1])[:MAX_OPERATORS]
     console.print(f"operators: {', '.join(f'{count} {name}' for name, count in top)}", highlight=False, markup=False)
-    for finding in inspection.findings:
+    for finding in facts.findings:
         print_lines(_describe_finding(finding), console=console)
-    if not inspection.findings:
+    if not facts.findings:
         console.print("no findings", highlight=False)
 
 
-def _list_dynamic_sizes(inspection: "Inspection") -> Iterator[str]:
+def _list_dynamic_sizes(facts: "Inspection") -> Iterator[str]:
     """Yield the dynamic dimensions of the inputs, by name, each once."""
-    dims = [dim for port in inspection.inputs for dim in port.shape or ()]
+    dims = [dim for port in facts.inputs for dim in port.shape or ()]
     sizes = list(dict.fromkeys(dim for dim in dims if isinstance(dim, str)))
     if sizes:
         yield f"dynamic sizes (--shape NAME=SIZE): {', '.join(sizes)}"
 
 
-def _describe_generation(inspection: "Inspection") -> Iterator[str]:
-    if words := decoders.describe_generation(inspection.inputs, inspection.outputs):
-        yield f"generates: {words}" + (f", {inspection.context.words}" if inspection.context is not None else "")
-        if not decoders.generation_problem(inspection.inputs, inspection.outputs):
+def _describe_generation(facts: "Inspection") -> Iterator[str]:
+    if words := decoders.describe_generation(facts.inputs, facts.outputs):
+        yield f"generates: {words}" + (f", {facts.context.words}" if facts.context is not None else "")
+        if not decoders.generation_problem(facts.inputs, facts.outputs):
             yield decoders.HINT
-    if inspection.genai is not None:
-        yield (
-            f"! {inspection.genai.problem}"
-            if inspection.genai.problem
-            else f"onnxruntime-genai: {inspection.genai.words}"
-        )
+    if facts.genai is not None:
+        yield (f"! {facts.genai.problem}" if facts.genai.problem else f"onnxruntime-genai: {facts.genai.words}")
 
 
-def _describe_default_feed(inspection: "Inspection") -> Iterator[str]:
+def _describe_default_feed(facts: "Inspection") -> Iterator[str]:
     """Yield the inputs that the model is measured with by default, or why it cannot be."""
-    feed = inspection.feed
+    feed = facts.feed
     if feed is None:
         return
     if feed.problem:
@@ -157,21 +148,17 @@ def _describe_default_feed(inspection: "Inspection") -> Iterator[str]:
     yield f"measured by default with: {', '.join(part for part in (sizes, fills) if part)}"
 
 
-def _summarise(inspection: "Inspection") -> str:
-    versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in inspection.opsets.items())
+def _summarise(facts: "Inspection") -> str:
+    versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in facts.opsets.items())
     parts = [
-        f"{inspection.nodes} nodes",
-        *([f"{inspection.trees:,} tree{'' if inspection.trees == 1 else 's'}"] if inspection.trees else []),
-        *([f"{inspection.parameters:,} parameters"] if inspection.parameters or not inspection.trees else []),
-        size(inspection.main_bytes + inspection.data_bytes),
+        f"{facts.nodes} nodes",
+        *([f"{facts.trees:,} tree{'' if facts.trees == 1 else 's'}"] if facts.trees else []),
+        *([f"{facts.parameters:,} parameters"] if facts.parameters or not facts.trees else []),
+        size(facts.main_bytes + facts.data_bytes),
         versions,
     ]
     return ", ".join(
-        [
-            *parts,
-            f"IR {inspection.ir_version}",
-            *([f"as uploaded: {inspection.uploaded}"] if inspection.uploaded else []),
-        ]
+        [*parts, f"IR {facts.ir_version}", *([f"as uploaded: {facts.uploaded}"] if facts.uploaded else [])]
     )
 
 
