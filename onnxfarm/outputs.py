@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,14 @@ def print_lines(*lines: str, console: Console | None = None) -> None:
     console = console or Console(stderr=True)
     for line in lines:
         console.print(escape_line_breaks(line), highlight=False, markup=False, soft_wrap=True)
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]], *, console: Console) -> None:
+    """Print labels with their values below each other."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for label, value in pairs:
+        table.add_row(label, value)
+    console.print(table)
 
 
 def make_table(*heads: str | Column) -> Table:

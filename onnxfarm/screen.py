@@ -375,7 +375,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
 
 
 def _show_called_operators(document: Document, *, console: Console) -> None:
-    """Print the operators that changed by a verdict of their own, which may be too small for one of the model."""
+    """Print the operators that changed by a verdict of their own; the model may have no verdict."""
     cells = {cell.id: cell for cell in document.cells}
     lines = []
     comparisons = [comparison for comparison in document.comparisons if comparison.axis != TWIN]

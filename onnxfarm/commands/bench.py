@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from farm.contract.document import Document
-from farm.rules.matrices import matrix as matrices
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import add_axis_options, apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_prompts_alone
@@ -19,7 +16,7 @@ from onnxfarm.here.home import default_home
 from onnxfarm.outputs import STDOUT, make_console, make_folder, write_document
 from onnxfarm.problems import Stopped, Usage, exit_with_problem, require_extra
 from onnxfarm.screen import show
-from onnxfarm.subject import Judging, Subject
+from onnxfarm.subject import Subject
 
 SustainedOption = Annotated[
     float | None,
@@ -39,22 +36,6 @@ DivergeOption = Annotated[
 TimingsOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write every timing to this folder, one CSV file per cell.")
 ]
-
-
-class Extras(NamedTuple):
-    """Settings of `bench` that are not in the matrix.
-
-    `recipe`: how outputs are judged on the labelled data of `evaluation`. `rounds`: the maximum of each block; None:
-    that of the budget. `finds_divergences`: whether the first divergent node is searched where outputs changed.
-    """
-
-    home: Path
-    timings_dir: Path | None
-    calibration: Path | None
-    evaluation: Path | None
-    recipe: Judging
-    rounds: int | None
-    finds_divergences: bool
 
 
 @add_axis_options
@@ -100,60 +81,40 @@ def bench(  # noqa: PLR0913  every option of the command
     """
     home = home or default_home()
     runtimes = release_index.resolve_runtimes(ort, home=home, with_prereleases=pre)
-    values: dict[str, object] = {
-        "runtime": runtimes,
-        "provider": provider,
-        "batch": batch,
-        "shapes": parse_sizes(shape),
-    }
+    sizes = parse_sizes(shape)
+    values: dict[str, object] = {"runtime": runtimes, "provider": provider, "batch": batch, "shapes": sizes}
     values |= {"threads": threads, "precision": precision, "opset": opset, **axes, "budget": budget}
     settings = {"sustained": sustained, "tolerance": parse_tolerances(tolerance), "operators": operators or None}
-    declared = apply_settings(
-        read_matrix(matrix, values, packages=allow_package), inputs=parse_fills(input_), **settings
-    )
+    asked = read_matrix(matrix, values, packages=allow_package)
+    declared = apply_settings(asked, inputs=parse_fills(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     judging = options.parse_judging(recipe, judge, evaluation)
     options.check_rounds(rounds, declared.budget)
     refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs=inputs, expected=expected, seed=seed, source=source, prompts=prompts)
-    extras = Extras(
-        home=home,
-        timings_dir=timings and make_folder(timings, option="--timings"),
-        calibration=calibration,
-        evaluation=evaluation,
-        recipe=judging,
-        rounds=rounds,
-        finds_divergences=diverge,
-    )
-    document, is_stopped = _measure(subject, declared, extras, console=make_console(stderr=True))
+    with require_extra("node"):
+        from onnxfarm.here import workbench
+    timings = timings and make_folder(timings, option="--timings")
+    console = make_console(stderr=True)
+    with workbench.open_workbench(subject, home=home, console=console) as bench:
+        bench.template.timings_dir = timings
+        bench.template.allowed = declared.allowed
+        if calibration is not None:
+            bench.set_calibration(calibration)
+        if evaluation is not None:
+            bench.set_evaluation(evaluation, judging)
+        plan = bench.plan(bench.add_default_shapes(declared))
+        if rounds is not None:
+            plan = workbench.reshape_plan(plan, lambda block: workbench.limit_rounds(block, rounds))
+        document = bench.template.measure(plan)
+        is_stopped = bench.template.is_cancelled()
+    if diverge and not is_stopped:
+        from onnxfarm.commands.bench_divergence import add_divergent_nodes
+
+        document = add_divergent_nodes(document, model=model, inputs=inputs, home=home, console=console)
     write_document(document, json_file)
     show(document, console=make_console(stderr=json_file == STDOUT))
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")
     judge_cells_here(document, strict=strict)
-
-
-def _measure(subject: Subject, declared: matrices.Matrix, extras: Extras, *, console: Console) -> tuple[Document, bool]:
-    """Measure the matrix. Return the document, and whether Ctrl-C ended it early, so that blocks may be missing."""
-    with require_extra("node"):
-        from onnxfarm.here import workbench
-    with workbench.open_workbench(subject, home=extras.home, console=console) as bench:
-        bench.template.timings_dir = extras.timings_dir
-        bench.template.allowed = declared.allowed
-        if extras.calibration is not None:
-            bench.set_calibration(extras.calibration)
-        if extras.evaluation is not None:
-            bench.set_evaluation(extras.evaluation, extras.recipe)
-        plan = bench.plan(bench.add_default_shapes(declared))
-        if (rounds := extras.rounds) is not None:
-            plan = workbench.reshape_plan(plan, lambda block: workbench.limit_rounds(block, rounds))
-        document = bench.template.measure(plan)
-        is_stopped = bench.template.is_cancelled()
-    if extras.finds_divergences and not is_stopped:
-        from onnxfarm.commands.bench_divergence import add_divergent_nodes
-
-        document = add_divergent_nodes(
-            document, model=subject.model, inputs=subject.inputs, home=extras.home, console=console
-        )
-    return document, is_stopped

@@ -44,9 +44,8 @@ def conformance(
         suite, counts = _make_suite(Path(folder))
         console.print(f"{counts['cases']} cases with plain tensors; {counts['left_out']} others left out.")
         place = home or default_home()
-        reports = [
-            _run_suite(runtime, suite=suite, home=place, work=Path(folder), console=console) for runtime in runtimes
-        ]
+        work = Path(folder)
+        reports = [_run_suite(runtime, suite=suite, home=place, work=work, console=console) for runtime in runtimes]
     document = {"schema": SCHEMA, **counts, "runtimes": reports}
     _print_reports(reports, console=console, quiet=quiet)
     write_json(document, json_file)

@@ -99,13 +99,8 @@ def _write_and_show(document: Document, *, console: Console, json_file: Path | N
     table = make_table(*map(Column, ("cell", "runtime", "provider", "variant")), *columns)
     for cell in document.cells:
         provider = cell.provider.removesuffix("ExecutionProvider")
-        table.add_row(
-            cell.id,
-            str(cell.runtime),
-            provider,
-            cell.recipe or BY_NAME["precision"].label(cell),
-            *_format_figures(cell),
-        )
+        variant = cell.recipe or BY_NAME["precision"].label(cell)
+        table.add_row(cell.id, str(cell.runtime), provider, variant, *_format_figures(cell))
     console.print(table)
     for cell in document.cells:
         if cell.reason is not None:

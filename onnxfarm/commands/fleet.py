@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from farm.contract.api.fleet import LedgerOut, LendingOut, NodeOut
 from farm.contract.node import NodeSettings
@@ -16,7 +15,7 @@ from farm.rules.planning.time_left import format_about
 from farm.rules.wording.numbers import counted, duration
 from onnxfarm.commands.listing import show_rows
 from onnxfarm.commands.options import JsonOption
-from onnxfarm.outputs import print_lines, write_json
+from onnxfarm.outputs import print_lines, print_pairs, write_json
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
@@ -313,12 +312,9 @@ def _show_limits(node: NodeOut) -> None:
         "tags of its owner": ", ".join(node.owner_tags) or "none",
         "tries providers": TRIED[Trials(node.trials_allowed)],
     }
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for label, value in rows.items():
-        table.add_row(label, value)
     console = Console(soft_wrap=True)
     console.print(describe_node(node), markup=False, highlight=False)
-    console.print(table)
+    print_pairs(rows.items(), console=console)
 
 
 def _parse_hours(text: str) -> dict[str, object]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from farm.workshop.inspection import FoundFinding, Inspection
 
 MAX_OPERATORS = 12
+WAY_OUT = "Make room there, or set TMPDIR to a folder elsewhere."
 
 
 @exit_with_problem()
@@ -75,9 +76,7 @@ def inspect_model(model: Path) -> "Inspection":
     total = sum(path.stat().st_size for path in files)
     with (
         tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder,
-        check_free_space(
-            Path(folder), needed_bytes=total, way_out="Make room there, or set TMPDIR to a folder elsewhere."
-        ),
+        check_free_space(Path(folder), needed_bytes=total, way_out=WAY_OUT),
         report_meanwhile(f"reading {model.name}, {size(total)}", console=make_console(stderr=True)),
     ):
         for path in files:
@@ -94,12 +93,8 @@ def inspect_model(model: Path) -> "Inspection":
 
 
 def _show(model: Path, facts: "Inspection", *, console: Console) -> None:
-    console.print(
-        f"\n{derive_model_name(model) or model.name}: {_summarise(facts)}\n",
-        style="bold",
-        highlight=False,
-        markup=False,
-    )
+    title = f"\n{derive_model_name(model) or model.name}: {_summarise(facts)}\n"
+    console.print(title, style="bold", highlight=False, markup=False)
     # folded, never cut: a dimension's name is what --shape needs
     table = make_table("", "name", "type", "shape")
     for kind, ports in (("input", facts.inputs), ("output", facts.outputs)):
@@ -132,7 +127,7 @@ def _describe_generation(facts: "Inspection") -> Iterator[str]:
         if not decoders.generation_problem(facts.inputs, facts.outputs):
             yield decoders.HINT
     if facts.genai is not None:
-        yield (f"! {facts.genai.problem}" if facts.genai.problem else f"onnxruntime-genai: {facts.genai.words}")
+        yield f"! {facts.genai.problem}" if facts.genai.problem else f"onnxruntime-genai: {facts.genai.words}"
 
 
 def _describe_default_feed(facts: "Inspection") -> Iterator[str]:
@@ -149,17 +144,16 @@ def _describe_default_feed(facts: "Inspection") -> Iterator[str]:
 
 
 def _summarise(facts: "Inspection") -> str:
-    versions = ", ".join(f"{domain or 'opset'} {version}" for domain, version in facts.opsets.items())
     parts = [
         f"{facts.nodes} nodes",
         *([f"{facts.trees:,} tree{'' if facts.trees == 1 else 's'}"] if facts.trees else []),
         *([f"{facts.parameters:,} parameters"] if facts.parameters or not facts.trees else []),
         size(facts.main_bytes + facts.data_bytes),
-        versions,
+        *(f"{domain or 'opset'} {version}" for domain, version in facts.opsets.items()),
+        f"IR {facts.ir_version}",
+        *([f"as uploaded: {facts.uploaded}"] if facts.uploaded else []),
     ]
-    return ", ".join(
-        [*parts, f"IR {facts.ir_version}", *([f"as uploaded: {facts.uploaded}"] if facts.uploaded else [])]
-    )
+    return ", ".join(parts)
 
 
 def _describe_finding(finding: "FoundFinding") -> str:

@@ -48,9 +48,8 @@ def models(
         return str(model.id), model.name, model.team, str(model.version_count), labels, since
 
     heads = ("model", "name", "team", "versions", "labels", "since")
-    show_rows(
-        answer, heads, format_row, as_json=as_json, none="No models yet. Upload one: onnxfarm submit model.onnx --wait"
-    )
+    none = "No models yet. Upload one: onnxfarm submit model.onnx --wait"
+    show_rows(answer, heads, format_row, as_json=as_json, none=none)
 
 
 @app.command()

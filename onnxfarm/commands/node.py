@@ -16,7 +16,7 @@ from farm.contract.texts import strip_pydantic_prefix
 from onnxfarm.commands.fleet import app as app
 from onnxfarm.commands.options import JsonOption, PackagesOption
 from onnxfarm.here import service
-from onnxfarm.outputs import write_json
+from onnxfarm.outputs import print_pairs, write_json
 from onnxfarm.problems import Infrastructure, Usage, require_extra
 
 HomeOption = Annotated[
@@ -61,14 +61,8 @@ def enroll(
     try:
         self_test = None if node_home.is_enrolled else selftest.run_on_agent_runtime(folder)
         enrol = enrolment.enrol if name else enrolment.enrol_by_host_name
-        identity, enrolled = enrol(
-            node_home,
-            url=url,
-            code=token,
-            name=name or main.make_node_name(),
-            facts=facts.read_facts(busy_window_s=0),
-            self_test=self_test,
-        )
+        name, machine = name or main.make_node_name(), facts.read_facts(busy_window_s=0)
+        identity, enrolled = enrol(node_home, url=url, code=token, name=name, facts=machine, self_test=self_test)
     except (enrolment.AlreadyEnrolledError, gateway.RejectedError, gateway.LeaseLostError, ValueError) as problem:
         raise Usage(_describe_problem(problem)) from problem
     except gateway.GatewayError as problem:
@@ -129,10 +123,7 @@ def status(home: HomeOption = None, url: UrlOption = None, as_json: JsonOption =
     if as_json:
         write_json(node.as_plain())
     else:
-        table = Table(show_header=False, box=None, pad_edge=False)
-        for label, value in node.list_rows():
-            table.add_row(label, value)
-        Console().print(table)
+        print_pairs(node.list_rows(), console=Console())
     if node.problem:
         raise Infrastructure(node.problem)
     if not node.is_known:
@@ -146,13 +137,9 @@ def runtimes(home: HomeOption = None, as_json: JsonOption = False) -> None:
         from worker.agent.installation.runtimes import RuntimeStore
     installed = RuntimeStore(_resolve_folder(home) / "runtimes").list_installed()
     if as_json:
-        write_json(
-            [
-                {"runtime": str(entry.runtime), "python": entry.python_version, "bytes": entry.bytes}
-                | {"providers": list(entry.providers)}
-                for entry in installed
-            ]
-        )
+        names = ("runtime", "python", "bytes", "providers")
+        rows = [(str(entry.runtime), entry.python_version, entry.bytes, list(entry.providers)) for entry in installed]
+        write_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     if not installed:
         print("No runtimes yet: they are installed when the first block asks for them.")

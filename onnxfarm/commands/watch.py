@@ -58,8 +58,7 @@ def add(  # noqa: PLR0913  every option of the command
     on_release: Annotated[bool, typer.Option(help="Measure when a release appears.")] = True,
     on_version: Annotated[bool, typer.Option(help="Measure when a model gets a new version.")] = True,
     pre: Annotated[
-        bool,
-        typer.Option("--pre", help="Release candidates and development builds count as releases."),
+        bool, typer.Option("--pre", help="Release candidates and development builds count as releases.")
     ] = False,
     compare_versions: Annotated[bool, typer.Option(help="Compare each new version with the one before.")] = False,
     channel: ChannelOption = None,

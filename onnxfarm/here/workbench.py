@@ -208,11 +208,7 @@ def select_comparisons(
     `rounds`: a maximum that the user set, which is kept even where rounds are disturbed.
     """
     pairs = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
-    changes: dict[str, object] = {
-        "comparisons": pairs,
-        "is_of_pipeline": is_of_pipeline,
-        "max_rounds": max(block.max_rounds, max_rounds),
-    }
+    changes = {"comparisons": pairs, "is_of_pipeline": is_of_pipeline, "max_rounds": max(block.max_rounds, max_rounds)}
     compared = block.model_copy(update=changes)
     return compared if rounds is None else limit_rounds(compared, rounds)
 
@@ -336,10 +332,8 @@ def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles)
     facts = imported.make_facts(inputs=user_inputs.inputs, inputs_batch=user_inputs.batch, sizes=user_inputs.sizes)
     if (prompts := subject.prompts or imported.prompts) is not None:
         prompt_file, prompt_facts = user_files.import_prompts(imported, prompts, folder=folder, files=files)
-        user_inputs, facts = (
-            replace(user_inputs, prompts=prompt_file),
-            facts.model_copy(update={"prompts": prompt_facts}),
-        )
+        user_inputs = replace(user_inputs, prompts=prompt_file)
+        facts = facts.model_copy(update={"prompts": prompt_facts})
     made = folder / "made"
     return facts, Preparation(model=imported, files=files, user_inputs=user_inputs, folder=made, say=lambda text: None)
 

@@ -183,12 +183,10 @@ class Agent:
 
     def _poll(self) -> messages.Offer | None:
         max_c = self._presence.settings.max_temperature_c
-        temperature_c = None if max_c is None else self._equipment.read_temperature_c()
-        if max_c is not None and temperature_c is not None and temperature_c > max_c:
+        heat_c = None if max_c is None else self._equipment.read_temperature_c()
+        if max_c is not None and heat_c is not None and heat_c > max_c:
             logger.warning(
-                "The processor is at %.0f °C, above the limit of %.0f °C: no blocks are requested.",
-                temperature_c,
-                max_c,
+                "The processor is at %.0f °C, above the limit of %.0f °C: no blocks are requested.", heat_c, max_c
             )
             self._stop.wait(COOL_S)
             return None

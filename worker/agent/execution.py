@@ -210,9 +210,8 @@ class _Block:
                 break
             with self._schedule.time_round():
                 taken = tuple(self._measure_round(number, sampler))
-            reply = self._report(
-                RoundReport(round=number, samples=taken, is_last=not self._schedule.has_room_for_a_round)
-            )
+            is_last = not self._schedule.has_room_for_a_round
+            reply = self._report(RoundReport(round=number, samples=taken, is_last=is_last))
             self._has_rounds = True
             if not reply.go_on:
                 break

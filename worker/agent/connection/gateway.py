@@ -129,9 +129,8 @@ class Gateway:
 
     def request_secret(self, request: messages.SecretRequest) -> messages.SecretGrant:
         # not by `_send`, which would renew the secret by this request
-        return _parse_answer(
-            _check_response(self._send_once("POST", "secret", **_make_json_options(request))), messages.SecretGrant
-        )
+        response = self._send_once("POST", "secret", **_make_json_options(request))
+        return _parse_answer(_check_response(response), messages.SecretGrant)
 
     def hello(self, hello: messages.Hello) -> messages.Welcome:
         headers = {

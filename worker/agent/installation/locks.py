@@ -40,15 +40,13 @@ def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] =
     lines = recipe.requirements
     if recipe.with_dependencies and runtime.distribution not in own:
         lines = tuple(environments.get(str(runtime), lines))
-    hashes_by_line = {
+    locked = {
         line: hashes.get(parse_pin(line), []) for line in lines if Runtime.of(parse_pin(line)).distribution not in own
     }
     is_closed = not recipe.with_dependencies or lines is not recipe.requirements
     return Requirements(
-        lines=tuple(
-            " ".join([line, *(f"--hash=sha256:{digest}" for digest in hashes_by_line.get(line, []))]) for line in lines
-        ),
-        is_whole=is_closed and all(hashes_by_line.get(line) for line in lines),
+        lines=tuple(" ".join([line, *(f"--hash=sha256:{sha}" for sha in locked.get(line, []))]) for line in lines),
+        is_whole=is_closed and all(locked.get(line) for line in lines),
     )
 
 

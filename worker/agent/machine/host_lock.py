@@ -168,7 +168,7 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
 
 
 def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
-    """Find the process that holds the lock; None where the kernel does not tell, as for one of another container."""
+    """Find the process that holds the lock; None where the kernel does not tell, as with other containers."""
     # by the inode alone, because layered file systems have several device numbers
     inode = str(os.fstat(descriptor).st_ino)
     try:

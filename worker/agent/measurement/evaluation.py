@@ -58,11 +58,8 @@ def evaluate_arms(
             known[key] = _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
         if key not in known:
             say(arm, "evaluating")
-            known[key] = (
-                _evaluate_arm(launcher, arm, judge)
-                if time.monotonic() < ends_at
-                else _make_unjudged_report(arm, TOO_LATE)
-            )
+            is_late = time.monotonic() >= ends_at
+            known[key] = _make_unjudged_report(arm, TOO_LATE) if is_late else _evaluate_arm(launcher, arm, judge)
         yield known[key].model_copy(update={"arm": arm.arm})
 
 

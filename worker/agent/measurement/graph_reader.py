@@ -33,7 +33,7 @@ class ReadGraph(TypedDict):
 
 
 def read_in_child(paths: list[str]) -> dict[str, list[ReadGraph | None]]:
-    """Read the graphs of .onnx files; None for one that cannot be read, or has more than MAX_NODES."""
+    """Read the graphs of .onnx files; None where a file cannot be read, or has more than MAX_NODES."""
     return {"graphs": [_read_graph(path) for path in paths]}
 
 

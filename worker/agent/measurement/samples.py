@@ -180,7 +180,7 @@ def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> boo
 
 
 def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -> bool:
-    """Say whether the arm's processor time shows disturbance by other programs: for one thread of the CPU provider.
+    """Say whether the arm's processor time shows disturbance by other programs: on the CPU provider with one thread.
 
     Elsewhere other threads do the work. On an emulated processor it is not used, because its latencies are not compared
     and repeating them takes twenty times as long.

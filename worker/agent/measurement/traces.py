@@ -205,6 +205,7 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         runs, of_prompt = reply.prompt.runs, mapper.map_prompt_origins(profiled)
         operators = _make_operators(reply.prompt.executed, runs, of_prompt, source=None, limit=MAX_PROMPT_OPERATORS)
         prompt = PromptTrace(tokens=reply.prompt.tokens, runs=runs, run_us=reply.prompt.run_us, operators=operators)
+    has_cache = reply.prompt is not None
     return TraceReport(
         arm=arm,
         trace_round=trace_round,
@@ -217,9 +218,7 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         mapped_share=node_origins.mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
         prompt=prompt,
-        cache_copies=_list_cache_copies(reply, origins, source)
-        if reply.prompt is not None and source is not None
-        else (),
+        cache_copies=_list_cache_copies(reply, origins, source) if has_cache and source is not None else (),
     )
 
 
