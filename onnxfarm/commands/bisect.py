@@ -140,7 +140,7 @@ def _search(question: _Question, *, home: Path, report: Path | None, console: Co
     return answer
 
 
-def _rule(kind: str, threshold: float) -> Rule:
+def _make_rule(kind: str, threshold: float) -> Rule:
     if kind and kind not in KEYS and not sought.find_metric_names(kind):
         raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *sought.NAMES))}")
     try:

@@ -31,7 +31,7 @@ from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, re
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import resolve_runtimes
-from onnxfarm.outputs import make_console, make_folder, print_lines, write_plain
+from onnxfarm.outputs import make_console, make_folder, print_lines, write_json
 from onnxfarm.problems import GateFailed, Stopped, Usage, exit_with_problem, require_extra
 from onnxfarm.remote.account import ServerOption
 from onnxfarm.remote.uploads import Bundle
@@ -247,7 +247,7 @@ def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path
     """Write and show the answers, by hardware. Raises GateFailed where there is none, and Stopped."""
     if json_file is not None:
         documents = [found.model_dump(mode="json", by_alias=True) for found in answers.values()]
-        write_plain(documents[0] if len(documents) == 1 else documents, json_file)
+        write_json(documents[0] if len(documents) == 1 else documents, json_file)
     for hardware, found in answers.items():
         print_lines(*([f"\n{hardware}:"] if len(answers) > 1 else []), console=console)
         show(found, console=console)
