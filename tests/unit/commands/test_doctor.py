@@ -1,5 +1,6 @@
 """`onnxfarm doctor`: what is missing is named, with the command that adds it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,9 @@ def test_what_is_asked_of_another_process_ends_in_a_sentence(
 
 def test_an_index_that_does_not_answer_is_told_from_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check imported a module that was renamed, and so could never fail."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     need = next(need for need in doctor.list_needs()["node"] if need.name == "a package index")
     assert need.find_problem() == "none answers"
