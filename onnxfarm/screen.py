@@ -155,11 +155,13 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        what = [_text(axis, cell) for axis in varying] if is_apart else [_format_axes(cell, varying)][: len(named)]
+        apart = [_format_axis(axis, cell) for axis in varying]
+        what = apart if is_apart else [_format_axes(cell, varying)][: len(named)]
         whole = {head: cell if head == BY_CLOCK else times.whole(cell) for head, _ in columns}
-        figures = [_figure(of, whole[head]) + " CPU" * (cell.id in marked[head]) for head, of in columns]
-        row: list[str | Text] = [cell.id, *what, *figures, colour_text(_parity(cell.parity), cell.parity.verdict)]
-        row += [_accuracy(cell)] if is_judged else []
+        figures = [_format_figure(of, whole[head]) + " CPU" * (cell.id in marked[head]) for head, of in columns]
+        parity = colour_text(_format_parity(cell.parity), cell.parity.verdict)
+        row: list[str | Text] = [cell.id, *what, *figures, parity]
+        row += [_format_accuracy(cell)] if is_judged else []
         if is_eventful:
             state = WRONG if is_wrong(cell) else str(cell.status)
             notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []

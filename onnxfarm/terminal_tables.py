@@ -59,9 +59,9 @@ def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
     order = {head: place for place, head in enumerate(kept)}
     others = sorted(table.columns[first + 1 :], key=lambda column: order.get(str(column.header), len(kept)))
     parts = [table.columns[: first + 1]]
-    room = width - sum(map(_width, parts[0]))
+    room = width - sum(map(_measure_width, parts[0]))
     for column in others:
-        room -= _width(column)
+        room -= _measure_width(column)
         if room < -GAP:
             parts.append([table.columns[0]])
             room = width - _measure_width(table.columns[0]) - _measure_width(column)
