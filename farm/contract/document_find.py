@@ -69,6 +69,7 @@ class Found(Part):
     # of each budget that excluded better settings, by the name in `left`: the best of them, in words
     budget_costs: dict[str, str] = Field(default_factory=dict)
     left: list[LeftSetting] = Field(default_factory=list)  # no answer, and why
+    is_by_processor: bool = False  # the machine was busy, so that latencies were compared by processor time
     is_final: bool = False  # whether the figures of the answer are of a final block
     is_stopped: bool = False  # by Ctrl-C, with what was known until then
     python: str = ""  # lines that make exactly this session; empty without an answer

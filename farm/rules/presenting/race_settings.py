@@ -18,16 +18,14 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
     """List the settings of the answer, then those beside it and apart, and the default where it is none of these.
     Columns in which no setting has anything are left out."""
     rows = [
-        *(Row(setting, "answer") for setting in found.answer),
+        *(Row(setting, "best so far" if found.state == "undecided" else "answer") for setting in found.answer),
         *(Row(setting, "in its final block") for setting in found.beside),
         *(Row(setting, "apart") for setting in found.apart),
     ]
     if found.default is not None and all(found.default.settings != row.setting.settings for row in rows):
         rows.append(Row(found.default, "default"))
-    goal_columns: dict[str, Column[Row]] = {
-        "throughput": Number("items/s by the clock", lambda row: written(row.setting.throughput)),
-        "processor-time": Number("CPU time, ms", lambda row: written(row.setting.cpu_p50_ms)),
-    }
+    is_by_processor = found.goal == "processor-time" or (found.goal == "latency" and found.is_by_processor)
+    is_throughput = found.goal == "throughput"
     columns: list[Column[Row]] = [
         Column("Setting", lambda row: Entry(row.setting.label, is_name=True)),
         Column("Is", lambda row: Entry(row.role)),
@@ -35,7 +33,8 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
         Number(
             "±, ms", lambda row: Entry(numbers.plus_minus(row.setting.p50_ms, row.setting.p50_ci_ms).removeprefix("± "))
         ),
-        *(column for goal, column in goal_columns.items() if goal == found.goal),
+        *([Number("CPU time, ms", lambda row: written(row.setting.cpu_p50_ms))] if is_by_processor else []),
+        *([Number("items/s by the clock", lambda row: written(row.setting.throughput))] if is_throughput else []),
         Number("against the first", lambda row: Entry(_compare_with_first(row.setting), row.setting.ratio)),
         Number("memory", lambda row: written(row.setting.peak_memory_bytes, numbers.memory)),
         Number("accuracy", lambda row: Entry(row.setting.accuracy)),

@@ -81,5 +81,8 @@ def test_the_table_has_each_setting_once_with_its_role_and_the_figure_of_the_goa
         ("4", "default"),
     ]
     assert [row[-1].text for row in table.rows] == ["", "40–60 % slower", ""]
+    busy = make_settings_table(document.model_copy(update={"is_by_processor": True, "state": "undecided"}))
+    assert [head.text for head in busy.heads].count("CPU time, ms") == (goal != "throughput")
+    assert busy.rows[0][1].text == "best so far"
     again = make_settings_table(document.model_copy(update={"default": first, "apart": [default]}))
     assert [row[1].text for row in again.rows] == ["answer", "in its final block", "apart"]
