@@ -14,7 +14,7 @@ from worker.runner.arrays import save_arrays
 from worker.runner.engines import genai
 from worker.runner.order import Order, PhaseTimer, WrapCall
 
-# what onnxruntime-genai looks for beside the model
+# the file that onnxruntime-genai reads beside the model
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 # two texts of 1,048,576 characters, each escaped in up to 12 bytes
 MAX_TEXT_BYTES = 32 << 20

@@ -24,7 +24,7 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     engine, saved = trace.open_profiled(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("runs"):
-        # its buffers are known to the bindings by their addresses alone: they live as long as the steps
+        # the bindings hold only the addresses of its buffers, so the steps have to stay alive
         decoder = describe_decoder(engine.session)
         given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         steps = Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))

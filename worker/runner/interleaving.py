@@ -6,14 +6,14 @@ Between turns the process sleeps in a read, so that one process at a time uses t
 
 import os
 
-# how long a turn is: long against a wake-up, short against the seconds in which a shared machine changes its speed
+# a turn is long against a wake-up, and short against the seconds in which a shared machine changes its speed
 TURN_NS = 20_000_000
 GO = b"g"
-# loaded, or ready for its first or next turn
+# the process has loaded the model, or is ready for its next turn
 MORE = b"m"
-# measured, and it waits until all others are: what follows is traced
+# the process has measured, waits for all others, and then traces
 TRACE = b"t"
-# measured: the last GO that follows lets the process summarise and end
+# the process has measured, and ends after one more GO
 DONE = b"d"
 
 
@@ -24,7 +24,7 @@ class Turns:
     """
 
     def __init__(self, folder: str) -> None:
-        # neither blocks: the agent holds both ends open
+        # neither call blocks, because the agent holds both ends open
         self._go = os.open(os.path.join(folder, "go"), os.O_RDONLY)
         self._out = os.open(os.path.join(folder, "said"), os.O_WRONLY)
         self.count = 0
@@ -46,7 +46,7 @@ class Turns:
     def _write(self, word: bytes) -> None:
         os.write(self._out, word)
         if os.read(self._go, 1) != GO:
-            # the agent is gone, and with it whoever wanted the answer
+            # the agent is gone, and nobody wants the answer
             os._exit(1)
 
 

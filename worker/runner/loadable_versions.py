@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import onnxruntime
 
-# old enough for every release measured here
+# every release that is measured here loads these
 OPSET, IR = 13, 7
 OPSETS, IRS, ML_OPSETS = range(7, 80), range(3, 60), range(1, 30)
 
@@ -42,7 +42,7 @@ def _loads(model: bytes) -> bool:
     options.log_severity_level = 4
     try:
         onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception:  # the binding has classes of its own for what it refuses, one for each status
+    except Exception:  # the binding raises classes of its own, one for each status
         return False
     return True
 

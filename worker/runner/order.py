@@ -16,7 +16,7 @@ ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
 ONNXRUNTIME = "onnxruntime"
 
-# puts something around the timed call, in tests
+# tests wrap the timed call
 WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
 
 
@@ -38,8 +38,8 @@ class BudgetOrder:
 class EvaluationPart:
     """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe.
 
-    `judge` is the place of the metric's judge, `at_once` the samples in a batch. `own` is a user's own judge in their
-    stead: the path of its file, its name for the user, and the function in it. `most_s` is the time limit.
+    `judge` is the place of the metric's judge, `at_once` the samples in a batch. `own` is a user's judge in its place:
+    the path of its file, its name for the user, and the function in it. `most_s` is the time limit.
     """
 
     data: str
@@ -97,12 +97,12 @@ class Order:
     provider_options: dict[str, str] = field(default_factory=dict)
     # `module:function` that gives the path of the library with the provider; None: it is in the build
     plugin: str | None = None
-    # what runs it, by the name of its entry, and the module that is it
+    # the engine, by the name of its entry, and its module
     engine: str = ONNXRUNTIME
     module: str = ONNXRUNTIME
-    # of a framework's program, which `model` then is: `eager` or `compile`
+    # how a framework runs its program, which `model` then is: `eager` or `compile`
     program: str | None = None
-    # the name that OrtValue gives the provider's own memory; None: it computes on the host's
+    # OrtValue's name of the provider's own memory; None: it uses the host's
     memory: str | None = None
     # the switch (an environment variable) that lets the processor stand in for the provider's device
     stands_in: str | None = None
@@ -111,34 +111,34 @@ class Order:
     building: BuildingPart | None = None
     session: SessionOrder = field(default_factory=SessionOrder)
     reference: str | None = None
-    # token ids that were given: `prompt` [row, token], and where there is one a `text` to score (.npz)
+    # the user's token ids (.npz): `prompt` [row, token], and `text` where one is scored
     prompts: str | None = None
     atol: float = 1e-5
     rtol: float = 1e-4
-    # whether somebody gave both, of the outputs' own unit
+    # whether the user gave both, in the unit of the outputs
     is_absolute: bool = False
-    # of single outputs: atol and rtol by name
+    # atol and rtol of single outputs, by name
     tolerances: dict[str, list[float]] = field(default_factory=dict)
     batch: int | None = None
     concurrency: int = 1
-    # what a sample does: its kind, and what that kind is told besides
+    # the scenario of a sample, and its options
     scenario: dict[str, Any] = field(default_factory=lambda: {"kind": "single"})
     budget: BudgetOrder = BudgetOrder()
     # below this thread CPU time / wall the sample is disturbed; None: not a one-thread CPU workload
     gate_cpu_share: float | None = None
-    # a sample that also traces a few inferences after its windows: at most `trace_runs`, for `trace_s`
+    # a sample may trace inferences after its windows: at most `trace_runs`, for `trace_s`
     is_traced: bool = False
-    # the folder with the pipes of a sample that takes turns, and the core it keeps to
+    # the folder with the pipes of a sample that takes turns, and the core to which it is bound
     turns: str | None = None
     core: int | None = None
     # where the check and look passes write their outputs (.npz)
     keep: str | None = None
-    # what the engines pass compares: places of two arms' outputs, and the tolerance
+    # the engines pass: the paths of two arms' outputs, and the tolerance
     pairs: tuple[Pair, ...] = ()
     evaluation: EvaluationPart | None = None
     trace_runs: int = 20
     trace_s: float = 1.0
-    # the sustained pass: how long altogether, and how long each point of its curve
+    # the sustained pass: the length of all of it, and of each point of its curve
     sustained_s: float = 0.0
     point_s: float = 60.0
     work_dir: str = "."
@@ -167,7 +167,7 @@ class Order:
         return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **known)
 
 
-# phases that have verdicts of their own, on a busy machine by the processor time of the whole process
+# phases with verdicts of their own, which on a busy machine are by the processor time of the process
 JUDGED_PHASES = ("session", "first")
 
 
@@ -180,7 +180,7 @@ class PhaseTimer:
     def __init__(self, *, launched_ns: int | None, entered_ns: int) -> None:
         self.phases_ms: dict[str, float] = {}
         if launched_ns is not None:
-            # both clocks are CLOCK_MONOTONIC of one machine: fork, sandbox and interpreter start
+            # includes fork, sandbox and interpreter; both clocks are CLOCK_MONOTONIC of one machine
             self.phases_ms["start"] = max(0.0, (entered_ns - launched_ns) / 1e6)
 
     @contextmanager

@@ -7,9 +7,9 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 # dtypes whose equality is exact; everything else is compared within tolerance
 _EXACT_KINDS = "biuOSU"
-# eight units in the last place: nothing that is stored in so few digits is nearer
+# eight units in the last place, the precision of values in so few digits
 _MIN_TOLERANCE = {"float16": 2**-7, "bfloat16": 2**-4}
-# what stands for minus infinity in scores that are left out
+# the value in place of minus infinity in masked scores
 _MASKED = -10_000.0
 
 
@@ -24,7 +24,7 @@ def compare_output(
     the reference is not zero. Without a reference nothing is compared.
     """
     if not isinstance(value, np.ndarray):
-        # a sequence, a map or a type that numpy lacks: its name is told, nothing is compared
+        # a sequence, a map or a type that numpy lacks is named, and not compared
         return {"name": name, "dtype": str(value), "shape": [], "elements": 0, "violations": 0}
     facts: dict[str, object] = {
         "name": name,
@@ -144,7 +144,7 @@ def _compute_cosine(new: Array, old: Array) -> float | None:
 
 
 def _rate_top1(value: Array, reference: Array) -> float | None:
-    """Compute the share of rows whose largest score is at the same place; None for outputs that are no such rows."""
+    """Compute the share of rows whose largest score is at the same place; None for outputs of another shape."""
     is_scores = value.ndim == 2 and value.shape[1] > 1 and value.shape[0] > 0 and value.dtype.kind == "f"
     if not is_scores or np.isnan(value).any() or np.isnan(reference).any():
         return None

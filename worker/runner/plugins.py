@@ -10,10 +10,10 @@ import onnxruntime
 from worker.runner import faults
 from worker.runner.order import Order
 
-# an option of ours, not the library's: which kind of device to take where it lists several
+# our own option, not the library's: the kind of device, where it lists several
 DEVICE_OPTION = "device_type"
 
-# tried for packages whose function is not known
+# functions that are tried where the package's own is not known
 USUAL_FUNCTIONS = ("library_path", "get_library_path")
 
 _registered: set[str] = set()
@@ -45,7 +45,7 @@ def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
         if order.provider not in _registered:
             library = _find_library(order.plugin)
             _refuse_unknown_options(order, library=library, requested=requested)
-            # under the provider's name, which is what some libraries then call their provider
+            # registered under the provider's name, which some libraries take for their provider
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
         listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]

@@ -15,15 +15,15 @@ from typing import TypedDict
 
 NODE_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
-# the profiler stops at this many events
+# the number of events at which the profiler stops
 MAX_EVENTS = 1_000_000
-# what a node asked of the arena and had not given back when it ended
+# the bytes that a node asked of the arena and kept when it ended
 MEMORY = "mem_requested_in_use_delta"
 MAX_BYTES = 1 << 50
-# executed nodes sent back; a model with more keeps the slowest ones and one sum of the others
+# the most executed nodes in an answer: the slowest ones, and one sum of the others
 MAX_NODES = 20_000
 
-# what identifies an executed node: names of its parents, its own name, operator, provider, index in its graph
+# an executed node: the names of its parents, its own name, operator, provider, and index in its graph
 Key = tuple[tuple[str, ...], str, str, str, int]
 
 

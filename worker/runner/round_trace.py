@@ -36,7 +36,7 @@ def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None)
 
 def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
     """Run under the profiler: returns the profile's path, and which of its runs only filled the caches again."""
-    # session creation is no part of what the sample says of its own
+    # the sample does not report this session's creation
     apart = PhaseTimer(launched_ns=None, entered_ns=0)
     prefix = os.path.join(order.work_dir, "round")
     engine = open_engine(order, timer=apart, tune={"enable_profiling": True, "profile_file_prefix": prefix})
@@ -53,7 +53,7 @@ def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
 
 
 def _run_in_turns(feed: Feed, order: Order, *, begun: int, turns: Turns | None, turn_ns: int = TURN_NS) -> set[int]:
-    """Run at least five times, more while there is time; return which runs came first after others' turns.
+    """Run at least five times, more while there is time. Return the runs that came first after others' turns.
 
     `begun` is how many runs the profile has already.
     """

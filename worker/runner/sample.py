@@ -21,7 +21,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     )
     if not order.is_traced:
         return answer
-    # the first session is gone: threads of two would disturb each other
+    # the first session is closed, because the threads of two would disturb each other
     gc.unfreeze()
     gc.enable()
     gc.collect()
@@ -37,7 +37,7 @@ def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
-    """Open the scenario, steps it to its end and close it, in turns where `turns` is set, without garbage collection.
+    """Open the scenario, step through it and close it, in turns where `turns` is set, without garbage collection.
 
     Return what `close` answers. Raises Refusal.
     """
@@ -50,7 +50,7 @@ def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: 
         if turns is not None:
             with timer.phase("others"):
                 turns.wait_to_warm_up()
-        # not before: processes that take turns load their models side by side
+        # only now, because processes that take turns load their models side by side
         pin_to_core(order.core)
         while scenario.step():
             pass

@@ -25,15 +25,15 @@ class SessionOrder:
     memory_pattern: bool = True
     arena: bool = True
     policy: str = NO_POLICY
-    # MiB of addresses, which the whole process is held to (see limits.py); 0: no limit
+    # the limit of the process's address space in MiB (see limits.py); 0: none
     memory_limit_mb: int = 0
-    # the call that is timed: with what is bound once, or RUN, which takes arrays each time
+    # the call that is timed: with values that are bound once, or RUN, which takes arrays each time
     call: str = BOUND
     disabled_optimizers: tuple[str, ...] = ()
     config: dict[str, str] = field(default_factory=dict)
 
 
-# ONNX Runtime's words for the contract's
+# ONNX Runtime's names of the contract's values
 _POLICIES = {"min-power": "MIN_OVERALL_POWER"}
 
 

@@ -13,12 +13,12 @@ from worker.runner.session import Tune
 WARMUP_RUNS = 3
 MIN_RUNS = 10
 OPTIMIZED_NAME = "optimized.onnx"
-# node assignments sent back; a longer list would only say what the operators say already
+# the most node assignments in an answer; the operators name the rest
 MAX_ASSIGNED = 20_000
 
 _ASSIGNMENT_KEY = "session.record_ep_graph_assignment_info"
 _EXTERNAL_KEYS = {
-    # weights apart: a saved model above 2 GB would fail, and whoever reads it wants the graph alone
+    # weights are saved apart, because only the graph is read, and a model above 2 GB could not be saved
     "session.optimized_model_external_initializers_file_name": "optimized.weights",
     "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
 }
@@ -78,7 +78,7 @@ def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | Non
     try:
         return open_engine(order, timer=timer, tune={**tune, "optimized_model_filepath": saved}), saved
     except faults.Refusal as refusal:
-        # providers that compile subgraphs cannot serialise them; any other fault shows again without saving
+        # providers that compile subgraphs cannot save them; any other error occurs again without saving
         if refusal.code not in ("model_not_loaded", "provider_not_active", "inference_failed"):
             raise
     tune["config_entries"] = {_ASSIGNMENT_KEY: "1"}

@@ -19,13 +19,13 @@ Call = Callable[[], object]
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 Clock = Callable[[], int]
 
-# two p50 that differ by less agree
+# two p50 agree if they differ by less
 AGREEMENT = 0.05
 WARMUP_BLOCK_NS = 50_000_000
 WARMUP_RUNS = 3
 # a run slower than this needs fewer runs a window
 SLOW_NS = 100_000_000
-# after each part of a window, another call is timed for so long
+# the time for which another call is timed after each part of a window
 BESIDE_NS = TURN_NS // 4
 
 
@@ -55,7 +55,7 @@ class Timings:
     is_stable: bool = False
     # thread CPU time of one inference, the mean of each 20 ms; and where the present part of 20 ms began
     cpu_per_call_ns: list[float] = field(default_factory=list)
-    # instructions of one inference, likewise; empty where nothing counts them
+    # instructions of one inference, likewise; empty without a counter
     instructions_per_call: list[float] = field(default_factory=list)
     counter: Counter | None = None
     cpu_clock: Clock = time.thread_time_ns

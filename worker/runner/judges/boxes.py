@@ -8,7 +8,7 @@ import numpy as np
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_pseudovalues, make_shape_refusal
 
 OVERLAP = 0.5
-# of a class in an image
+# boxes of one class in one image
 MAX_BOXES = 100
 RECALLS = np.linspace(0.0, 1.0, 101)
 

@@ -47,7 +47,7 @@ def compute_macro_f1(seen: Sequence[Array]) -> Array:
     label, chosen = at.reshape(pairs.shape).T
     right = np.bincount(label[label == chosen], minlength=len(classes)).astype(np.float64)
     count = np.bincount(at.ravel(), minlength=len(classes)).astype(np.float64)
-    # of one sample alone two classes change at most: a right one is twice in the count of its own
+    # one sample changes two classes at most; a right one counts twice in its own class
     hit = (label == chosen).astype(np.float64)
     scores = _compute_f1(right, count)
     whole, total = float(np.mean(scores)), scores.sum()

@@ -8,7 +8,7 @@ import numpy as np
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_shape_refusal
 from worker.runner.judges.values import convert_to_float64_rows
 
-# rows of the table of similarities at once: of 50,000 samples 100 MB
+# rows of the table of similarities at a time, which take 100 MB for 50,000 samples
 AT_ONCE = 256
 
 
@@ -22,7 +22,7 @@ def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
     check_row_per_label(outputs, labels)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
         raise make_shape_refusal(f"the shape {list(outputs.shape)} and type {outputs.dtype}, not an embedding a sample")
-    # single precision tells neighbours apart, in half the time
+    # single precision is enough for neighbours, and takes half the time
     return _scale_to_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
 
 

@@ -51,6 +51,6 @@ def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
     if count == 0:
         raise make_shape_refusal("nothing that counts")
     rest = count - below
-    # a sample that is all there is leaves nothing behind
+    # without its only sample, the sums are 0
     without = np.divide(total - above, rest, out=np.full(len(above), total / count), where=rest > 0)
     return make_pseudovalues(total / count, without)

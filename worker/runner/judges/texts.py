@@ -31,7 +31,7 @@ def compute_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
     row, given = columns, np.array(right)
     for at, part in enumerate(left, 1):
         changed = np.minimum(row[1:] + 1, row[:-1] + (given != part))
-        # an insertion takes the best place to its left, and one for each step from there
+        # an insertion costs one more for each step from the best place to its left
         row = np.minimum.accumulate(np.concatenate([[at], changed]) - columns) + columns
     return int(row[-1])
 

@@ -30,7 +30,7 @@ def compute_perplexity(seen: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens."""
     surprise, count = np.concatenate(seen).T
     whole, rest = float(np.exp(surprise.sum() / count.sum())), count.sum() - count
-    # a sample that is all there is leaves nothing behind
+    # without its only sample, the sums are 0
     without = np.divide(surprise.sum() - surprise, rest, out=np.full(len(rest), np.log(whole)), where=rest > 0)
     return make_pseudovalues(whole, np.exp(without))
 

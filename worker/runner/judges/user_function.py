@@ -15,7 +15,7 @@ import numpy as np
 from worker.runner import faults
 from worker.runner.judges.judge import Array
 
-# frames of the user's file that a message shows of a traceback
+# frames of the user's file in the traceback of a message
 MAX_FRAMES = 3
 
 
@@ -61,7 +61,7 @@ class Source:
             yield
         except faults.Refusal:
             raise
-        except BaseException as error:  # of whatever somebody wrote, SystemExit too
+        except BaseException as error:  # a user's code may raise anything, also SystemExit
             if isinstance(error, MemoryError):
                 raise
             raise self._make_refusal(f"failed: {self._describe_error(error)}") from error

@@ -6,7 +6,7 @@ from worker.runner import parity
 from worker.runner.arrays import Arrays
 from worker.runner.order import Order
 
-# answers beyond these bytes are not kept, and so not compared
+# answers are kept, and so compared, up to these bytes
 MAX_BYTES = 256 << 20
 
 Outputs = dict[str, object]

@@ -20,11 +20,11 @@ from worker.runner import parallel_calls
 
 Call = Callable[[], object]
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
-# a sleep may end this much late: what is left of the wait is spent looking at the clock
+# a sleep may end this late, so the rest of a wait is spent reading the clock
 SPIN_NS = 250_000
-# before the first arrival, for threads to begin
+# the time before the first arrival, in which threads begin
 LEAD_NS = 5_000_000
-# a stream that was free and began later than this after an arrival, at the median, measured itself
+# free streams that begin later than this after an arrival, at the median, measure their own delay
 MAX_LATE_NS = 300_000
 
 
@@ -100,7 +100,7 @@ def serve(
     due = array("Q", (moments + (clock.now() + LEAD_NS)).astype(np.uint64).tolist())
     began, ended = (array("Q", bytes(8 * len(due))) for _ in range(2))
     waited = array("B", bytes(len(due)))
-    # handing out a number is one step of the interpreter
+    # the interpreter hands out a number in one step, so no lock is needed
     numbers = itertools.count()
 
     def work(calls: Sequence[Call]) -> None:

@@ -27,7 +27,7 @@ class ClosedLoop:
         return False
 
     def close(self) -> dict[str, object]:
-        # first start to last end
+        # from the first start to the last end
         wall_ns = max(ended for *_, ended in self._found) - min(began for _, _, began, _ in self._found)
         peaks, sessions = summaries.read_memory_peaks(), self._sessions
         sample = {

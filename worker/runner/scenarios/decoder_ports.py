@@ -112,7 +112,7 @@ class Steps:
             [_zeros((size,), port.dtype) for size, (port, _) in zip(sizes, decoder.caches, strict=True)]
             for _ in range(2)
         ]
-        # of a past that is empty too, an address is asked for
+        # the binding needs an address also for an empty past
         self.cache_bytes = sum(buffer.nbytes for buffer in self._buffers[0])
         kind, scored = decoder.scores.dtype, decoder.vocabulary
         self._scored = [_zeros((self._batch, now, scored), kind) for now in (length, 1)]
@@ -163,7 +163,7 @@ class Steps:
         *front, heads, _, width = port.shape
         assert isinstance(heads, int)
         assert isinstance(width, int)
-        # keys and values in one tensor: 2 in front of the batch
+        # keys and values are in one tensor, with a dimension of 2 in front of the batch
         return [*([2] if len(front) == 2 else []), self._batch, heads, length, width]
 
     @staticmethod

@@ -19,13 +19,13 @@ from worker.runner.scenarios import answer_checks, summaries
 from worker.runner.scenarios.inputs import InputSet, InputSetOptions, make_input_sets
 from worker.runner.scenarios.protocol import Call, LaunchContext
 
-# inferences of a launch at least, of models that are quick enough to do them within MAX_S
+# the least inferences of a launch, unless they take longer than MAX_S
 RUNS = 1_000
 MAX_S = 10.0
-# … and at most, so that what is kept of them is laid out beforehand
+# the most inferences, for which memory is allocated beforehand
 MAX_RUNS = 50_000
 READ_NS = 1_000_000
-# points at which the answer gives the memory
+# the number of points at which the answer gives the memory
 POINTS = 8
 
 
@@ -120,7 +120,7 @@ class MemoryCourse:
         self.wall_ns = 0
         self.cpu_ns = 0
         self._sets = sets
-        # written to, so that their pages are there
+        # written to, so that their pages are in memory
         self._durations = array("Q", [1]) * MAX_RUNS
         self._after = array("Q", [1]) * MAX_RUNS
         self._resident = array("Q", [1]) * MAX_RUNS

@@ -13,7 +13,7 @@ from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
 from worker.runner.scenarios.generated import GENERATIONS, MAX_S, GenerationTimes
 
-# drawn tokens whose choice is timed, which may take longer than the graph
+# the tokens whose choice is timed, which may take longer than the graph
 PARTED = 32
 _MS = 1e-6
 
@@ -26,7 +26,7 @@ class TimedGenerations(GenerationTimes):
         self._prompts_ns, self._firsts_ns, self._firsts_cpu_ns = array("Q"), array("Q"), array("Q")
         self._steps_ns = array("Q")
         self._cpu_ns = array("Q")
-        # of each generation the new tokens, [sequence, token]
+        # the new tokens of each generation, [sequence, token]
         self.rows: list[Array] = []
         self.wall_ns = 0
         self.cpu_ns = 0

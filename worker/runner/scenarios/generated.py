@@ -16,12 +16,12 @@ from worker.runner.scenarios import summaries, token_choice
 from worker.runner.scenarios.decoder_ports import Decoder, Steps
 from worker.runner.scenarios.protocol import Call
 
-# generations of a launch at least, and seconds after which none begins
+# the least generations of a launch, and the seconds after which no more begin
 GENERATIONS = 2
 MAX_S = 10.0
-# so many prompts are timed at least, in so many seconds at most
+# the least prompts that are timed, and the seconds after which no more begin
 PROMPTS, PROMPTS_S = 7, 1.0
-# fewer steps are too few to say by how much the time per token grows
+# the least steps that show by how much the time per token grows
 MIN_GROWING = 8
 # stretches of positions for which the answer gives the time per token
 STRETCHES = 8

@@ -67,7 +67,7 @@ def _draw(
     shape = tuple(sizes.get(dim, size) if isinstance(dim, str) else size for dim, size in named)
     kind, _, dimension = fill.partition("@")[0].partition(":")
     if kind == POSITIONS and shape:
-        # where they start, unless that changes too
+        # the first position of the input, unless a changed size gives it
         start = sizes.get(dimension, int(array.flat[0]) if array.size and dimension else 0)
         return np.array(np.broadcast_to(np.arange(start, start + shape[-1], dtype=array.dtype), shape), order="C")
     if kind == SIZE and dimension in sizes:

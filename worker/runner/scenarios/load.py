@@ -24,15 +24,15 @@ SETS = 8
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 HALVINGS = 6
 MIN_PART = 1 / 8
-# of what the streams could serve, about so much keeps a bound; a launch whose rates then take longer is refused
+# the share of what the streams could serve that keeps a bound; launches that then take longer are refused
 USUAL_PART = 0.6
 MAX_S = 75.0
 QUIETER = "measure when this machine is quieter, or on another one"
-# a rate is driven so often, where other programs keep the generator from its arrivals
+# how often a rate is driven, where other programs delay the generator of requests
 TRIES = 3
-# inferences of each stream whose every answer is compared
+# the inferences of each stream whose answers are all compared
 COMPARED = 8 * SETS
-# a thread that wants the interpreter gets it after this long, not after 5 ms
+# a waiting thread gets the interpreter after this time, in place of 5 ms
 SWITCH_S = 0.0002
 
 

@@ -13,7 +13,7 @@ from worker.runner.parity import Array
 from worker.runner.scenarios.decoder_ports import Steps
 from worker.runner.scenarios.protocol import Call
 
-# tokens that are scored at most, as every launch does it
+# the most tokens that are scored, which every launch repeats
 MAX_TOKENS = 4096
 
 
@@ -33,7 +33,7 @@ def compute_perplexity(call: Call, steps: Steps, text: Array) -> float | None:
         for first in range(0, len(starts), rows):
             parts = [text[start : start + length] for start in starts[first : first + rows]]
             for row, part in enumerate(parts):
-                # what stands behind a token does not change its scores
+                # later tokens do not change the scores of a token
                 prompts[row] = part[-1]
                 prompts[row, : part.size] = part
             with faults.translate_errors("run"):

@@ -9,7 +9,7 @@ from worker.runner.order import BudgetOrder
 from worker.runner.scenarios import summaries
 from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
-# an inference shorter than this costs about as much as being asked for: the other call is timed too
+# below this time, an inference costs about as much as its call, so the other kind of call is timed too
 SHORT_NS = 1e6
 
 
@@ -34,7 +34,7 @@ class Single:
                 if self._warm.p50_ns < SHORT_NS:
                     self._beside = self._make_side_call()
             return True
-        # elsewhere other threads, or a device, do the work
+        # with more threads or a device, this thread does not do the work
         counter = counters.open_inherited_counter() if order.gate_cpu_share is not None else None
         with timer.phase("window"):
             beside, turns = self._beside, self._context.turns

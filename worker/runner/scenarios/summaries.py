@@ -9,7 +9,7 @@ import numpy as np
 
 from worker.runner import memory, windows
 
-# raw timings kept of one sample; beyond it every k-th is kept, so that a block's report stays under 1 MB
+# the most raw timings of a sample; of more, every k-th is kept, so that a block's report stays under 1 MB
 MAX_TIMINGS = 10_000
 
 Peaks = tuple[int, int | None]

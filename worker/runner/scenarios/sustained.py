@@ -1,6 +1,6 @@
 """`sustained`: one process runs for minutes, and its latency is summarised point by point.
 
-Short samples see a cool processor; this shows what becomes of it when the work goes on.
+Short samples see a cool processor; this shows how it changes when the work goes on.
 """
 
 import functools
@@ -13,9 +13,9 @@ import numpy as np
 from worker.runner import parallel_calls, windows
 from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
-# durations kept of one point and thread; beyond it every second one is dropped, so that hours fit
+# the most durations of a point and thread; of more, every second one is dropped, so that hours fit
 MAX_DURATIONS = 100_000
-# inferences are timed in stretches of about this long; a clock is looked at once between two of them
+# the length of a stretch of inferences; between two stretches the clock is read once
 STRETCH_NS = 50_000_000
 
 Clock = Callable[[], int]
@@ -91,7 +91,7 @@ def record_points(
         point.began_ns = now
         while now < ends:
             stretch: array[int] = array("Q")
-            # what keeping the last stretch took is no inference's time
+            # the time of keeping the last stretch does not count as an inference
             now = clock()
             until = min(ends, now + STRETCH_NS)
             while not stretch or now < until:

@@ -13,7 +13,7 @@ _OWN = {
     "sustained": "scenarios.sustained:Sustained",
     "generate": "scenarios.generate:Generate",
 }
-# the trace passes of scenarios whose launches are no single inferences
+# trace passes of scenarios whose launches are not single inferences
 TRACES = {"generate": "generation_trace:run_trace"}
 
 
