@@ -18,6 +18,7 @@ from farm.rules.wording.numbers import counted, latency, memory, percent
 # the figures of a cell that the document repeats
 FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
 NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
+NO_JUDGE_ON_A_FARM = "Nobody can say what lower precisions lose: add labelled data on the model's page, or a tolerance."
 WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
 FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
 # a setting that takes at most this fraction more than the best on each hardware is offered for all of them
@@ -181,7 +182,7 @@ def _sentence(race: Race, outcome: Outcome, facts: Facts) -> str:
     if outcome.apart:
         names = [contender.label for contender in race.contenders if contender.digest in outcome.apart]
         sentences.append(f"{names[0]} stands apart." if len(names) == 1 else f"{len(names)} settings stand apart.")
-        sentences.append("" if race.limits.has_judge else NO_JUDGE)
+        sentences.append("" if race.limits.has_judge else NO_JUDGE_ON_A_FARM if facts.server else NO_JUDGE)
     late = sum(left.why == "no time" for left in outcome.left.values())
     sentences.append(f"{counted(late, 'setting')} had no time: give more --minutes." if late else "")
     return " ".join(filter(None, [*sentences, facts.used_again]))

@@ -75,6 +75,16 @@ def test_a_race_ends_with_the_setting_and_how_it_is_set(client: Client, version:
     assert first.blocks.get().rounds == 2
 
 
+def test_a_farm_names_no_options_of_the_command_where_nobody_can_judge_a_precision(
+    client: Client, version: Version, lab: Lab
+) -> None:
+    begun = asked(client, version, space={**SPACE, "optimization": "all", "precision": ["fp32", "int8-dynamic"]})
+    lab.live()
+    sentence = read(client, begun["id"])["sentence"]
+    assert "add labelled data on the model's page" in sentence
+    assert "--" not in sentence
+
+
 def test_each_kind_of_hardware_has_an_answer_and_what_serves_all_is_named(
     client: Client, version: Version, lab: Lab, team: Team, owner: User
 ) -> None:
