@@ -35,8 +35,8 @@ class Raised(NamedTuple):
 @dataclass(frozen=True)
 class History:
     """The history of a distribution. By version: `known`, what the index says of it; `outcomes`, how many rounds had
-    each outcome; `alerts`, those that it is the first bad release of, or the bad one where the first is not known.
-    `watches`: the active ones, the oldest first."""
+    each outcome; `alerts`, those of a change that was measured with it, or that began with it. `watches`: the active
+    ones, the oldest first."""
 
     known: Mapping[str, Known]
     outcomes: Mapping[str, Mapping[str, int]]
@@ -54,7 +54,8 @@ def read_history(user: Anyone, distribution: str) -> History:
     alerts: dict[str, list[Raised]] = defaultdict(list)
     raised = Alert.objects.visible_to(user).filter(distribution=distribution).order_by("-pk")
     for pk, model, state, bad, first in raised.values_list("pk", "model__name", "state", "bad", "first_bad")[:ALERTS]:
-        alerts[first or bad].append(Raised(pk, model, state))
+        for version in {first or bad, bad}:
+            alerts[version].append(Raised(pk, model, state))
     return History(
         {release.version: Known(release.seen_at, release.is_yanked, release.yanked_because) for release in releases},
         _outcomes(rounds),
