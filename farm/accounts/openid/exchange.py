@@ -37,26 +37,28 @@ class UnprovenError(Exception):
 
 
 def begin_sign_in(request: HttpRequest, *, wanted: str) -> str:
-    """Begin a sign-in, noted in the session, and return the provider's URL for the browser. `wanted`: the page to show
-    afterwards. Raises Away or Invalid where the provider cannot be used."""
-    mine = get_registration()
-    address = fetch_configuration(mine)["authorization_endpoint"]
+    """Begin a sign-in, note it in the session, and return the provider's URL for the browser.
+
+    `wanted` is the page to show afterwards. Raises Away or Invalid where the provider cannot be used.
+    """
+    registration = get_registration()
+    address = fetch_configuration(registration)["authorization_endpoint"]
     state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
     begun = dict(list(request.session.get(BEGUN, {}).items())[1 - MAX_BEGUN :])
     attempt = {"nonce": nonce, "verifier": verifier, "wanted": wanted, "at": time.time()}
     request.session[BEGUN] = {**begun, state: attempt}
     # consent and the choice of an account are the provider's to ask for
-    asked = {
-        "client_id": mine.client_id,
+    parameters = {
+        "client_id": registration.client_id,
         "redirect_uri": settings.PUBLIC_URL + CALLBACK,
         "response_type": "code",
-        "scope": " ".join(mine.scopes),
+        "scope": " ".join(registration.scopes),
         "state": state,
         "nonce": nonce,
         "code_challenge": base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
     }
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(parameters)}"
 
 
 def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
@@ -65,20 +67,20 @@ def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
     Raises NotAllowed for a stale sign-in or one without consent, Away where the provider does not answer, Invalid where
     its answer does not prove who signed in.
     """
-    mine = get_registration()
+    registration = get_registration()
     begun = _take_begun(request)
-    code = _code_of(request, mine)
+    code = _read_code(request, registration)
     try:
-        with IssuerSession(mine) as session:
-            exchange = _Exchange(session, mine)
+        with IssuerSession(registration) as session:
+            exchange = _Exchange(session, registration)
             claims, id_token = exchange.redeem(code, verifier=begun["verifier"], nonce=begun["nonce"])
     except (requests.ConnectionError, requests.Timeout) as problem:
-        raise make_away_refusal(mine.name) from problem
+        raise make_away_refusal(registration.name) from problem
     except requests.HTTPError as problem:
-        raise Away(f"{mine.name} answered {problem}, so nobody was signed in.", hint="Try again.") from problem
+        raise Away(f"{registration.name} answered {problem}, so nobody was signed in.", hint="Try again.") from problem
     except (requests.RequestException, UnprovenError) as problem:
         raise Invalid(
-            f"{mine.name} sent an answer that does not prove who signed in, so nobody was.",
+            f"{registration.name} sent an answer that does not prove who signed in, so nobody was.",
             code="unproven",
             hint="Sign in again; if this goes on, tell an administrator of the farm.",
         ) from problem
@@ -86,119 +88,125 @@ def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
 
 
 def _take_begun(request: HttpRequest) -> dict[str, Any]:
-    """Take the sign-in that this browser began out of the session, by its state. Raises NotAllowed where there is none
-    or where it is too old."""
+    """Take the sign-in that this browser began out of the session, by its state.
+
+    Raises NotAllowed where there is none or where it is too old.
+    """
     begun = request.session.get(BEGUN, {})
-    found: dict[str, Any] | None = begun.pop(request.GET.get("state", ""), None)
-    if found is not None:
+    attempt: dict[str, Any] | None = begun.pop(request.GET.get("state", ""), None)
+    if attempt is not None:
         request.session[BEGUN] = begun
         # saved at once: the rest takes a while, and the same URL may be opened meanwhile
         request.session.save()
-    if found is None or time.time() - found["at"] > STATE_TTL_S:
+    if attempt is None or time.time() - attempt["at"] > STATE_TTL_S:
         raise NotAllowed(
             "This sign-in was used already, took more than ten minutes, or began in another browser.",
             code="stale_sign_in",
             hint="Sign in again.",
         )
-    return found
+    return attempt
 
 
-def _code_of(request: HttpRequest, mine: Registration) -> str:
+def _read_code(request: HttpRequest, registration: Registration) -> str:
     """Return the code. Raises NotAllowed or Invalid where the provider sent an error in its place."""
     error, code = request.GET.get("error"), request.GET.get("code")
     if error is None and code:
         return code
     if error == "access_denied":
         raise NotAllowed(
-            f"{mine.name} did not get your consent, so nobody was signed in.", code="denied", hint="Sign in again."
+            f"{registration.name} did not get your consent, so nobody was signed in.",
+            code="denied",
+            hint="Sign in again.",
         )
     reason = "".join(sign for sign in (error or "")[:60] if sign.isprintable())
     raise Invalid(
-        f"{mine.name} refused the sign-in: “{reason or 'without a reason'}”.", hint="Ask an administrator of the farm."
+        f"{registration.name} refused the sign-in: “{reason or 'without a reason'}”.",
+        hint="Ask an administrator of the farm.",
     )
 
 
 class _Exchange:
-    """The requests from the farm to the provider. They raise RequestException and UnprovenError."""
+    """The requests from the farm to the provider, which raise RequestException and UnprovenError."""
 
-    def __init__(self, session: IssuerSession, mine: Registration) -> None:
-        self._session, self._mine = session, mine
-        self._provider = fetch_configuration(mine)
+    def __init__(self, session: IssuerSession, registration: Registration) -> None:
+        self._session, self._registration = session, registration
+        self._provider = fetch_configuration(registration)
 
     def redeem(self, code: str, *, verifier: str, nonce: str) -> tuple[Claims, str]:
         """Exchange a code for the person's claims and the ID token."""
-        tokens = self._tokens(code, verifier=verifier)
+        tokens = self._fetch_tokens(code, verifier=verifier)
         id_token, access_token = tokens.get("id_token"), tokens.get("access_token")
         if not isinstance(id_token, str) or len(id_token) > MAX_ID_TOKEN or not isinstance(access_token, str):
             raise UnprovenError("the token endpoint sent no ID token or no access token")
         claims = self._verify_id_token(id_token)
         if claims.get("nonce") != nonce:
             raise UnprovenError("the ID token has the nonce of another sign-in")
-        return self._user_info(access_token, subject=claims["sub"]) | claims, id_token
+        return self._fetch_user_info(access_token, subject=claims["sub"]) | claims, id_token
 
-    def _tokens(self, code: str, *, verifier: str) -> Claims:
-        mine = self._mine
-        asked = {
+    def _fetch_tokens(self, code: str, *, verifier: str) -> Claims:
+        registration = self._registration
+        form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": settings.PUBLIC_URL + CALLBACK,
             "code_verifier": verifier,
         }
         # Discovery 1.0: without a word about it, it is the header
-        known = self._provider.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        auth = None if "client_secret_post" in known else (mine.client_id, mine.secret)
+        methods = self._provider.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        auth = None if "client_secret_post" in methods else (registration.client_id, registration.secret)
         if auth is None:
-            asked |= {"client_id": mine.client_id, "client_secret": mine.secret}
-        answer = self._session.post(self._provider["token_endpoint"], data=asked, auth=auth)
+            form |= {"client_id": registration.client_id, "client_secret": registration.secret}
+        answer = self._session.post(self._provider["token_endpoint"], data=form, auth=auth)
         if answer.status_code != 200:
             raise UnprovenError(f"the token endpoint answered {answer.status_code}")
-        return _read(answer)
+        return _read_object(answer)
 
     def _verify_id_token(self, id_token: str) -> Claims:
-        mine = self._mine
+        client_id = self._registration.client_id
         try:
             header = jwt.get_unverified_header(id_token)
             if header.get("alg") not in ALGORITHMS:
                 raise UnprovenError(f"the ID token is signed with the algorithm {header.get('alg')!r}")
-            found: Claims = jwt.decode(
-                id_token, key=self._key(header.get("kid")), algorithms=[header["alg"]], issuer=mine.issuer,
-                audience=mine.client_id, leeway=LEEWAY_S, options={"require": ["iss", "sub", "aud", "exp", "iat"]},
+            claims: Claims = jwt.decode(
+                id_token, key=self._find_key(header.get("kid")), algorithms=[header["alg"]], audience=client_id,
+                issuer=self._registration.issuer, leeway=LEEWAY_S,
+                options={"require": ["iss", "sub", "aud", "exp", "iat"]},
             )  # fmt: skip
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError) as problem:
             raise UnprovenError(f"the ID token is refused: {problem}") from problem
-        if found.get("azp", mine.client_id) != mine.client_id or not is_subject(found["sub"]):
+        if claims.get("azp", client_id) != client_id or not is_subject(claims["sub"]):
             raise UnprovenError("the ID token is for another party, or its subject is no valid text")
-        return found
+        return claims
 
-    def _key(self, name: object) -> jwt.PyJWK:
+    def _find_key(self, name: object) -> jwt.PyJWK:
         """Return the provider's key of that name, or its only key where the token names none."""
-        known = jwt.PyJWKSet.from_dict(self._get(self._provider["jwks_uri"])).keys
-        found = [key for key in known if key.key_id == name and key.public_key_use in (None, "sig")]
+        keys = jwt.PyJWKSet.from_dict(self._fetch_object(self._provider["jwks_uri"])).keys
+        fitting = [key for key in keys if key.key_id == name and key.public_key_use in (None, "sig")]
         if name is None:
-            found = known
-        if len(found) != 1:
-            raise UnprovenError(f"{len(found)} of the provider's keys fit the ID token, in place of one")
-        return found[0]
+            fitting = keys
+        if len(fitting) != 1:
+            raise UnprovenError(f"{len(fitting)} of the provider's keys fit the ID token, in place of one")
+        return fitting[0]
 
-    def _user_info(self, access_token: str, *, subject: object) -> Claims:
+    def _fetch_user_info(self, access_token: str, *, subject: object) -> Claims:
         """Return the provider's further claims of the person; empty where it has no endpoint for them."""
         address = self._provider.get("userinfo_endpoint")
         if not address:
             return {}
-        found = self._get(address, headers={"Authorization": f"Bearer {access_token}"})
-        if found.get("sub") != subject:
+        claims = self._fetch_object(address, headers={"Authorization": f"Bearer {access_token}"})
+        if claims.get("sub") != subject:
             raise UnprovenError("the userinfo endpoint answered for another subject")
-        return found
+        return claims
 
-    def _get(self, address: str, *, headers: dict[str, str] | None = None) -> Claims:
+    def _fetch_object(self, address: str, *, headers: dict[str, str] | None = None) -> Claims:
         answer = self._session.get(address, headers=headers)
         if answer.status_code >= 400:
             raise requests.HTTPError(answer.status_code)
-        return _read(answer)
+        return _read_object(answer)
 
 
-def _read(answer: requests.Response) -> Claims:
-    found = answer.json()
-    if not isinstance(found, dict):
+def _read_object(answer: requests.Response) -> Claims:
+    document = answer.json()
+    if not isinstance(document, dict):
         raise UnprovenError("an endpoint answered with no JSON object")
-    return found
+    return document

@@ -44,14 +44,17 @@ class IssuerSession(requests.Session):
         options |= {"timeout": TIMEOUT_S, "allow_redirects": False, "stream": True}
         answer = super().request(method, url, *args, **options)
         with closing(answer.raw):
-            body = _body(answer)
+            body = _read_body(answer)
         answer.raw = io.BytesIO(body)
         return answer
 
 
 def fetch_configuration(registration: Registration) -> dict[str, Any]:
-    """Fetch and check the provider's own document, which is cached for CACHED_S. Raises Away where the provider does
-    not answer, Invalid where the document or the farm's registration cannot be used."""
+    """Fetch and check the provider's own document, which is cached for CACHED_S.
+
+    Raises Away where the provider does not answer, Invalid where the document or the farm's registration cannot be
+    used.
+    """
     if registration.problem:
         raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")
     key = f"openid:{registration.issuer}"
@@ -60,14 +63,14 @@ def fetch_configuration(registration: Registration) -> dict[str, Any]:
             raise make_away_refusal(registration.name)
         return dict(cached)
     try:
-        found = _fetch(registration)
+        configuration = _fetch_document(registration)
     except Away:
         # so that the sign-in page, which anybody may open, does not wait for a provider that was away a moment ago
         cache.set(key, {}, FAILURE_CACHED_S)
         raise
-    _check(found, registration)
-    cache.set(key, found, CACHED_S)
-    return found
+    _check_configuration(configuration, registration)
+    cache.set(key, configuration, CACHED_S)
+    return configuration
 
 
 def make_away_refusal(name: str) -> Away:
@@ -77,7 +80,7 @@ def make_away_refusal(name: str) -> Away:
     )
 
 
-def _fetch(registration: Registration) -> dict[str, Any]:
+def _fetch_document(registration: Registration) -> dict[str, Any]:
     try:
         with IssuerSession(registration) as session:
             answer = session.get(registration.issuer.rstrip("/") + WELL_KNOWN)
@@ -86,19 +89,19 @@ def _fetch(registration: Registration) -> dict[str, Any]:
                 f"{registration.name} answers {answer.status_code} where its configuration should be.",
                 hint="Ask an administrator whether ONNXFARM_OIDC_ISSUER is right.",
             )
-        found = answer.json()
+        configuration = answer.json()
     except requests.exceptions.JSONDecodeError:
-        found = None
+        configuration = None
     except requests.RequestException as problem:
         raise make_away_refusal(registration.name) from problem
-    if not isinstance(found, dict):
+    if not isinstance(configuration, dict):
         raise Invalid(f"{registration.name} sent no configuration that this farm can read.")
-    return found
+    return configuration
 
 
-def _check(found: Mapping[str, Any], registration: Registration) -> None:
+def _check_configuration(configuration: Mapping[str, Any], registration: Registration) -> None:
     """Raise Invalid for a document of another issuer, or with addresses on other hosts."""
-    name, issuer = registration.name, found.get("issuer")
+    name, issuer = registration.name, configuration.get("issuer")
     if issuer != registration.issuer:
         raise Invalid(
             f"{name} says that it is “{str(issuer)[:200]}”, and this farm expects “{registration.issuer}”: nobody was "
@@ -106,7 +109,7 @@ def _check(found: Mapping[str, Any], registration: Registration) -> None:
             code="other_issuer",
         )
     for part in NEEDED + OPTIONAL:
-        url = found.get(part)
+        url = configuration.get(part)
         if url is None and part in OPTIONAL:
             continue
         if not registration.may_lead_to(url):
@@ -117,7 +120,7 @@ def _check(found: Mapping[str, Any], registration: Registration) -> None:
             )
 
 
-def _body(answer: requests.Response) -> bytes:
+def _read_body(answer: requests.Response) -> bytes:
     """Read the body. Raises RequestException where it is too long or too slow."""
     until = time.monotonic() + DEADLINE_S
     body = bytearray()

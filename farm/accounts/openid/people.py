@@ -30,14 +30,15 @@ def issuer_key(issuer: str) -> str:
 
 
 def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[User, bool]:
-    """Return the account of a person who signed in at the provider, created the first time, and whether it is new.
-    Their roles are set to what their groups say.
+    """Return the account of a person who signed in at the provider, and whether it is new.
+
+    The first sign-in creates the account; each sets the person's roles to what their groups say.
 
     Raises NotAllowed for a closed account, Invalid where rights depend on groups and the provider sent none.
     """
     try:
         with transaction.atomic():
-            user, is_new = _account_of(identity, registration)
+            user, is_new = _find_or_create_account(identity, registration)
             _give_rights(user, identity.groups, registration, is_new=is_new)
             now = timezone.now()
             User.objects.filter(pk=user.pk).update(vouched_at=now)
@@ -54,55 +55,60 @@ def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[U
 def connect_account(*, user: User, subject: str, registration: Registration) -> User | None:
     """Make a person of the provider, by their subject, sign in as this user from now on.
 
-    Return the account that the person had before, which is closed; None where they had none. Raises Conflict for a
-    user who is connected with another person of the provider."""
+    Close the account that the person had before, and return it; None where they had none. Raises Conflict for a user
+    who is connected with another person of the provider.
+    """
     key = issuer_key(registration.issuer)
     with transaction.atomic():
-        mine = LinkedAccount.objects.filter(provider=key, user=user).first()
-        if mine is not None and mine.uid != subject:
-            raise Conflict(f"{user.username} is the provider's “{mine.uid}” already.", code="connected")
-        known = LinkedAccount.objects.select_related("user").filter(provider=key, uid=subject).first()
-        if known is None:
+        own_link = LinkedAccount.objects.filter(provider=key, user=user).first()
+        if own_link is not None and own_link.uid != subject:
+            raise Conflict(f"{user.username} is the provider's “{own_link.uid}” already.", code="connected")
+        link = LinkedAccount.objects.select_related("user").filter(provider=key, uid=subject).first()
+        if link is None:
             LinkedAccount.objects.create(provider=key, uid=subject, user=user)
-        elif known.user_id != user.pk:
-            User.objects.filter(pk=known.user_id).update(is_active=False)
-            Token.objects.filter(user=known.user_id, revoked_at=None).update(revoked_at=timezone.now())
-            LinkedAccount.objects.filter(pk=known.pk).update(user=user)
+        elif link.user_id != user.pk:
+            User.objects.filter(pk=link.user_id).update(is_active=False)
+            Token.objects.filter(user=link.user_id, revoked_at=None).update(revoked_at=timezone.now())
+            LinkedAccount.objects.filter(pk=link.pk).update(user=user)
         record(verb="account connected", subject=user.username, facts={"subject": subject})
-    return known.user if known is not None and known.user_id != user.pk else None
+    return link.user if link is not None and link.user_id != user.pk else None
 
 
 def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
-    """Give the people of a group a role in a team, from their next sign-in on; replaces the group's role there. Raises
-    NotAllowed unless `by` administers the installation, Invalid for a wrong group or role."""
-    _must_administer(by)
+    """Give the people of a group a role in a team, from their next sign-in on, in place of the group's role there.
+
+    Raises NotAllowed unless `by` administers the installation, Invalid for a wrong group or role.
+    """
+    _check_administers(by)
     if not 0 < len(group) <= 200 or not group.isprintable():
         raise Invalid("A group's name has 1 to 200 printable characters, as the provider writes it.", code="bad_name")
     if role not in list(Role):
         raise Invalid(f"“{role[:40]}” is not a role; use one of {', '.join(list(Role))}.", code="unknown_role")
     with transaction.atomic():
-        found, _ = GroupRole.objects.update_or_create(group=group, team=team, defaults={"role": role})
+        rule, _ = GroupRole.objects.update_or_create(group=group, team=team, defaults={"role": role})
         record(verb="group mapped", subject=group, actor=by, team=team, facts={"role": role})
-    return found
+    return rule
 
 
 def forget_group(*, mapping_id: int, by: User) -> GroupRole:
-    """Delete a rule about a group; the role that it gave ends at each person's next sign-in. Raises NotAllowed unless
-    `by` administers the installation, Missing where there is no such rule."""
-    _must_administer(by)
-    found = GroupRole.objects.select_related("team").filter(pk=mapping_id).first()
-    if found is None:
+    """Delete a rule about a group; the role that it gave ends at each person's next sign-in.
+
+    Raises NotAllowed unless `by` administers the installation, Missing where there is no such rule.
+    """
+    _check_administers(by)
+    rule = GroupRole.objects.select_related("team").filter(pk=mapping_id).first()
+    if rule is None:
         raise Missing(f"There is no group rule {mapping_id}; it may be gone already.")
     with transaction.atomic():
-        record(verb="group forgotten", subject=found.group, actor=by, team=found.team, facts={"role": found.role})
-        found.delete()
-    return found
+        record(verb="group forgotten", subject=rule.group, actor=by, team=rule.team, facts={"role": rule.role})
+        rule.delete()
+    return rule
 
 
-def _account_of(identity: Identity, registration: Registration) -> tuple[User, bool]:
+def _find_or_create_account(identity: Identity, registration: Registration) -> tuple[User, bool]:
     key = issuer_key(registration.issuer)
-    known = LinkedAccount.objects.select_related("user").filter(provider=key, uid=identity.subject).first()
-    if known is None:
+    link = LinkedAccount.objects.select_related("user").filter(provider=key, uid=identity.subject).first()
+    if link is None:
         names = (identity.name if number == 1 else f"{identity.name}-{number}" for number in count(1))
         free_name = next(name for name in names if not User.objects.filter(username__iexact=name).exists())
         user = create_user(name=free_name)
@@ -110,7 +116,7 @@ def _account_of(identity: Identity, registration: Registration) -> tuple[User, b
         facts = {"subject": identity.subject, "called": identity.name}
         record(verb="account made at first sign-in", subject=user.username, actor=user, facts=facts)
         return user, True
-    user = known.user
+    user = link.user
     if not user.is_active:
         raise NotAllowed(
             f"The account of {user.username} on this farm is closed.",
@@ -129,15 +135,15 @@ def _give_rights(user: User, groups: frozenset[str] | None, registration: Regist
         return
     if registration.admin_group:
         _set_administrator(user, registration.admin_group in groups)
-    wanted: dict[int, Role] = {}
+    roles: dict[int, Role] = {}
     for rule in rules:
         if rule.group in groups:
-            wanted[rule.team_id] = max(wanted.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
-    ruled = {rule.team_id: rule.team for rule in rules}
+            roles[rule.team_id] = max(roles.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
+    ruled_teams = {rule.team_id: rule.team for rule in rules}
     with keep_default_team(user) if not is_new else nullcontext():
-        _remove_from_teams(user, ruled.keys(), stays=wanted.keys())
-        for team_id, role in wanted.items():
-            _set_role(user, ruled[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
+        _remove_from_teams(user, ruled_teams.keys(), kept_ids=roles.keys())
+        for team_id, role in roles.items():
+            _set_role(user, ruled_teams[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
 
 
 def _make_no_groups_refusal(registration: Registration) -> Invalid:
@@ -149,26 +155,30 @@ def _make_no_groups_refusal(registration: Registration) -> Invalid:
     )
 
 
-def _remove_from_teams(user: User, ruled: Collection[int], *, stays: Collection[int]) -> None:
-    """Remove the person from every team that has rules, or that a group once put them into, unless a group of theirs
-    gives them a role there (`stays`)."""
+def _remove_from_teams(user: User, ruled_ids: Collection[int], *, kept_ids: Collection[int]) -> None:
+    """Remove the person from every team that has rules, or that a group once put them into.
+
+    They stay in the teams where a group of theirs gives them a role (`kept_ids`).
+    """
     for membership in user.memberships.select_related("team").select_for_update(of=("self",)):
-        if membership.team_id not in stays and (membership.from_groups or membership.team_id in ruled):
+        if membership.team_id not in kept_ids and (membership.from_groups or membership.team_id in ruled_ids):
             membership.delete()
             record(verb="member removed", subject=user.username, team=membership.team, facts={"by": "groups"})
 
 
 def _set_role(user: User, team: Team, role: Role, *, is_chosen: bool) -> None:
-    """Set a role that a group gives. `is_chosen` is for a new membership alone: a later change by groups must not move
-    the person's default team."""
-    known = Membership.objects.filter(user=user, team=team).first()
-    if known is not None and known.role == role and known.from_groups:
+    """Set a role that a group gives.
+
+    `is_chosen` is for a new membership alone: a later change by groups must not move the person's default team.
+    """
+    membership = Membership.objects.filter(user=user, team=team).first()
+    if membership is not None and membership.role == role and membership.from_groups:
         return
-    given = {"role": role, "from_groups": True}
+    fields = {"role": role, "from_groups": True}
     Membership.objects.update_or_create(
-        user=user, team=team, defaults=given, create_defaults={**given, "is_chosen": is_chosen}
+        user=user, team=team, defaults=fields, create_defaults={**fields, "is_chosen": is_chosen}
     )
-    if known is None or known.role != role:
+    if membership is None or membership.role != role:
         record(verb="role set", subject=user.username, team=team, facts={"role": role, "by": "groups"})
 
 
@@ -180,6 +190,6 @@ def _set_administrator(user: User, wanted: bool) -> None:
     record(verb=verb, subject=user.username, actor=user, facts={"by": "groups"})
 
 
-def _must_administer(by: User) -> None:
+def _check_administers(by: User) -> None:
     if not by.is_superuser:
         raise NotAllowed("Only an administrator of this farm may say what a provider's groups mean; ask one.")

@@ -38,10 +38,11 @@ visitors = Buckets(FAILURES)
 
 
 def begin_session(request: HttpRequest, *, wanted: str) -> str:
-    """Begin a sign-in and return the provider's URL for the browser. `wanted`: the page to show afterwards. Raises
-    Missing where the farm has no provider, Away or Invalid where the provider cannot be used.
+    """Begin a sign-in and return the provider's URL for the browser.
 
-    A visitor's session lasts only as long as the sign-in may take, because anybody may begin one.
+    `wanted` is the page to show afterwards. A visitor's session lasts only as long as the sign-in may take, because
+    anybody may begin one. Raises Missing where the farm has no provider, Away or Invalid where the provider cannot be
+    used.
     """
     get_registration()
     from farm.accounts.openid.exchange import begin_sign_in
@@ -52,27 +53,27 @@ def begin_session(request: HttpRequest, *, wanted: str) -> str:
 
 
 def complete_sign_in(request: HttpRequest) -> tuple[User, str, bool]:
-    """Sign in the person of the provider's callback, and return the user, the page they wanted, and whether their
-    account is new.
+    """Sign in the person of the provider's callback.
 
-    Raises a Refusal of one sentence where nobody is signed in, TooMany after many failures from one address.
+    Return the user, the page they wanted, and whether their account is new. Raises a Refusal of one sentence where nobody
+    is signed in, TooMany after many failures from one address.
     """
-    mine = get_registration()
+    registration = get_registration()
     from farm.accounts.openid.exchange import redeem_callback
 
     try:
         with _charge_address(request):
             claims, id_token, wanted = redeem_callback(request)
-        identity = read_identity(claims, groups_claim=mine.groups_claim, provider=mine.name)
-        user, is_new = sign_in_person(identity, registration=mine)
+        identity = read_identity(claims, groups_claim=registration.groups_claim, provider=registration.name)
+        user, is_new = sign_in_person(identity, registration=registration)
     except Refusal as refusal:
         # the cause says which of the checks failed; it may quote the provider, so it is kept on one line
-        why = repr(str(refusal.__cause__))[:MAX_CAUSE] if refusal.__cause__ else refusal.code
-        log.warning("sign-in through %s refused: %s (%s)", mine.name, refusal.detail, why)
+        cause = repr(str(refusal.__cause__))[:MAX_CAUSE] if refusal.__cause__ else refusal.code
+        log.warning("sign-in through %s refused: %s (%s)", registration.name, refusal.detail, cause)
         raise
     login(request, user, backend=BACKEND)
-    request.session[NAME], request.session[ID_TOKEN] = mine.name, id_token if len(id_token) <= MAX_HINT else ""
-    request.session.set_expiry(int(mine.session_h * 3600))
+    request.session[NAME], request.session[ID_TOKEN] = registration.name, id_token if len(id_token) <= MAX_HINT else ""
+    request.session.set_expiry(int(registration.session_h * 3600))
     return user, wanted, is_new
 
 
@@ -92,8 +93,10 @@ def provider_name(request: HttpRequest) -> str:
 
 
 def make_sign_out_url(request: HttpRequest) -> str:
-    """Make the URL at which the provider signs the browser out too (RP-Initiated Logout 1.0). Empty where the provider
-    cannot do that or does not answer, or where the person signed in by a link."""
+    """Make the URL at which the provider signs the browser out too (RP-Initiated Logout 1.0).
+
+    It is empty where the provider cannot do that or does not answer, or where the person signed in by a link.
+    """
     token = request.session.get(ID_TOKEN)
     if token is None or settings.OPENID is None:
         return ""
@@ -106,7 +109,7 @@ def make_sign_out_url(request: HttpRequest) -> str:
         return ""
     if not address:
         return ""
-    asked = {"client_id": settings.OPENID.client_id, "post_logout_redirect_uri": f"{settings.PUBLIC_URL}/sign-in/"}
+    parameters = {"client_id": settings.OPENID.client_id, "post_logout_redirect_uri": f"{settings.PUBLIC_URL}/sign-in/"}
     if token:
-        asked["id_token_hint"] = token
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
+        parameters["id_token_hint"] = token
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(parameters)}"
