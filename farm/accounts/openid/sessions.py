@@ -55,8 +55,8 @@ def begin_session(request: HttpRequest, *, wanted: str) -> str:
 def complete_sign_in(request: HttpRequest) -> tuple[User, str, bool]:
     """Sign in the person of the provider's callback.
 
-    Return the user, the page they wanted, and whether their account is new. Raises a Refusal of one sentence where nobody
-    is signed in, TooMany after many failures from one address.
+    Return the user, the page they wanted, and whether their account is new. Raises a Refusal of one sentence where
+    nobody is signed in, TooMany after many failures from one address.
     """
     registration = get_registration()
     from farm.accounts.openid.exchange import redeem_callback

@@ -1,4 +1,4 @@
-"""Rounds of watches, one step each tick: measured, judged by the rule, confirmed in a fresh block, turned into alerts.
+"""Take the rounds of watches one step further each tick: measure, judge by the rule, confirm in a fresh block, alert.
 
 A long series has each watched cell as a ratio to the pinned reference, which was measured in the same block.
 """
@@ -32,19 +32,19 @@ log = logging.getLogger(__name__)
 MAX_TRIES = 200
 
 
-def keep_points(watch_round: WatchRound, documents: Iterable[Document]) -> None:
-    """Add a point to each long series for every release of the round that was compared with the reference. A round that
-    compares versions adds none.
+def store_points(watch_round: WatchRound, documents: Iterable[Document]) -> None:
+    """Add a point to each long series for every release of the round that was compared with the reference.
 
-    `documents`: the newest block first, of which a point is where it holds both sides, as the alert's figure is.
+    A round that compares versions adds none. `documents` holds the newest block first; a point is of the first block
+    that holds both sides, as the alert's figure is.
     """
     if watch_round.base_id is not None:
         return
     for document in documents:
-        Point.objects.bulk_create(_points(watch_round, document), ignore_conflicts=True)
+        Point.objects.bulk_create(_make_points(watch_round, document), ignore_conflicts=True)
 
 
-def _points(watch_round: WatchRound, document: Document) -> Iterator[Point]:
+def _make_points(watch_round: WatchRound, document: Document) -> Iterator[Point]:
     watch = watch_round.watch
     reference = watch.runtime(watch_round.pinned)
     runtimes = {cell.runtime for cell in document.cells} - {reference}
@@ -71,8 +71,11 @@ def _points(watch_round: WatchRound, document: Document) -> Iterator[Point]:
 
 
 class _Stage(NamedTuple):
-    """What happens in an open state: `runs`, the columns of the runs to read, and `starts`, the column of the run to
-    start, for `reason`, after which the round is in the state `then`."""
+    """What happens in an open state.
+
+    The runs in the columns `runs` are read; then a run is started for `reason` and stored in the column `starts`, and
+    the round moves to the state `then`.
+    """
 
     runs: tuple[str, ...]
     reason: RunReason = RunReason.WATCH
@@ -88,7 +91,7 @@ _STAGES = {
 
 
 def advance_rounds() -> int:
-    """Take every open round one step further where that is possible; returns how many moved."""
+    """Take every open round one step further where that is possible; return how many moved."""
     related = ("watch__team", "watch__created_by", "version__model", "base__model", "run", "confirming")
     moved = 0
     for watch_round in WatchRound.objects.filter(state__in=_STAGES).select_related(*related).order_by("pk"):
@@ -105,7 +108,7 @@ def _advance(watch_round: WatchRound) -> bool:
     runs = [run for name in stage.runs if (run := getattr(watch_round, name)) is not None]
     if len(runs) < len(stage.runs):
         lost = "A run of the round was removed." if stage.runs[1:] else "The run was removed."
-        return _settle(watch_round, RoundAnswer(Judgement(infra=(lost,))))
+        return _end_round(watch_round, RoundAnswer(Judgement(infra=(lost,))))
     if runs and runs[-1].state != RunState.FINISHED:
         return False
     search = _make_search(watch_round)
@@ -116,62 +119,68 @@ def _advance(watch_round: WatchRound) -> bool:
     try:
         experiment = search.next()
         if experiment is not None:
-            return _start(watch_round, stage, experiment, found=search.found or ())
+            return _start_run(watch_round, stage, experiment, found=search.found or ())
     except CannotMeasure as problem:
-        return _settle(watch_round, search.answer_unconfirmed(str(problem))) if runs else _put_off(watch_round, problem)
-    return _settle(watch_round, search.answer())
+        if not runs:
+            return _postpone(watch_round, problem)
+        return _end_round(watch_round, search.answer_unconfirmed(str(problem)))
+    return _end_round(watch_round, search.answer())
 
 
-def _put_off(watch_round: WatchRound, problem: CannotMeasure) -> bool:
+def _postpone(watch_round: WatchRound, problem: CannotMeasure) -> bool:
     """Leave the round to the next tick where that may help, at most MAX_TRIES times; else settle it."""
     tries = watch_round.tries + 1
     if problem.is_temporary and tries < MAX_TRIES:
         WatchRound.objects.filter(pk=watch_round.pk).update(tries=tries, sentence=str(problem)[:2000])
         return False
-    return _settle(watch_round, RoundAnswer(Judgement(infra=(str(problem),))))
+    return _end_round(watch_round, RoundAnswer(Judgement(infra=(str(problem),))))
 
 
 def _make_search(watch_round: WatchRound) -> Watching:
     watch = watch_round.watch
     is_confirming = watch_round.state == RoundState.CONFIRMING
     return Watching(
-        lambda: _matrix(watch_round),
+        lambda: _make_matrix(watch_round),
         sides=watch_round.sides,
         rule=watch.rule,
         found=[Finding(**finding) for finding in watch_round.findings] if is_confirming else None,
     )
 
 
-def _matrix(watch_round: WatchRound) -> Matrix:
+def _make_matrix(watch_round: WatchRound) -> Matrix:
     """Return the watch's matrix, with old and new beside the pinned reference or with two versions on it."""
     matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
     if watch_round.base is not None:
-        named = f"{watch_round.base.model.name}@{watch_round.base.number}"
-        return replace(replace_runtimes(matrix, [watch_round.watch.runtime(watch_round.pinned)]), models=(named,))
+        model = f"{watch_round.base.model.name}@{watch_round.base.number}"
+        return replace(replace_runtimes(matrix, [watch_round.watch.runtime(watch_round.pinned)]), models=(model,))
     releases = dict.fromkeys(
         [watch_round.pinned, watch_round.old, watch_round.new, *baselines(watch_round.watch, watch_round.version.model)]
     )
     return replace_runtimes(matrix, [watch_round.watch.runtime(version) for version in releases])
 
 
-def _start(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
-    """Start the stage's run and move to its next state. Return False where another worker was first. Raises
-    CannotMeasure."""
+def _start_run(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
+    """Start the stage's run and move to its next state; return False where another worker was first.
+
+    Raises CannotMeasure.
+    """
     with transaction.atomic():
         run = measurements.start(watch_round.watch, watch_round.version, experiment.matrix, reason=stage.reason)
         findings = [asdict(finding) for finding in found]
-        how = {"findings": findings, "is_extended": False, stage.starts: run}
-        if not watch_round.move(stage.then, was=RoundState(watch_round.state), **how):
+        columns = {"findings": findings, "is_extended": False, stage.starts: run}
+        if not watch_round.move(stage.then, was=RoundState(watch_round.state), **columns):
             transaction.set_rollback(True)
             return False
     return True
 
 
-def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
-    """End a round, and keep points, alerts and log in the same transaction. Return False where another worker was
-    first."""
+def _end_round(watch_round: WatchRound, answer: RoundAnswer) -> bool:
+    """End a round, and keep points, alerts and log in the same transaction.
+
+    Return False where another worker was first.
+    """
     with transaction.atomic():
-        moved = watch_round.move(
+        is_moved = watch_round.move(
             RoundState.JUDGED,
             was=RoundState(watch_round.state),
             outcome=RoundOutcome(answer.outcome),
@@ -179,10 +188,10 @@ def _settle(watch_round: WatchRound, answer: RoundAnswer) -> bool:
             compared=answer.judgement.compared,
             judged_at=timezone.now(),
         )
-        if not moved:
+        if not is_moved:
             return False
         if answer.document is not None:
-            keep_points(watch_round, [block for block in (answer.again, answer.document) if block is not None])
+            store_points(watch_round, [block for block in (answer.again, answer.document) if block is not None])
             openings.raise_alerts(watch_round, answer.document, answer)
             if watch_round.base_id is None:
                 openings.resolve_alerts(watch_round, answer.document)

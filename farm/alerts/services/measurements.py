@@ -1,4 +1,4 @@
-"""Runs on behalf of a watch, by which the farm measures the experiments of its searches."""
+"""Start and read the runs by which the farm measures the experiments of a watch's searches."""
 
 import logging
 from collections.abc import Sequence
@@ -32,7 +32,10 @@ MORE_ROUNDS = 8
 
 
 class CannotMeasure(Exception):
-    """Why a run on behalf of a watch cannot be started, in one sentence. `is_temporary`: a later try may succeed."""
+    """Says in one sentence why a run on behalf of a watch cannot be started.
+
+    `is_temporary` says that a later try may succeed.
+    """
 
     def __init__(self, text: str, *, is_temporary: bool = False) -> None:
         super().__init__(text)
@@ -40,8 +43,10 @@ class CannotMeasure(Exception):
 
 
 def extend_round(watch_round: WatchRound, run: Run) -> bool:
-    """Order MORE_ROUNDS rounds of the run's undecided blocks, once for each round of a watch. Return False where that
-    was done before, or where no block can go on."""
+    """Order MORE_ROUNDS rounds of the run's undecided blocks, once for each round of a watch.
+
+    Return False where that was done before, or where no block can go on.
+    """
     with transaction.atomic():
         is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)
         return bool(is_first) and _order_rounds(watch_round.watch, run, MORE_ROUNDS)
@@ -49,31 +54,33 @@ def extend_round(watch_round: WatchRound, run: Run) -> bool:
 
 def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
     """Start a run in the name of the watch's creator. Raises CannotMeasure."""
-    by = find_runner(watch)
-    if by is None:
+    runner = find_runner(watch)
+    if runner is None:
         raise CannotMeasure(
             f"The creator of watch “{watch.name}” can no longer start runs in team “{watch.team.name}”: change it."
         )
     try:
-        offered = Known(releases=tuple(list_ever_offered(watch.distribution)))
-        return start_run(version=version, matrix=matrix, requested_by=by, reason=reason, known=offered)
+        releases = Known(releases=tuple(list_ever_offered(watch.distribution)))
+        return start_run(version=version, matrix=matrix, requested_by=runner, reason=reason, known=releases)
     except Refusal as refusal:
         raise CannotMeasure(str(refusal), is_temporary=refusal.code in PASSING) from refusal
 
 
 def measure_more(watch: Watch, run: Run) -> bool:
-    """Order all rounds up to the last look of the run's undecided blocks. Return False where they have them already,
-    or where no block can go on."""
+    """Order all rounds up to the last look of the run's undecided blocks.
+
+    Return False where they have them already, or where no block can go on.
+    """
     measured = max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
     return measured < PLANNED_LOOKS[-1] and _order_rounds(watch, run, PLANNED_LOOKS[-1] - measured)
 
 
 def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
-    by = find_runner(watch)
-    if by is None or run.outcome == RunOutcome.CANCELLED:
+    runner = find_runner(watch)
+    if runner is None or run.outcome == RunOutcome.CANCELLED:
         return False
     try:
-        measure_more_rounds(run=run, by=by, rounds=rounds, asker=f"Watch “{watch.name}”")
+        measure_more_rounds(run=run, by=runner, rounds=rounds, asker=f"Watch “{watch.name}”")
     except Refusal:
         # another tick may have asked first
         run.refresh_from_db()
@@ -82,8 +89,8 @@ def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
 
 
 def find_runner(watch: Watch) -> User | None:
-    by = watch.created_by
-    return by if by is not None and by.is_active and can_write(by, team=watch.team) else None
+    creator = watch.created_by
+    return creator if creator is not None and creator.is_active and can_write(creator, team=watch.team) else None
 
 
 def get_run(investigation: Investigation) -> Run:

@@ -21,23 +21,27 @@ MAX_NOTE = 4000
 
 
 def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None = None) -> Alert:
-    """Acknowledge an open alert and assign it to `assignee`, or else to `by`. Raises Conflict unless it is open,
-    Invalid for an assignee who may not change it."""
-    _must_write(alert, by)
-    who = assignee or by
-    if not can_write(who, team=alert.team):
-        raise Invalid(f"{who.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
-    text = f"Acknowledged, assigned to {who.username}." + (f" {note}" if note else "")
-    changes = {"assignee": who, "note": _note(note) or alert.note}
+    """Acknowledge an open alert and assign it to `assignee`, or else to `by`.
+
+    Raises Conflict unless it is open, Invalid for an assignee who may not change it.
+    """
+    _check_can_write(alert, by)
+    person = assignee or by
+    if not can_write(person, team=alert.team):
+        raise Invalid(f"{person.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
+    text = f"Acknowledged, assigned to {person.username}." + (f" {note}" if note else "")
+    changes = {"assignee": person, "note": _clean_note(note) or alert.note}
     return _move(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
 
 
 def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
-    """Assign an alert to a person, which acknowledges an open one. Raises Conflict for a closed alert, Invalid for a
-    person who may not change it."""
+    """Assign an alert to a person, which acknowledges an open one.
+
+    Raises Conflict for a closed alert, Invalid for a person who may not change it.
+    """
     if alert.state == AlertState.OPEN:
         return acknowledge(alert=alert, by=by, assignee=assignee)
-    _must_write(alert, by)
+    _check_can_write(alert, by)
     if alert.state not in OPEN_ALERTS:
         raise Conflict(f"Alert {alert.pk} is {alert.state}: reopen it to assign it.", code="closed")
     if not can_write(assignee, team=alert.team):
@@ -51,31 +55,33 @@ def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
 
 def mark_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
     """Close an alert as a false positive, which digests count. Raises Invalid without a reason."""
-    _must_write(alert, by)
-    reason = _reason(reason)
+    _check_can_write(alert, by)
+    reason = _clean_reason(reason)
     text = f"Marked as a false positive by {by.username}: {reason}"
     return _move(alert, AlertState.INVALID, AlertEventKind.INVALID, text, by=by, note=reason)
 
 
 def mark_infra(*, alert: Alert, by: User, reason: str) -> Alert:
     """Close an alert as a fault of the farm or of a machine. Raises Invalid without a reason."""
-    _must_write(alert, by)
-    reason = _reason(reason)
+    _check_can_write(alert, by)
+    reason = _clean_reason(reason)
     text = f"Marked as an infrastructure issue by {by.username}: {reason}"
     return _move(alert, AlertState.INFRA, AlertEventKind.INFRA, text, by=by, note=reason)
 
 
 def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
     """Open a closed or acknowledged alert again. Raises Conflict where it is open."""
-    _must_write(alert, by)
+    _check_can_write(alert, by)
     text = f"Reopened by {by.username}." + (f" {note}" if note else "")
     return _move(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
 
 
 def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
-    """Announce nothing of an alert until a date, or until a release or a later one is measured. Raises Invalid unless
-    one of them is given and lies ahead, Conflict for a closed alert."""
-    _must_write(alert, by)
+    """Announce nothing of an alert until a date, or until a release or a later one is measured.
+
+    Raises Invalid unless one of them is given and lies ahead, Conflict for a closed alert.
+    """
+    _check_can_write(alert, by)
     if alert.state not in OPEN_ALERTS:
         raise Conflict(f"Alert {alert.pk} is {alert.state}: it cannot be snoozed.", code="closed")
     if (until is None) == (not release):
@@ -99,10 +105,10 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
 
 def add_note(*, alert: Alert, by: User, note: str) -> Alert:
     """Keep a note with the alert and in its log. Raises Invalid for an empty note, or one longer than MAX_NOTE."""
-    _must_write(alert, by)
+    _check_can_write(alert, by)
     with transaction.atomic():
-        Alert.objects.filter(pk=alert.pk).update(note=_note(note))
-        alert.log(AlertEventKind.NOTE, f"{by.username}: {_reason(note)}", actor=by)
+        Alert.objects.filter(pk=alert.pk).update(note=_clean_note(note))
+        alert.log(AlertEventKind.NOTE, f"{by.username}: {_clean_reason(note)}", actor=by)
     alert.refresh_from_db()
     return alert
 
@@ -118,19 +124,19 @@ def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, b
     return alert
 
 
-def _must_write(alert: Alert, user: User) -> None:
+def _check_can_write(alert: Alert, user: User) -> None:
     if not can_write(user, team=alert.team):
         raise NotAllowed(f"You can view alert {alert.pk} but not change it.")
 
 
-def _reason(text: str) -> str:
-    text = _note(text)
+def _clean_reason(text: str) -> str:
+    text = _clean_note(text)
     if not text:
         raise Invalid("Give a reason.", code="no_reason")
     return text
 
 
-def _note(text: str) -> str:
+def _clean_note(text: str) -> str:
     # a database may refuse a text with this sign
     text = text.replace("\x00", "").strip()
     if len(text) > MAX_NOTE:

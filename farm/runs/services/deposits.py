@@ -1,4 +1,4 @@
-"""Stores files that a node sends while it measures, within limits of the attempt and the team's quota.
+"""Store files that a node sends while it measures, within limits of the attempt and the team's quota.
 
 They are raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked), models that a provider compiled, and
 zipped parts of models. A new file for a place replaces the earlier one. farm.runs.services.endings removes those of
@@ -30,35 +30,35 @@ GZIP = 16 + zlib.MAX_WBITS
 
 
 def check_is_current(held: Held) -> None:
-    """Raises Conflict where the attempt is over."""
+    """Raise Conflict where the attempt is over."""
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
 
 
 def store_part(draft: Draft, held: Held, *, arm: int) -> str:
-    return _keep(Part, draft, held, {"arm": arm}, {})
+    return _store_file(Part, draft, held, {"arm": arm}, {})
 
 
-def _keep(
+def _store_file(
     kind: type[Trace | Part | CompiledModel],
     draft: Draft,
     held: Held,
     place: Mapping[str, Any],
-    known: Mapping[str, object],
+    columns: Mapping[str, object],
 ) -> str:
     with transaction.atomic():
         block = lock_block(held.block.pk, run_id=held.block.run_id)
         check_is_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
         earlier = kind.objects.select_related("blob").filter(attempt=held.attempt, **place).first()
         replaced = earlier.blob if earlier else None
-        _check_room(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
+        _check_quota(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
         blob = store_blob_within_quota(team=block.run.team, draft=draft)
-        kind.objects.update_or_create(attempt=held.attempt, **place, defaults={**known, "blob": blob})
+        kind.objects.update_or_create(attempt=held.attempt, **place, defaults={**columns, "blob": blob})
         remove_unused_blobs([replaced.pk if replaced else None])
     return draft.sha256
 
 
-def _check_room(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
+def _check_quota(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
     traces = attempt.traces.aggregate(total=Sum("bytes"))["total"] or 0
     parts = attempt.parts.aggregate(total=Sum("blob__bytes"))["total"] or 0
     compiled = attempt.compiled.aggregate(total=Sum("blob__bytes"))["total"] or 0
@@ -90,7 +90,7 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
         if not draft.bytes:
             raise Unprocessable("The compiled model is empty.", code="bad_model")
         draft.seal()
-        return _keep(CompiledModel, draft, held, {"arm": arm}, {})
+        return _store_file(CompiledModel, draft, held, {"arm": arm}, {})
     finally:
         draft.discard()
 
@@ -112,14 +112,14 @@ def accept_trace(
     check_free_space(bytes_wanted=MAX_TRACE_BYTES)
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
-        _receive(draft, chunks)
-        known = {"sha256": draft.sha256, "bytes": draft.bytes}
-        return _keep(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, known)
+        _write_trace(draft, chunks)
+        columns = {"sha256": draft.sha256, "bytes": draft.bytes}
+        return _store_file(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, columns)
     finally:
         draft.discard()
 
 
-def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
+def _write_trace(draft: Draft, chunks: Iterable[bytes]) -> None:
     """Write the chunks to the draft, and unpack them in constant memory to check that they are gzipped JSON."""
     unpacker = zlib.decompressobj(GZIP)
     unpacked, first = 0, b""

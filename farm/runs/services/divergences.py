@@ -58,7 +58,7 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
         fresh = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
         Divergence.objects.filter(pk=row.pk).update(**fresh, body="", problem="", part=None)
         remove_unused_blobs([row.part_id])
-        _queue(block, cell)
+        _queue_question(block, cell)
     row.refresh_from_db()
     return row
 
@@ -73,8 +73,8 @@ def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -
     variant = row.arm.cell.variant
     document = _describe_divergence(report.document, row, main=variant.artifact.main if variant else "")
     # what this attempt sent for this arm, and no other file of the team by its digest
-    sent = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
-    part = sent.values_list("blob", flat=True).first()
+    parts = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
+    part = parts.values_list("blob", flat=True).first()
     is_found = document is not None
     rows.update(
         state=DivergenceState.FOUND if is_found else DivergenceState.FAILED,
@@ -95,12 +95,12 @@ def _describe_divergence(
     command = diverge_command(
         row.arm.cell.spec, main, against=against.cell.spec.runtime if against else None, has_inputs=True
     )
-    replaced = {
+    changes = {
         "main": main,
         "files": tuple(name for name in part.files if _FILE.fullmatch(name)),
         "command": command if part.shows_it and row.arm.cell.spec.recipe.is_identity else "",
     }
-    found = document.found.model_copy(update={"part": part.model_copy(update=replaced)})
+    found = document.found.model_copy(update={"part": part.model_copy(update=changes)})
     return document.model_copy(update={"model": main, "found": found})
 
 
@@ -117,13 +117,13 @@ def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int
     check_free_space(bytes_wanted=MAX_PART_BYTES)
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
-        _receive(draft, chunks)
+        _write_zip(draft, chunks)
         return store_part(draft, held, arm=arm)
     finally:
         draft.discard()
 
 
-def _receive(draft: Draft, chunks: Iterable[bytes]) -> None:
+def _write_zip(draft: Draft, chunks: Iterable[bytes]) -> None:
     first = b""
     for chunk in chunks:
         first = first if len(first) >= len(ZIP) else first + chunk[: len(ZIP)]
@@ -154,7 +154,7 @@ def _check_can_ask(arm: Arm, other: Arm | None) -> None:
         )
 
 
-def _queue(block: Block, cell: str) -> None:
+def _queue_question(block: Block, cell: str) -> None:
     """Queue a done block again, for the question alone. Raises Conflict where it is not done any more."""
     if block.run.state == RunState.FINISHED and not block.run.resume():
         raise _make_not_done_error(block)

@@ -1,4 +1,4 @@
-"""The sweep: takes blocks from nodes that fell silent, and ends queued blocks that no node will ever take.
+"""Take blocks from nodes that fell silent, and end queued blocks that no node will ever take.
 
 A lease has to be found expired by the database's clock in two sweeps, SUSPECT_LEASES of a lease apart by a monotonic
 clock, without a heartbeat in between. So a clock that jumps takes no block away: a living node's next heartbeat, due
@@ -46,15 +46,15 @@ def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
     Of blocks that wait for the same nodes only the oldest is checked: this runs every second, and most blocks wait
     rightly, for a node that is busy or switched off.
     """
-    bound, takers, ended = _bound_to_nodes(), _Takers(), 0
+    bound, takers, ended = _select_bound(), _Takers(), 0
     groups = list(bound.order_by().values(*ALIKE).annotate(eldest=Min("pk")))
     eldest = bound.in_bulk([group["eldest"] for group in groups])
     for group in groups:
         block = eldest.get(group.pop("eldest"))
-        if block is None or takers.of(block) & set(_nodes_of(block)):
+        if block is None or takers.of(block) & set(_list_nodes(block)):
             continue
-        why = explain_stranded(block)
-        ended += sum(_end(attempt, why) for attempt in bound.filter(**group)[: at_once - ended]) if why else 0
+        sentence = explain_stranded(block)
+        ended += sum(_end(attempt, sentence) for attempt in bound.filter(**group)[: at_once - ended]) if sentence else 0
     return ended
 
 
@@ -62,32 +62,32 @@ class _Takers:
     """The nodes that may measure a team's models of an uploader, read once for all of their blocks."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int | None], frozenset[int]] = {}
+        self._nodes: dict[tuple[int, int | None], frozenset[int]] = {}
 
     def of(self, block: Block) -> frozenset[int]:
         run = block.run
         key = (run.team_id, run.version.uploaded_by_id)
-        if key not in self._known:
+        if key not in self._nodes:
             nodes = Node.objects.exclude(health=NodeHealth.RETIRED)
             serving = nodes.serving(run.team, uploader=run.version.uploaded_by)
-            self._known[key] = frozenset(serving.values_list("pk", flat=True))
-        return self._known[key]
+            self._nodes[key] = frozenset(serving.values_list("pk", flat=True))
+        return self._nodes[key]
 
 
 def explain_stranded(block: Block) -> str:
     """Say why none of the nodes that a block is bound to will take it; empty while one of them may."""
-    numbers = _nodes_of(block)
-    there = Node.objects.exclude(health=NodeHealth.RETIRED).filter(pk__in=numbers)
-    if there.serving(block.run.team, uploader=block.run.version.uploaded_by).exists():
+    numbers = _list_nodes(block)
+    present = Node.objects.exclude(health=NodeHealth.RETIRED).filter(pk__in=numbers)
+    if present.serving(block.run.team, uploader=block.run.version.uploaded_by).exists():
         return ""
-    if there.exists():
-        names = ", ".join(there.values_list("name", flat=True))
+    if present.exists():
+        names = ", ".join(present.values_list("name", flat=True))
         return f"{names} no longer measures for team “{block.run.team.name}”."
     gone = ", ".join(Node.objects.filter(pk__in=numbers).values_list("name", flat=True))
     return f"{gone or 'Its node'} was removed from the farm."
 
 
-def _bound_to_nodes() -> QuerySet[Block]:
+def _select_bound() -> QuerySet[Block]:
     """Return queued blocks that continue on their node, or whose matrix names nodes and no hardware tag."""
     named = Q(only_node=None) & (Q(hardware__contains="node:") | Q(hardware__contains="|"))
     bound = ~Q(only_node=None) | Q(first_round__gt=0) | named
@@ -95,7 +95,7 @@ def _bound_to_nodes() -> QuerySet[Block]:
     return blocks.select_related(*RELATED).defer(*UNREAD).order_by("queued_at", "pk")
 
 
-def _nodes_of(block: Block) -> list[int]:
+def _list_nodes(block: Block) -> list[int]:
     if block.only_node_id is not None:
         return [block.only_node_id]
     if block.first_round:
@@ -104,12 +104,12 @@ def _nodes_of(block: Block) -> list[int]:
     return [int(queue.removeprefix(NODE_PREFIX)) for queue in block.queues if queue.startswith(NODE_PREFIX)]
 
 
-def _end(block: Block, why: str) -> bool:
+def _end(block: Block, sentence: str) -> bool:
     with transaction.atomic():
         current = lock_block(block.pk, run_id=block.run_id)
         if (current.state, current.attempt) != (BlockState.QUEUED, block.attempt):
             return False
-        text = f"{why} To measure on another node, start a new run."
+        text = f"{sentence} To measure on another node, start a new run."
         reason = Reason(code=ReasonCode.NODE_LOST, text=text)
         log.info("Block %s waits for no node: %s", block.pk, text)
         if not current.first_round:
@@ -127,20 +127,20 @@ def sweep(*, moment: clocks.Moment | None = None) -> int:
     """
     taken = _take_from_others()
     end_stranded_blocks()
-    for block in _overdue():
-        taken += _look_at(block, moment or clocks.now())
+    for block in _list_overdue():
+        taken += _suspect_or_take(block, moment or clocks.now())
     _finish_forgotten_runs()
     return taken
 
 
-def _overdue() -> list[Block]:
+def _list_overdue() -> list[Block]:
     """Return leased blocks whose lease has expired, or ends later than is possible."""
     latest = Now() + timedelta(seconds=settings.LEASE_S + BACKWARD_S)
     over = Q(lease_expires_at__lt=Now()) | Q(lease_expires_at__gt=latest)
     return list(Block.objects.filter(over, state=BlockState.LEASED).select_related("run", "node"))
 
 
-def _look_at(block: Block, moment: clocks.Moment) -> bool:
+def _suspect_or_take(block: Block, moment: clocks.Moment) -> bool:
     """Note that the block is suspect, or take it where it has been so for long enough without a heartbeat."""
     is_suspected = block.suspected_beat == block.beats
     waited_s = moment.since(block.suspected_at_s, block.suspected_boot) if is_suspected else None
@@ -153,10 +153,10 @@ def _look_at(block: Block, moment: clocks.Moment) -> bool:
         return False
     name = block.node.name if block.node else "The node"
     text = f"{name} sent no heartbeat for a whole lease of {settings.LEASE_S:.0f} s."
-    return _take(block, Reason(code=ReasonCode.NODE_LOST, text=text))
+    return _take_block(block, Reason(code=ReasonCode.NODE_LOST, text=text))
 
 
-def _take(block: Block, reason: Reason) -> bool:
+def _take_block(block: Block, reason: Reason) -> bool:
     with transaction.atomic():
         current = lock_block(block.pk, run_id=block.run_id)
         if (current.state, current.attempt, current.beats) != (BlockState.LEASED, block.attempt, block.beats):
@@ -179,8 +179,8 @@ def _take_from_others() -> int:
     taken = 0
     for block in held:
         is_there = block.node is not None and block.node.health != NodeHealth.RETIRED
-        why = "ceased to measure for this team" if is_there else "was removed from the farm"
-        taken += _take(block, Reason(code=ReasonCode.NODE_LOST, text=f"The node {why} while it measured."))
+        cause = "ceased to measure for this team" if is_there else "was removed from the farm"
+        taken += _take_block(block, Reason(code=ReasonCode.NODE_LOST, text=f"The node {cause} while it measured."))
     return taken
 
 

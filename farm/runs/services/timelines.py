@@ -1,4 +1,4 @@
-"""Timelines of raw traces: read in the workshop by a `prepare` worker once somebody looks, and stored.
+"""Read and store the timelines of raw traces; a `prepare` worker reads one in the workshop once somebody looks.
 
 A trace comes from a node, so neither web nor gateway parses it. A hint to the worker that is lost is sent again when
 somebody still looks at the page.
@@ -56,39 +56,39 @@ def read_trace(reading_id: int) -> None:
 
     A row that is not asked for any more is left alone.
     """
-    asked = TraceReading.objects.filter(pk=reading_id, state=ReadingState.ASKED)
-    reading = asked.select_related("trace").first()
+    waiting = TraceReading.objects.filter(pk=reading_id, state=ReadingState.ASKED)
+    reading = waiting.select_related("trace").first()
     if reading is None:
         return
     try:
-        found = _read(reading.trace)
+        timeline = _read_timeline(reading.trace)
     except orders.WorkshopError as problem:
-        asked.update(state=ReadingState.FAILED, problem=problem.reason.text[:500])
+        waiting.update(state=ReadingState.FAILED, problem=problem.reason.text[:500])
     except Refusal as refusal:
-        asked.update(state=ReadingState.FAILED, problem=str(refusal)[:500])
+        waiting.update(state=ReadingState.FAILED, problem=str(refusal)[:500])
     except Exception:
         # the fault is the farm's own: nobody should wait for ever, and the log says where it is
         log.exception("reading %s broke", reading.trace)
-        asked.update(state=ReadingState.FAILED, problem=BROKEN)
+        waiting.update(state=ReadingState.FAILED, problem=BROKEN)
     else:
-        asked.update(state=ReadingState.READ, body=_TIMELINE.dump_json(found).decode())
+        waiting.update(state=ReadingState.READ, body=_TIMELINE.dump_json(timeline).decode())
 
 
 def _find_or_order(trace: Trace) -> TraceReading:
     """Find the trace's reading; order it where it is new, or where its worker seems to have been lost."""
     with transaction.atomic():
         reading, is_new = TraceReading.objects.get_or_create(trace=trace)
-        again = TraceReading.objects.filter(pk=reading.pk, state=ReadingState.ASKED)
-        late = again.filter(asked_at__lt=timezone.now() - ASKED_AGAIN_AFTER)
-        if late.filter(tries__gte=MAX_TRIES).update(state=ReadingState.FAILED, problem=LOST):
+        waiting = TraceReading.objects.filter(pk=reading.pk, state=ReadingState.ASKED)
+        overdue = waiting.filter(asked_at__lt=timezone.now() - ASKED_AGAIN_AFTER)
+        if overdue.filter(tries__gte=MAX_TRIES).update(state=ReadingState.FAILED, problem=LOST):
             reading.refresh_from_db()
-        elif is_new or late.exists():
-            (again if is_new else late).update(asked_at=timezone.now(), tries=F("tries") + 1)
+        elif is_new or overdue.exists():
+            (waiting if is_new else overdue).update(asked_at=timezone.now(), tries=F("tries") + 1)
             send_hint_on_commit(READ_TRACE, reading.pk)
     return reading
 
 
-def _read(trace: Trace) -> Timeline:
+def _read_timeline(trace: Trace) -> Timeline:
     try:
         stored: Path = find_stored_file(trace.sha256)
     except Refusal as missing:
