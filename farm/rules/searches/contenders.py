@@ -31,11 +31,12 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     cells = {place: _cell(arm.spec, arm.labels.get("session", "default")) for place, arm in specs.items()}
     varying = label.varying_axes(cells.values())
     contenders: dict[str, Contender] = {}
-    refused = []
-    for refusal in plan.refused:
-        values = points[places[_key(refusal.positions)]].values
-        nameless = Contender("", values, ", ".join(refusal.labels.values()))
-        refused.append(nameless.leave("refused", refusal.reason.text))
+    refused = [
+        Contender("", points[places[_key(refusal.positions)]].values, ", ".join(refusal.labels.values())).leave(
+            "refused", refusal.reason.text
+        )
+        for refusal in plan.refused
+    ]
     for place, cell in sorted(cells.items()):
         spec, name = specs[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
         contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)

@@ -257,6 +257,12 @@ def test_a_busy_machine_hides_no_fast_setting_from_the_final_block() -> None:
     assert labels(found)[0].startswith("1 thread")
 
 
+def test_one_launch_on_a_busy_machine_sets_nobody_aside() -> None:
+    bench = machine({threads: 1.0 + threads for threads in range(1, 12)}, samples=busy)
+    raced(bench, space(threads=[*range(1, 12)]))
+    assert [len(block) for block in bench.measured][:2] == [11, 11]
+
+
 def test_on_a_busy_machine_settings_of_one_thread_are_told_apart_by_processor_time() -> None:
     sets = [{"name": "two", "inter-op-threads": 2}, "default"]
     found = raced(machine({1: 1.0}, samples=busy), space(threads=1, session=sets))
