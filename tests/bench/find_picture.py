@@ -2,8 +2,9 @@
 
     python -m tests.bench.find_picture OUT.png [--minutes 4] [--ort 1.31.1]
 
-It races the usual space of the digits sample on this machine, as `onnxfarm find digits.onnx --evaluation
-digits.evaluation.npz` does, and draws the final block by the server's own renderer. pngquant has to be on PATH.
+It races SPACE with the digits sample on this machine, as `onnxfarm find digits.onnx --evaluation digits.evaluation.npz
+--calibration digits.calibration.npz` does, and draws the final block by the server's own renderer. pngquant has to be
+on PATH.
 """
 
 import argparse
@@ -17,7 +18,6 @@ from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
 from farm.contract.document import Document
 from farm.rules.matrices.matrix import parse
-from farm.rules.matrices.spaces import default_space
 from farm.rules.planning.plans import Plan
 from farm.rules.searches.limits import Limits
 from farm.workshop.samples import builders
@@ -27,6 +27,7 @@ from onnxfarm.outputs import make_console
 from onnxfarm.subject import Subject
 from tests.acceptance.browser.chromium import launched
 
+SPACE = {"precision": ["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qdq:per-channel"], "threads": 1, "batch": 64}
 CSS = Path(__file__).parents[2] / "dashboard" / "static" / "dashboard" / "farm.css"
 PAGE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8"><style>{css}</style><body>
 <main><figure class="stack panel"><h3>{title}</h3><div class="chart" style="{room}"><svg class="plot">{picture}</svg>
@@ -40,6 +41,7 @@ def race(folder: Path, *, minutes: float, ort: str) -> Document:
     subject, console = Subject(files["digits.onnx"]), make_console(stderr=True)
     with workbench.open_workbench(subject, home=default_home(), console=console) as bench:
         bench.set_evaluation(files["digits.evaluation.npz"], "")
+        bench.set_calibration(files["digits.calibration.npz"])
         measure = bench.measure
 
         def keep(plan: Plan) -> Document:
@@ -47,7 +49,7 @@ def race(folder: Path, *, minutes: float, ort: str) -> Document:
             return documents[-1]
 
         bench.measure = keep  # type: ignore[method-assign]
-        space = default_space(["cpu"], cores=find.count_physical_cores(), beside=parse({"runtime": ort}))
+        space = parse({**SPACE, "runtime": ort})
         question = find.Question("digits.onnx", limits=Limits(has_labels=True), minutes=minutes)
         found = find.run_race(bench, space, question)
     print(found.sentence, file=sys.stderr)
