@@ -160,7 +160,7 @@ def test_a_release_says_since_when_it_is_known_what_was_measured_with_it_and_wha
     offer("1.29.0", "1.30.0", "1.31.1")
     Release.objects.filter(version="1.30.0").update(is_gone=True, is_yanked=True, yanked_because="wrong wheels")
     watch = make_watch(version, owner)
-    alert = watching.bare_alert(watch, version, bad="1.31.1", first_bad="1.30.0")
+    alert = watching.bare_alert(watch, version, bad="1.31.1", first_bad="1.29.0")
     watching.bare_round(watch, version, outcome="quiet", new="1.31.1")
     words = assert_is_page(signed_in.get("/fleet/runtimes/"))
     [newest] = re.findall(r"1\.31\.1 20\d\d.*?(?=1\.29\.0|1\.30\.0)", words)
