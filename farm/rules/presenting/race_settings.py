@@ -15,15 +15,16 @@ class Row(NamedTuple):
 
 
 def make_settings_table(found: Found, *, id: str = "settings") -> Table:
-    """List the settings of the answer, then those beside it and apart, and the default where it is none of these.
+    """List the settings of the answer, then those beside it and apart, and a measured default that is none of these.
     Columns in which no setting has anything are left out."""
     rows = [
         *(Row(setting, "best so far" if found.state == "undecided" else "answer") for setting in found.answer),
         *(Row(setting, "in its final block") for setting in found.beside),
         *(Row(setting, "apart") for setting in found.apart),
     ]
-    if found.default is not None and all(found.default.settings != row.setting.settings for row in rows):
-        rows.append(Row(found.default, "default"))
+    default = found.default
+    if default is not None and default.p50_ms and all(default.settings != row.setting.settings for row in rows):
+        rows.append(Row(default, "default"))
     is_by_processor = found.goal == "processor-time" or (found.goal == "latency" and found.is_by_processor)
     is_throughput = found.goal == "throughput"
     columns: list[Column[Row]] = [

@@ -214,7 +214,9 @@ def _describe_close(race: Race, outcome: Outcome) -> str:
 def _describe_undecided(race: Race, outcome: Outcome) -> str:
     measured = [contender for contender in outcome.answer if contender.digest in race.cells]
     if not measured:
-        return "Not decided: nothing was measured to its end."
+        return (
+            f"Not decided: nothing was measured to its end{'; give more --minutes' if race.time_left() <= 0 else ''}."
+        )
     best = f"Best so far, not decided: {measured[0].label}, {_figure(race, measured[0].digest)}"
     doubts = [outcome.left[each.digest].text for each in measured if each.digest in outcome.left]
     if outcome.waiting:

@@ -86,3 +86,5 @@ def test_the_table_has_each_setting_once_with_its_role_and_the_figure_of_the_goa
     assert busy.rows[0][1].text == "best so far"
     again = make_settings_table(document.model_copy(update={"default": first, "apart": [default]}))
     assert [row[1].text for row in again.rows] == ["answer", "in its final block", "apart"]
+    failed = FoundSetting(label="4", settings={})
+    assert make_settings_table(found("a", {}, state="nothing", default=failed)).rows == []

@@ -310,6 +310,14 @@ def test_time_ends_a_race_with_the_best_so_far() -> None:
     assert (found.state, found.is_final) == ("undecided", False)
     assert ", by short rounds: give more --minutes." in found.sentence
 
+    def stop_late(plan: Any) -> Any:
+        now[0] += 200.0
+        raise Stopped("The time is over.")
+
+    bench.measure = stop_late  # type: ignore[method-assign]
+    found = raced(bench, over, minutes=3.0, clock=lambda: now[0])
+    assert found.sentence == "Not decided: nothing was measured to its end; give more --minutes."
+
 
 def test_a_final_block_has_as_many_settings_as_the_time_has_room_for() -> None:
     bench = machine(dict.fromkeys(range(1, 17), 1.0))
