@@ -21,6 +21,7 @@ from farm.base.refusals import Missing
 from farm.contract.document_comparisons import Comparison
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
+from farm.rules.presenting import answers
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
@@ -101,7 +102,7 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
     if lists.wants_file(request):
         return compared_operators.render_file(request, chosen, found)
     context = {
-        "headline": side.write_headline(chosen, judged),
+        "headline": write_headline(chosen, judged),
         "chosen": chosen,
         "compared": _compared(request, chosen, judged),
         "view": view,
@@ -111,6 +112,12 @@ def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: 
     return render(request, "dashboard/compare_closer.html", context)
 
 
+def write_headline(chosen: list[side.Chosen], judged: list[side.Judged]) -> str:
+    """What the cells say beside each other, and of which model, where all are of one."""
+    said, is_one = side.write_headline(chosen, judged), len({choice.cell.model for choice in chosen}) == 1
+    return answers.name_models(said, [chosen[0].cell]) if said and is_one else said
+
+
 def make_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
     """The panel as the address asks for it, whoever reads it."""
     every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
@@ -118,7 +125,7 @@ def make_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[sid
     rows = side.select_lines(whole, every=every, wanted=wanted)
     panel: Panel = {
         "chosen": chosen,
-        "headline": side.write_headline(chosen, judged),
+        "headline": write_headline(chosen, judged),
         "every": every,
         "find": wanted,
         "rows": rows,

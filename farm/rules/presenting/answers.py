@@ -1,17 +1,19 @@
 """A run in one look: a headline of at most twelve words, in one line its cause and certainty, then what else is known.
 Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
+from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
 from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import (
     Opening,
+    Standing,
     count_unmeasured,
     explain_wrong,
     find_opening,
@@ -23,6 +25,8 @@ from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, percent, unbroken
 
 MAX_WORDS = 12
+# words that a headline begins with, and that stand in small letters behind a model's name
+_LOWERED = ("Against", "Batch", "Undecided", "Wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,13 @@ def make_answer(document: Document) -> Answer:
     rest = [before.strip() if line else "", *others, after.removeprefix(f" {unmeasured}").strip()]
     lead = _answer_lead(found, cells)
     if found.wrong:
-        led = Answer(_name_wrong(found, cells), explain_wrong(found.wrong), sentences.wrong_outputs(document))
+        headline = name_models(_name_wrong(found, cells), found.wrong)
+        led = Answer(headline, explain_wrong(found.wrong), sentences.wrong_outputs(document))
     elif found.is_elsewhere_first:
         lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
         ran = sum(bool(cell.active_providers) for cell in cells.values())
         headline = f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(ran, 'cell')}"
-        led = Answer(headline, "", sentences.elsewhere(found, cells))
+        led = Answer(name_models(headline, found.elsewhere), "", sentences.elsewhere(found, cells))
     elif lead is None:
         return _answer_single_cell(document) or Answer.from_text(document.sentence)
     else:
@@ -81,22 +86,51 @@ def _name_wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
     return headline if is_named else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
 
 
+def name_models(headline: str, cells: Iterable[Cell]) -> str:
+    """Put the models that a headline is about before it, where that leaves it short."""
+    models = listed([model for model in dict.fromkeys(cell.model for cell in cells) if model])
+    first, _, rest = headline.partition(" ")
+    about = f"{models}: {first.lower() if first in _LOWERED else first} {rest}"
+    return about if models and is_short(about) else headline
+
+
 def _answer_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
     """Return the answer about the leading comparison; None where none leads."""
     if found.lead is None:
         return None
     lead, change = found.lead, found.lead.heading
     parts = sentences.parts_of(lead, found, cells)
-    headline = _headline(parts, change, margin=lead.comparison.margin)
+    # the largest of several is not told as the whole
+    most = "up to " if len(_list_changes(lead, found, cells)) > 1 else ""
+    headline = _headline(parts, change, margin=lead.comparison.margin, most=most)
     beside = "" if is_short(headline) else f"{parts.who} beside {parts.than}"
-    where = cells[lead.comparison.candidate].node
+    candidate = cells[lead.comparison.candidate]
+    where = candidate.node
     measured = f"{parts.shared} on {where}" if where else parts.shared
     because = " · ".join(filter(None, (parts.cause.rstrip("."), beside, parts.sure, measured)))
     short = f"{change.text or change.word} by {lead.axis}"
-    return Answer(headline if not beside else short[:1].upper() + short[1:], because, _join(*parts.rest))
+    headline = short[:1].upper() + short[1:] if beside else headline
+    # two models are told apart by their names already
+    about = [] if lead.axis == "model" else [candidate]
+    return Answer(name_models(headline, about), because, _join(*parts.rest))
 
 
-def _headline(parts: sentences.Parts, change: Change, *, margin: float) -> str:
+def _list_changes(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> set[str]:
+    """Return how large the changes are that came out as the leading one did, of the same model and the same two."""
+
+    def about(comparison: Comparison, change: Change) -> object:
+        baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
+        if baseline is None or candidate is None:
+            return None
+        sides = sentences.name_sides(comparison.axis, baseline, candidate)
+        return comparison.axis, candidate.model, sides, change.word, change.unit
+
+    same = about(lead.comparison, lead.change)
+    right = [other for other in found.standings if other.is_right]
+    return {other.change.amount for other in right if about(other.comparison, other.change) == same}
+
+
+def _headline(parts: sentences.Parts, change: Change, *, margin: float, most: str) -> str:
     who, than = parts.who, parts.than
     if change.figures is None:
         return f"{who} and {than} could not be compared"
@@ -108,8 +142,8 @@ def _headline(parts: sentences.Parts, change: Change, *, margin: float) -> str:
         return f"{who} is as fast as {than}, within ± {percent(margin)}"
     if change.unit:
         article = "" if change.unit.endswith("/s") else "a "
-        return f"{who} has {article}{change.amount} {change.word}{change.unit} than {than}"
-    return f"{who} is {change.amount} {change.word} than {than}"
+        return f"{who} has {most}{article}{change.amount} {change.word}{change.unit} than {than}"
+    return f"{who} is {most}{change.amount} {change.word} than {than}"
 
 
 def is_short(headline: str) -> bool:

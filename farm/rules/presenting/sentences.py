@@ -297,7 +297,7 @@ def _agreement(standing: Standing, standings: Sequence[Standing]) -> str:
 def _statement(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> str:
     """A comparison in words."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
-    who, than = _named_side(comparison.axis, candidate), _than(comparison.axis, baseline, candidate)
+    who, than = name_sides(comparison.axis, baseline, candidate)
     if change.word == "not comparable":
         models = f"They are different models, {baseline.model} and {candidate.model}."
         why = comparison.reason or "" if is_same_model(baseline, candidate) else models
@@ -359,11 +359,11 @@ def _named_side(axis: str, cell: Cell) -> str:
     return known.label(cell) if known is not None else cell.id
 
 
-def _than(axis: str, baseline: Cell, candidate: Cell) -> str:
-    """The other side; a release of the same distribution by its version alone."""
+def name_sides(axis: str, baseline: Cell, candidate: Cell) -> tuple[str, str]:
+    """Name the candidate and the other side; a release of the same distribution there by its version alone."""
     if axis == "runtime":
-        return titles.runtime_before(baseline.runtime, candidate.runtime)
-    return _named_side(axis, baseline)
+        return _named_side(axis, candidate), titles.runtime_before(baseline.runtime, candidate.runtime)
+    return _named_side(axis, candidate), _named_side(axis, baseline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +382,7 @@ def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts
     """Return the parts of the leading comparison."""
     pair, (baseline, candidate) = lead.comparison, (cells[lead.comparison.baseline], cells[lead.comparison.candidate])
     grown, generated, statement, cause_of_it, *others = _of_lead(lead, found, cells)
+    who, than = name_sides(lead.axis, baseline, candidate)
     sure = (pair.reason or "").rstrip(".") if lead.change.figures is None else _certainty(pair, lead.change)
     first = [generated, _describe_missing(pair).strip() if lead.change.word == "undecided" else ""]
     if lead.grown is not None:
@@ -389,8 +390,8 @@ def parts_of(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> Parts
         # the headline says one of them
         first = [grown if len(metric_changes.list_changes_in_sentence(pair)) > 1 else "", generated, statement]
     return Parts(
-        who=_capital(_named_side(lead.axis, candidate)),
-        than=_than(lead.axis, baseline, candidate),
+        who=_capital(who),
+        than=than,
         sure=sure,
         shared=_shared(lead.axis, candidate),
         cause=cause_of_it,

@@ -172,7 +172,7 @@ def test_memory_that_grew_leads_before_gains_and_what_is_open(own, others) -> No
     assert said.startswith("ONNX Runtime 1.31.1 is bigger: peak memory of a launch 139 MiB instead of 107 MiB. ")
     assert said.count("bigger") == 1
     answer = make_answer(add_sentence(found))
-    assert answer.headline == "ONNX Runtime 1.31.1 takes 30 % more memory than 1.29.0"
+    assert answer.headline == "encoder: ONNX Runtime 1.31.1 takes 30 % more memory than 1.29.0"
     assert answer.because.startswith("peak memory of a launch 139 MiB instead of 107 MiB · ")
     assert "bigger" not in answer.rest
     assert ("Whether ONNX Runtime 1.31.1" in said) == (own is UNDECIDED)
