@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dashboard.reading.cell import describe_placement
+from farm.alerts.selectors.origins import confirmed_leads
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
@@ -20,6 +21,7 @@ from farm.rules.presenting.headlines import Lead, named
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
+from farm.runs.states import RunReason
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
@@ -38,14 +40,25 @@ def find_lead(run: "Run | None") -> Lead:
     return Lead.model_validate(run.lead) if run is not None and run.lead else NOTHING
 
 
+def confirm(runs: Iterable["Run | None"]) -> dict[int, Lead]:
+    """Finds what the fresh blocks lead with that confirmed runs of watches; asks nothing where no watch began one."""
+    watched = [run.pk for run in runs if run is not None and run.reason == RunReason.WATCH]
+    return confirmed_leads(watched) if watched else {}
+
+
 def lead_verdict(lead: Lead) -> Entry:
-    return verdict_entry(lead.verdict) if lead.verdict else Entry()
+    """Makes the table entry of the verdict; a precision or batch beside another has not the colour of a regression."""
+    entry = verdict_entry(lead.verdict) if lead.verdict else Entry()
+    is_choice = lead.axis and entry.sign is not None and not _is_news(lead)
+    return replace(entry, sign=replace(entry.sign, tone="quiet")) if is_choice and entry.sign else entry
 
 
-def lead_change(lead: Lead) -> Entry:
-    """Makes the table entry of the change; of a run of one cell, of its latency."""
+def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
+    """Makes the table entry of the change; of a run of one cell, of its latency. `confirmed`: what the fresh block
+    leads with that confirmed the run."""
     if lead.ratio is not None:
-        return Entry(lead.change.text, lead.ratio)
+        is_again = confirmed.ratio is not None and (confirmed.step, confirmed.verdict) == (lead.step, lead.verdict)
+        return Entry(lead.change.text, lead.ratio, soft=f"confirmed {confirmed.change.amount}" if is_again else "")
     if lead.p50_ms is not None:
         soft = "CPU time" if lead.quantity == "processor" else ""
         return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms", soft=soft)
@@ -112,13 +125,6 @@ NAMES: tuple[Column["Run"], ...] = (
     Column("Run", lambda run: link_run(run.pk, title=run.headline), order="id"),
     Column("Model", lambda run: Entry(str(run.version), href=version_address(run.version)), order="model"),
 )
-FIGURES: tuple[Column["Run"], ...] = (
-    Column("Verdict", lambda run: lead_verdict(find_lead(run)), order="verdict"),
-    Number(
-        "change", lambda run: lead_change(find_lead(run)), "of what the run leads with, new against old", order="change"
-    ),
-    Number("interval", lambda run: lead_interval(find_lead(run))),
-)
 ORIGINS: tuple[Column["Run"], ...] = (
     Column("Why", lambda run: Entry(run.reason)),
     Number("cells", lambda run: counted(run.cell_count), order="cells"),
@@ -139,12 +145,22 @@ ORDERS = {
 def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: bool = False, box: str = "") -> Table:
     """Runs in columns. `states`: of each, by its number; `is_ordered`: the server sorts them."""
     rows = list(runs)
-    shared = find_shared_settings(map(find_lead, rows))
+    shared, confirmed = find_shared_settings(map(find_lead, rows)), confirm(rows)
     state = Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state")
+    figures = (
+        Column["Run"]("Verdict", lambda run: lead_verdict(find_lead(run)), order="verdict"),
+        Number["Run"](
+            "change",
+            lambda run: lead_change(find_lead(run), confirmed.get(run.pk, NOTHING)),
+            "of what the run leads with, new against old",
+            order="change",
+        ),
+        Number["Run"]("interval", lambda run: lead_interval(find_lead(run))),
+    )
     subject = Prose["Run"]("What", lambda run: lead_subject(find_lead(run), shared))
     # why a run was made, and by whom, where that is not the same in every row
     told = [column for column in ORIGINS if column.order or len({column.entry(run).text for run in rows}) > 1]
-    columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *FIGURES, subject, *told)]
+    columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *figures, subject, *told)]
     table = Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
     return replace(table, shared=", ".join(shared))
 
@@ -159,12 +175,12 @@ class News:
     is_measured: bool
 
 
-# of one model: its newest run, and what that leads with
-Told = tuple["Ended", Lead]
+# of one model: its newest run, what that leads with, and what a fresh block did that confirmed it
+Told = tuple["Ended", Lead, Lead]
 NEWS: tuple[Column[Told], ...] = (
     Column("Model", lambda told: Entry(told[0].name, href=reverse("dashboard:model", args=[told[0].model]))),
     Column("Verdict", lambda told: lead_verdict(told[1])),
-    Number("change", lambda told: lead_change(told[1])),
+    Number("change", lambda told: lead_change(told[1], told[2])),
     Prose("What", lambda told: lead_subject(told[1])),
     Column("Run", lambda told: link_run(told[0].run)),
     Column("Measured", lambda told: moment(told[0].at)),
@@ -188,7 +204,9 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
     told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
     worse = sum(is_worse(lead) for _, lead in told)
     counts = f"{worse} worse, {len(told) - worse} better in the last 7 days" if recent else ""
-    return News(Table.of("news", "Better or worse", NEWS, told[:MAX_NEWS]), worse, counts, bool(ended))
+    again = confirmed_leads(row.run for row, _ in told[:MAX_NEWS]) if told else {}
+    shown = [(row, lead, again.get(row.run, NOTHING)) for row, lead in told[:MAX_NEWS]]
+    return News(Table.of("news", "Better or worse", NEWS, shown), worse, counts, bool(ended))
 
 
 def is_worse(lead: Lead) -> bool:

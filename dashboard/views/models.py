@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Line:
     """A model with its last run, the newest that `ended`, and that of its series that stands worst, where there are
-    any; `state`: of its newest version, `run_state`: of its last run, `watch`: the number of one of its watches."""
+    any; `state`: of its newest version, `run_state`: of its last run, `watch`: the number of one of its watches,
+    `confirmed`: what the fresh block leads with that confirmed the run that ended."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
@@ -62,6 +63,7 @@ class Line:
     state: str = ""
     run_state: str = ""
     watch: int | None = None
+    confirmed: Lead = runs.NOTHING
 
     @property
     def lead(self) -> Lead:
@@ -103,7 +105,10 @@ COLUMNS: tuple[Column[Line], ...] = (
     Column("Last run", _last_run, order="run"),
     Column("Verdict", lambda line: runs.lead_verdict(line.lead), order="verdict"),
     Number(
-        "change", lambda line: runs.lead_change(line.lead), "of what its newest finished run leads with", order="change"
+        "change",
+        lambda line: runs.lead_change(line.lead, line.confirmed),
+        "of what its newest finished run leads with",
+        order="change",
     ),
     Number("interval", lambda line: runs.lead_interval(line.lead)),
     Prose("What", lambda line: runs.lead_subject(line.lead)),
@@ -202,13 +207,15 @@ def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") ->
     last, stands = pages.last_runs(listed), trends.load_standings(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
+    confirmed = runs.confirm(found.ended for found in last.values())
     watches = find_watch_of_each(row for row in listed if row.pk not in stands)
     made = []
     for row in listed:
         # a run that waits or is measured says nothing yet
         run, ended = last.get(row.pk, (None, None))
         state, run_state, watch = states.get(row.pk, ""), measured[run.pk] if run else "", watches.get(row.pk)
-        made.append(Line(row, run, ended, stands.get(row.pk), state, run_state, watch))
+        again = confirmed.get(ended.pk, runs.NOTHING) if ended else runs.NOTHING
+        made.append(Line(row, run, ended, stands.get(row.pk), state, run_state, watch, again))
     return made
 
 

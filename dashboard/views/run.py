@@ -155,7 +155,8 @@ def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_wri
 
 def _tell_accuracy(request: HttpRequest, whole_run: pieces.Whole) -> dict[str, object]:
     """What the head says in place of the run's answer where the address asks for the chart of accuracy."""
-    told = answer_accuracy(whole_run.document.cells) if request.GET.get("chart") == "pareto" else None
+    known = whole_run.document
+    told = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
     return {} if told is None else asdict(told)
 
 
@@ -321,7 +322,8 @@ def runs(request: HttpRequest) -> HttpResponse:
         together=[Together("Compare", reverse("dashboard:compare"), key="c")],
     )
     in_progress = 0 if listing.is_narrowed else pages.open_run_counts(user)[0]
-    return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress})
+    worse = sum(reading.is_worse(reading.find_lead(row)) for row in shown)
+    return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress, "worse": worse})
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:

@@ -1,15 +1,17 @@
 """Why a run was started that no person asked for, and what the two sides of an alert's evidence differ in."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Q
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Find, Investigation, Symptom, WatchRound
-from farm.alerts.states import InvestigationState
+from farm.alerts.states import InvestigationState, RoundOutcome
 from farm.base.refusals import Missing, require_row
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import fusions
+from farm.rules.presenting.headlines import Lead
 from farm.rules.wording.numbers import counted
 from farm.runs import selectors as runs
 from farm.runs.models import Run
@@ -44,7 +46,16 @@ def explain_origin(run: Run) -> Origin | None:
     text = f"Started by watch “{found.watch.name}”: {found.step}."
     if run.reason == RunReason.CONFIRMATION:
         text = f"Started automatically to confirm a finding of watch “{found.watch.name}” in a fresh block."
+    elif found.outcome == RoundOutcome.ALERT and found.confirming_id is not None:
+        text = f"{text} Run {found.confirming_id}, a fresh block, confirms: {found.sentence}"
     return Origin(text, watch=found.watch_id)
+
+
+def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, Lead]:
+    """Find what the fresh block leads with that confirmed what a run found, by the number of that run. One query."""
+    rows = WatchRound.objects.filter(run__in=list(runs_of_watches), outcome=RoundOutcome.ALERT).order_by("pk")
+    known = rows.exclude(confirming__lead=None).values_list("run", "confirming__lead")
+    return {run: Lead.model_validate(lead) for run, lead in known}
 
 
 def _explain_search(run: Run) -> Origin:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from dashboard.views import lists
 from farm.accounts.models import Team, User
+from farm.alerts.models import WatchRound
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.presenting.headlines import Lead
@@ -19,7 +20,8 @@ from farm.rules.wording.vocabulary import sign_of
 from farm.runs.models import Run
 from farm.runs.services import add_leads
 from farm.runs.states import RunReason
-from tests.integration.dashboard import rows
+from tests.integration.alerts.driving import make_watch
+from tests.integration.dashboard import rows, watching
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, table_rows, words_of
 
@@ -199,13 +201,39 @@ def test_a_run_that_was_cancelled_before_it_measured_hides_nothing(
 def test_lists_are_headed_by_how_many_there_are_and_how_many_got_worse(
     signed_in: Client, listed: list[Run], team: Team, owner: User
 ) -> None:
-    assert "2 models, 1 got worse" in assert_is_page(signed_in.get("/models/"))
+    assert "1 of 2 models got worse" in assert_is_page(signed_in.get("/models/"))
     assert "1 model" in assert_is_page(signed_in.get("/models/?q=decoder"))
-    assert "3 runs" in assert_is_page(signed_in.get("/runs/"))
+    assert "1 of 3 runs found something worse" in assert_is_page(signed_in.get("/runs/"))
     Run.objects.create(team=team, requested_by=owner, matrix={}, state="running", version=listed[0].version)
-    assert "4 runs, 1 in progress" in assert_is_page(signed_in.get("/runs/"))
+    assert "1 of 4 runs found something worse, 1 in progress" in assert_is_page(signed_in.get("/runs/"))
+    coloured = '<span class="sign slower">'
+    assert coloured in signed_in.get("/models/").content.decode()
     Run.objects.filter(pk=listed[0].pk).update(lead=lead(axis="precision"))
     assert "got worse" not in assert_is_page(signed_in.get("/models/"))
+    # one precision beside another has not the colour of a regression
+    assert coloured not in signed_in.get("/models/").content.decode()
+
+
+def test_a_run_that_a_fresh_block_confirmed_says_what_that_found_wherever_its_own_figure_stands(
+    signed_in: Client, listed: list[Run], owner: User, team: Team
+) -> None:
+    """1.32.0 was 59 % slower on the alert, and 44 % in the list of runs and of models."""
+    known = {"team": team, "requested_by": owner, "matrix": {}, "state": "finished", "is_concluded": True}
+    again = Run.objects.create(version=listed[0].version, reason="confirmation", lead=lead(ratio=1.41), **known)
+    Run.objects.filter(pk=listed[0].pk).update(reason="watch", finished_at=timezone.now())
+    watch = make_watch(listed[0].version, owner)
+    judged = watching.bare_round(watch, listed[0].version, run=listed[0], confirming=again, outcome="alert")
+    for address, table in (("/runs/", "runs"), ("/models/", "models"), ("/", "news")):
+        assert "24 % slower confirmed 41 %" in str(table_rows(signed_in.get(address), table)), address
+    assert f"Run {again.pk}, a fresh block, confirms: {judged.sentence}" in words_of(
+        signed_in.get(f"/runs/{listed[0].pk}/")
+    )
+    # of another step it says nothing, nor where it was not confirmed
+    Run.objects.filter(pk=again.pk).update(lead=lead(step="1.29.0 → 1.30.0"))
+    assert "confirmed" not in str(table_rows(signed_in.get("/runs/"), "runs"))
+    Run.objects.filter(pk=again.pk).update(lead=lead())
+    WatchRound.objects.update(outcome="unconfirmed")
+    assert "confirmed" not in str(table_rows(signed_in.get("/runs/"), "runs"))
 
 
 @pytest.mark.parametrize(

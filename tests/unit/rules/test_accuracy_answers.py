@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document_cells import Accuracy
 from farm.rules.presenting.accuracy_answers import answer_accuracy
 from farm.rules.presenting.answers import MAX_WORDS
-from tests.documents import make_cell
+from tests.documents import make_cell, make_comparison
 
 NAMES = ("int8-dynamic", "int8-static", "int8-entropy", "fp16-all", "bf16-all", "int4-all", "int4-block", "fp8-all")
 
@@ -20,15 +20,15 @@ FP32 = judged("fp32", 0.98)
 CASES = {
     "a precision without a shown loss": (
         (FP32, judged("fp16", 0.979, -0.001)),
-        "fp16 keeps the accuracy of the upload",
+        "encoder: fp16 keeps the accuracy of the upload",
     ),
     "a precision with one": (
         (FP32, judged("int8", 0.5, -0.48, p=0.0)),
-        "int8 loses accuracy: top-1 98.0 → 50.0 %",
+        "encoder: int8 loses accuracy: top-1 98.0 → 50.0 %",
     ),
     "both": (
         (FP32, judged("fp16", 0.979, -0.001), judged("int8", 0.5, -0.48, p=0.0), judged("int4", 0.4, -0.58, p=0.0)),
-        "fp16 keeps accuracy, int8 and int4 lose it",
+        "encoder: fp16 keeps accuracy, int8 and int4 lose it",
     ),
     "more than a headline holds": (
         (
@@ -36,9 +36,9 @@ CASES = {
             *(judged(name, 0.98, 0.0) for name in NAMES),
             *(judged(name, 0.5, -0.48, p=0.0) for name in ("int8", "int4", "int2", "int1")),
         ),
-        "8 of 12 precisions keep accuracy",
+        "encoder: 8 of 12 precisions keep accuracy",
     ),
-    "the upload alone": ((FP32,), "fp32 reaches 98.0 % top-1"),
+    "the upload alone": ((FP32,), "encoder: fp32 reaches 98.0 % top-1"),
 }
 
 
@@ -48,6 +48,32 @@ def test_the_headline_says_which_precisions_keep_accuracy(case: str) -> None:
     found = answer_accuracy(cells)
     assert found.headline == headline
     assert len(headline.split(" ")) <= MAX_WORDS
+
+
+@pytest.mark.parametrize(
+    ("cells", "headline"),
+    [
+        (
+            (FP32, judged("fp16", 0.98, 0.0), judged("int8", 0.98, 0.0)),
+            "encoder: fp16 and int8 keep accuracy; int8 is 5.2× slower",
+        ),
+        (
+            (FP32, *(judged(name, 0.98, 0.0) for name in (*NAMES, "int8"))),
+            "encoder: int8-dynamic, int8-static and 7 more keep accuracy; int8 is 5.2× slower",
+        ),
+        ((FP32, judged("int8", 0.5, -0.48, p=0.0)), "encoder: int8 loses accuracy: top-1 98.0 → 50.0 %"),
+    ],
+)  # fmt: skip
+def test_what_keeps_accuracy_and_is_slower_is_not_praised_alone(cells, headline: str) -> None:
+    """int8-dynamic kept the accuracy, and took five times as long."""
+    sizes = {"int8": 5.2, "fp16": 1.1, "gone": 9.0}
+    pairs = [
+        make_comparison(
+            baseline="fp32", candidate=name, axis="precision", ratio=size, ci_low=size - 0.2, ci_high=size + 0.2
+        )
+        for name, size in sizes.items()
+    ]
+    assert answer_accuracy(cells, pairs).headline == headline
 
 
 def test_the_line_below_has_every_figure_with_its_interval() -> None:
@@ -67,7 +93,7 @@ def test_the_worst_cell_of_a_precision_stands_for_it_whichever_way_is_better() -
         )
         for number, cell in enumerate((better, worse))
     ]
-    assert answer_accuracy([FP32, *rates]).headline.startswith("int8 loses accuracy")
+    assert answer_accuracy([FP32, *rates]).headline.startswith("encoder: int8 loses accuracy")
 
 
 def test_nothing_is_said_of_cells_without_labelled_data() -> None:
