@@ -138,8 +138,8 @@ def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[ax
         return f"{WRONG.capitalize()} in all {len(judged)} cells, {reached} in the fastest"
     named = axes.name_of(fastest.cell, along)
     return (
-        f"{len(front)} of {len(judged)} cells are on the Pareto front; the fastest, {named}, takes "
-        f"{fastest.time} at {reached}"
+        f"{len(front)} of {len(judged)} cells are on the Pareto front of time, accuracy and size; the fastest, "
+        f"{named}, takes {fastest.time} at {reached}"
     )
 
 

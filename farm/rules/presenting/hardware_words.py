@@ -92,16 +92,27 @@ def format_limits(wish: Wish) -> str:
 
 
 def headline(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
-    """The best figure and where it was measured, in a few words; empty where nothing was measured."""
+    """The best figure, and where it was measured unless another target reaches into its interval; empty where nothing
+    was measured."""
     kept = [row for row in found if not wish.is_asked or row.keeping == "kept"]
-    best = next(((row, row.best) for row in kept if row.best is not None), None)
-    if best is None:
+    bests = [(row, row.best) for row in kept if row.best is not None]
+    if not bests:
         return f"no target within {format_limits(wish)}" if found and wish.is_asked else ""
-    where, setting_measured = best
+    (where, setting_measured), *others = bests
     by_items = goal == "items" and setting_measured.cell.throughput is not None
     is_processor = setting_measured.is_processor
     figure = items_words(setting_measured.cell, is_processor=is_processor) if by_items else time(setting_measured)
-    return f"{figure} at best, on {target(where)}"
+    top = _reach(setting_measured, by_items=by_items)[1]
+    is_alone = all(_reach(other, by_items=by_items)[0] > top for _, other in others)
+    return f"{figure} at best{f', on {target(where)}' if is_alone else '; no target leads'}"
+
+
+def _reach(measured: Measured, *, by_items: bool) -> tuple[float, float]:
+    """Return the interval of a setting's time, of an inference or of an item."""
+    cell = measured.cell
+    low, high = cell.p50_ci_ms or (cell.p50_ms or 0.0, cell.p50_ms or 0.0)
+    items = (cell.throughput or 0.0) * (cell.p50_ms or 0.0) if by_items else 1.0
+    return (low / items, high / items) if items else (0.0, 0.0)
 
 
 def answer_wish(found: Sequence[Target], wish: Wish, goal: Goal) -> str:

@@ -52,7 +52,9 @@ def test_cells_that_nothing_beats_are_on_the_front_and_the_others_are_faded() ->
     # of latency and accuracy alone, what is gained by waiting
     assert line["x"] == [0.5, 1.0]
     assert line["y"] == [0.90, 0.98]
-    assert figure.title.startswith("3 of 4 cells are on the Pareto front; the fastest, fp16, takes 0.5")
+    assert figure.title.startswith(
+        "3 of 4 cells are on the Pareto front of time, accuracy and size; the fastest, fp16, takes 0.5"
+    )
     assert "top-1 90.0 %" in figure.title
 
 
@@ -161,7 +163,9 @@ def test_wrong_outputs_are_never_on_the_front_nor_the_fastest_and_are_marked() -
     _, faded, front = drawn(figure)
     assert address("c5") not in [point[0] for point in front["customdata"]]
     assert any("✕ wrong outputs" in point[1] for point in faded["customdata"])
-    assert figure.title.startswith("3 of 5 cells are on the Pareto front; the fastest, fp16, takes 0.5")
+    assert figure.title.startswith(
+        "3 of 5 cells are on the Pareto front of time, accuracy and size; the fastest, fp16, takes 0.5"
+    )
     (row,) = [row for row in figure.table.rows if row[0].href == address("c5")]
     assert (row[0].sign.mark, row[6].text) == ("✕", "")
 

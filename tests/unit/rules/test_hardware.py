@@ -196,6 +196,13 @@ def test_the_page_is_headed_by_the_best_figure_within_the_limits() -> None:
     found = hardware.targets(measured)
     assert hardware_words.headline(found, Wish(), "latency") == "2.0 ms ± 0.1 at best, on a (cpu)"
     assert hardware_words.headline(found, Wish(), "items") == "500 items/s at best, on a (cpu)"
+    # within the other's interval nothing was told apart: a page crowned one of two names of the same processor
+    for goal in ("latency", "items"):
+        alike = hardware.targets([on("a", cell()), on("b", cell("c2", 2.05))], goal=goal)
+        assert hardware_words.headline(alike, Wish(), goal).endswith(" at best; no target leads")
+    assert hardware_words.headline(hardware.targets([on("a", cell(p50_ci_ms=None))]), Wish(), "latency").endswith(
+        " on a (cpu)"
+    )
     tight = Wish(budget_ms=1)
     assert hardware_words.headline(hardware.targets(measured, wish=tight), tight, "latency") == (
         "no target within 1 ms"
