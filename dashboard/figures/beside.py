@@ -124,14 +124,15 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
     if not drawn:
         return empty_figure(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
     values = [value for row in drawn for cell in row.cells if (value := _value(metric, cell))]
-    reached = theme.ends([metric.interval_of(c) for row in drawn for c in row.cells if c is not None], *values)
+    intervals = [metric.interval_of(cell) for row in drawn for cell in row.cells if cell is not None]
+    reached, whiskers = theme.ends(intervals, *values), ", whiskers are 95 % intervals" if any(intervals) else ""
     scale = theme.spread(values, reached)
     left = numbers.counted(len(rows) - len(drawn), "cell")
     rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
     return Figure(
         name=NAME,
         title=f"{title(metric)} of {numbers.counted(len(drawn), 'cell')} in {numbers.counted(len(runs), 'run')}",
-        summary=f"A point a run, whiskers are 95 % intervals; runs were not measured side by side.{rest}",
+        summary=f"A point a run{whiskers}; runs were not measured side by side.{rest}",
         data=[
             _points(metric, place, run, drawn, colour, address)
             for place, (run, colour) in enumerate(zip(runs, _colours(runs, rows), strict=True))

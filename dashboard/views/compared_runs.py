@@ -20,6 +20,7 @@ from dashboard.views.access import signed_in_user
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.cells.metric import Metric
 from farm.rules.comparing.quantities import is_same_model
 from farm.rules.presenting.tables import Entry, Head, Table
@@ -84,6 +85,10 @@ class Match:
         return any(judged is not None and key in judged.wrong for judged in verdicts)
 
     @property
+    def release(self) -> tuple[object, ...]:
+        return next((runtime_sort_key(cell.runtime) for cell in self.cells if cell is not None), ())
+
+    @property
     def size(self) -> float:
         """How large its largest change is, up or down alike."""
         return max(
@@ -112,7 +117,7 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
             _judge(base, other, measured[0], of_other) for other, of_other in zip(others, measured[1:], strict=True)
         )
         made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
-    return sorted(made, key=lambda match: -match.size)
+    return sorted(made, key=lambda match: (-match.size, match.release))
 
 
 def _comparisons_by_cell(document: Document) -> Mapping[str, Sequence[Comparison]]:
@@ -146,7 +151,9 @@ def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     of = numbers.counted(len(both), "cell")
     wrong = [f"{WRONG} of run {run} in {count} of {of}" for run, count in counts.items() if count]
     is_one_model = any(_has_same_model(match.cells) for match in both)
-    told = _largest_change(both) if is_one_model else "different models, shown side by side without a verdict"
+    if len(both) == 1 < len(rows):
+        first = f"Only {both[0].name} is in {'both' if len(runs) == 2 else 'all'} runs"
+    told = _largest_change(runs, both) if is_one_model else "different models, shown side by side without a verdict"
     return f"{first}: {'; '.join([*wrong, told])}"
 
 
@@ -155,14 +162,16 @@ def _has_same_model(cells: Sequence[Cell | None]) -> bool:
     return all(is_same_model(known[0], cell) for cell in known)
 
 
-def _largest_change(both: Sequence[Match]) -> str:
+def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
     sure = [match for match in both if any(map(_counts, match.judged))]
     if not sure:
         return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
-    changes = [judged for judged in sure[0].judged if _counts(judged)]
-    top = max(changes, key=lambda judged: abs(log(judged.ratio or 1.0)))
+    changes = [(judged, run) for judged, run in zip(sure[0].judged, runs[1:], strict=True) if _counts(judged)]
+    top, run = max(changes, key=lambda change: abs(log(change[0].ratio or 1.0)))
+    if len(both) == 1:
+        return f"{top.change} in run {run}"
     counted = f"{len(sure)} of {numbers.counted(len(both), 'cell')}"
-    return f"{counted} {'differs' if len(sure) == 1 else 'differ'}, most {sure[0].name}: {top.change}"
+    return f"{counted} {'differs' if len(sure) == 1 else 'differ'}; largest: {sure[0].name}, {top.change}"
 
 
 def _counts(judged: Judged | None) -> TypeGuard[Judged]:
@@ -253,6 +262,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
         "headline": write_headline(numbers, every),
         "rows": rows,
         "differing": list_differences(documents),
+        "version": rows[0].version_id if len({row.version_id for row in rows}) == 1 else None,
         "every": every,
         "left": left,
         "table": make_table(numbers, left, _cell_address),

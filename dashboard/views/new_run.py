@@ -14,8 +14,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
 from dashboard.reading import copies, inspection, refusals
+from dashboard.reading.side import MAX_CHOSEN
 from dashboard.views.access import action, form_page, signed_in_user
-from dashboard.views.lists import first_rows
+from dashboard.views.lists import first_rows, read_row_numbers
 from farm.alerts.services.index import find_releases_for_matrix
 from farm.base.refusals import Missing, Refusal, TooMany
 from farm.contract.cells import Budget
@@ -358,14 +359,14 @@ def _version(request: HttpRequest) -> "Version":
 
 
 def _start_from(request: HttpRequest) -> str:
-    """The matrix to start from: another run's, one of a single cell of it, or a preset's."""
-    like, cell = request.GET.get("like", ""), request.GET.get("cell", "")
-    if is_row_number(like):
-        run = selectors.run(signed_in_user(request), int(like))
-        if cell:
-            return copies.write_matrix(cell_specs([(run.pk, cell)]), matrices=[run.matrix])
-        return write_text(run.matrix)
-    return _preset(request)
+    """The matrix to start from: another run's, one of a single cell of it or of the cells of several, or a preset's."""
+    cell = request.GET.get("cell", "")
+    named = read_row_numbers(request.GET, "like", most=MAX_CHOSEN)
+    runs = [selectors.run(signed_in_user(request), number) for number in named]
+    if len(runs) > 1 or (runs and cell):
+        chosen = [(run.pk, name) for run in runs for name in ([cell] if cell else selectors.names_of_measured(run))]
+        return copies.write_matrix(cell_specs(chosen), matrices=[run.matrix for run in runs])
+    return write_text(runs[0].matrix) if runs else _preset(request)
 
 
 def _preset(request: HttpRequest) -> str:

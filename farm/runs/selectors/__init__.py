@@ -7,6 +7,7 @@ from farm.runs.selectors.documents import (
     document,
     document_json,
     measured_cells,
+    names_of_measured,
     parse_cell,
     recent_node_states,
 )

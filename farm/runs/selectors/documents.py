@@ -146,6 +146,11 @@ def measured_cells(run: Run) -> QuerySet[CellDocument]:
     return rows.defer("operators").order_by("arm__block__number", "arm__number")
 
 
+def names_of_measured(run: Run) -> list[str]:
+    """List the cells of a run that were measured, without A/A copies."""
+    return list(measured_cells(run).filter(arm__twin_of=None).values_list("arm__name", flat=True))
+
+
 def parse_cell(row: CellDocument) -> doc_cells.Cell:
     return doc_cells.Cell.model_validate_json(row.body)
 

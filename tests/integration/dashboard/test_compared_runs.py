@@ -38,13 +38,22 @@ def test_runs_of_two_releases_are_matched_by_what_they_vary_and_the_largest_chan
     signed_in: Client, older: Run, newer: Run
 ) -> None:
     words = assert_is_page(signed_in.get(address(older, newer)))
-    assert f"Run {newer.pk} against run {older.pk}: 2 of 2 cells differ, most batch" in words
-    assert re.search(r"2 of 2 cells differ, most batch[^:]*: 24", words)
+    assert f"Run {newer.pk} against run {older.pk}: 2 of 2 cells differ; largest: batch" in words
+    assert re.search(r"2 of 2 cells differ; largest: batch \d, 24", words)
     assert "Runtime 1.29.0 1.31.1" in words
     assert "batch 16 no such cell" in words
     assert "3 of 3 cells" in words
     # no verdict: the machine may have changed between the two
     assert "slower" not in words
+
+
+def test_runs_of_one_model_are_put_into_one_matrix_by_a_link(signed_in: Client, older: Run, newer: Run) -> None:
+    form = f"/runs/new/?version={older.version_id}&like={older.pk}&like={newer.pk}"
+    assert form.replace("&", "&amp;") in signed_in.get(address(older, newer)).content.decode()
+    # five cells of two releases, and the run of both compares them
+    words = assert_is_page(signed_in.get(form))
+    assert "5 cells in 1 block" in words
+    assert signed_in.get(f"{form}&like=999999").status_code == 404
 
 
 def test_filters_are_part_of_the_address_and_say_so_when_nothing_is_left(signed_in: Client, older: Run, newer: Run):

@@ -24,7 +24,7 @@ def test_a_model_that_the_other_run_calls_otherwise_is_matched_by_its_file() -> 
     assert both.judged[0] is not None
     assert both.judged[0].ratio == pytest.approx(1.2, rel=1e-3)
     assert (alone.name, alone.cells[0]) == ("clf v2", None)
-    assert write_headline([1, 2], [both, alone]) == "Run 2 against run 1: 1 of 1 cell differs, most clf: 20.0 % longer"
+    assert write_headline([1, 2], [both, alone]) == "Only clf is in both runs: 20.0 % longer in run 2"
 
 
 def test_another_file_of_another_name_stays_another_model() -> None:
