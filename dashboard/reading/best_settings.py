@@ -125,7 +125,7 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
         return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
     first = most.settings[0]
     text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_setting(first)}."
-    return " ".join(filter(None, (text, alike(most), most.doubt)))
+    return f"{text} {most.doubt}".strip()
 
 
 def _left_out(settings: Sequence[Measured]) -> str:
@@ -152,11 +152,10 @@ def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, 
         tops = [(wanted, best.most), ("lowest latency", best.fastest)]
     shown: list[tuple[str, Measured]] = []
     for words, top in tops:
-        doubt = f". {top.doubt}" if top.doubt else ""
-        count = len(top.settings)
-        more = f", one of {count} that launches do not tell apart" if count > 1 else doubt
+        doubt = f". {top.doubt}" if top.doubt and len(top.settings) == 1 else ""
         # of several that are not told apart a row each, up to so many
-        shown += [(f"{words}{more}", measured) for measured in top.settings[:MAX_ALIKE]]
+        said = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
+        shown += zip(said, top.settings, strict=False)
     called = hardware_words.format_settings([measured for _, measured in shown])
     rows = [_row(words, measured, name, says=says) for (words, measured), name in zip(shown, called, strict=True)]
     none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 4)
