@@ -299,7 +299,10 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 def _shown(request: HttpRequest, **more: object) -> HttpResponse:
     user = signed_in_user(request)
-    rows = make_page(request, account_selectors.shares_visible_to(user))
+    every = account_selectors.shares_visible_to(user)
+    active, wants_all = account_selectors.open_shares(user), request.GET.get("every") == "yes"
+    rows = make_page(request, every if wants_all else active)
+    more |= {"every": wants_all, "active": active.count(), "ended": every.count() - active.count()}
     managed = {row.team_id for row in rows if account_selectors.can_manage(user, team=row.team)}
     lines = [_line(row, user, is_manager=row.team_id in managed) for row in rows]
     command = write_curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)

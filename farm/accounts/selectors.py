@@ -165,6 +165,12 @@ def shares_visible_to(user: Anyone) -> QuerySet[Share]:
     return shares.filter(team__in=Team.objects.visible_to(user))
 
 
+def open_shares(user: Anyone) -> QuerySet[Share]:
+    """Return those that still show something."""
+    is_open = {"revoked_at": None, "expires_at__gt": timezone.now(), "created_by__is_active": True}
+    return shares_visible_to(user).filter(**is_open)
+
+
 def share(user: Anyone, share_id: int) -> Share:
     """Return a share link by its number. Raises Missing where the user may see no such link."""
     return require_row(

@@ -105,7 +105,7 @@ STATES = {
     # steps of setting up
     "to do": Sign("○", "to do", "warn"),
     # share links
-    "shown": Sign("●", "active", "warn"),
+    "shown": Sign("●", "active", "good"),
     "closed": Sign("–", "revoked", "quiet"),
     "ended": Sign("–", "expired", "quiet"),
     # messages to channels

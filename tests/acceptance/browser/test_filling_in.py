@@ -86,6 +86,7 @@ def test_a_run_is_shared_by_a_button_seen_by_anybody_and_closed(
     watched.assert_is_clean()
     page.goto("/settings/shares/")
     page.click("#shares form button")
+    page.click("text=Show 1 revoked or expired link")
     expect(page.locator("#shares")).to_contain_text("revoked")
     assert anybody.goto(path).status == 410
     expect(anybody.locator("h1")).to_have_text("This share link was revoked.")

@@ -20,7 +20,7 @@ from farm.registry.models import Version
 from farm.runs.models import Run
 from farm.runs.services.share_links import share
 from tests.integration.dashboard import rows
-from tests.integration.dashboard.pages import assert_is_page
+from tests.integration.dashboard.pages import assert_is_page, words_of
 
 HREF = re.compile(r'\s(?:href|action|src|hx-get|hx-post)="([^"]*)"')
 
@@ -168,10 +168,17 @@ def test_a_button_makes_a_link_and_the_list_closes_it(signed_in: Client, run: Ru
     assert Client().get(path_of(url[1])).status_code == 200
     listed = signed_in.get("/settings/shares/")
     assert f"run {run.pk} of encoder" in assert_is_page(listed)
+    assert "1 active share link" in words_of(listed)
     assert "ofp_" in listed.content.decode()
     assert path_of(url[1]) not in listed.content.decode()
     closed = signed_in.post(f"/settings/shares/{Share.objects.get().pk}/close/", follow=True)
     assert "was revoked" in assert_is_page(closed)
+    # a list of what is shown to strangers has no dead links, until they are asked for
+    assert "No active share links" in words_of(signed_in.get("/settings/shares/"))
+    assert f"run {run.pk} of encoder" not in words_of(signed_in.get("/settings/shares/"))
+    every = signed_in.get("/settings/shares/?every=yes").content.decode()
+    assert "revoked" in every
+    assert ">revoke<" not in every
     assert Client().get(path_of(url[1])).status_code == 410
 
 
