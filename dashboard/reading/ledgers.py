@@ -31,9 +31,8 @@ def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
         parts.append(f"measuring {now.words}")
     elif parts == [NodeState.ONLINE]:
         parts.append("waiting for its machine" if now.waits_for else "idle")
-    if node.state == NodeState.ONLINE and before and before[0].facts.is_busy:
-        parts.append("on a busy machine")
-    return f"{node.name} is {', '.join(parts)}"
+    busy = node.state == NodeState.ONLINE and before and before[0].facts.is_busy
+    return f"{node.name} is {', '.join(parts)}{'; other programs keep its machine busy' if busy else ''}"
 
 
 def describe_week(

@@ -129,6 +129,7 @@ def test_a_trend_is_drawn_with_its_shift_and_its_alert_leads_to_it(opened: Openi
 def test_a_watch_is_made_and_paused_in_the_browser(opened: Opening, version: Version) -> None:
     page = opened("/watches/new/")
     page.fill("input[name=name]", "upgrades")
+    page.click("summary >> text=On a schedule")
     page.fill("input[name=schedule]", "soon")
     page.check("input[name=models]")
     page.click("main button.primary")

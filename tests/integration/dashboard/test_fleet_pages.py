@@ -53,8 +53,11 @@ def test_a_node_that_has_measured_nothing_says_so(signed_in: Client, node: Node)
 def test_a_machine_that_waits_for_approval_is_named_in_the_heading(
     signed_in: Client, node: Node, team: Team, owner: User
 ) -> None:
-    rows.make_node(team, owner, name="pi", health=NodeHealth.PENDING)
-    assert "nodes online; pi waits for approval" in assert_is_page(signed_in.get("/fleet/"))
+    pi = rows.make_node(team, owner, name="pi", health=NodeHealth.PENDING)
+    page = signed_in.get("/fleet/")
+    assert "nodes online; pi waits for approval" in assert_is_page(page)
+    # its row leads to the fingerprint that is compared before it is approved
+    assert f'href="/fleet/{pi.pk}/">Approve</a>' in page.content.decode()
 
 
 def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
@@ -119,11 +122,11 @@ def test_a_nodes_heading_says_what_it_does_and_that_others_keep_its_machine_busy
     page = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
     assert "bench-1 is online, idle" in page
     assert "1 block in 7 days" in page
-    assert "on a busy machine" not in page
+    assert "keep its machine busy" not in page
     for report in Report.objects.filter(kind="facts"):
         body = json.loads(report.body)
         body["facts"]["more"] = {"load": {"busy_share": 0.97}}
         Report.objects.filter(pk=report.pk).update(body=json.dumps(body))
     page = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
-    assert "bench-1 is online, idle, on a busy machine" in page
+    assert "bench-1 is online, idle; other programs keep its machine busy" in page
     assert "kept it busy before its last block, so verdicts of one thread rest on CPU time" in page
