@@ -107,7 +107,7 @@ class Frame:
     @property
     def left(self) -> int:
         widest = max((min(text_width(text), MAX_NAME * PER_LETTER) for _, text in self.y.ticks), default=0.0)
-        return round(widest) + 12 + (20 if self.y.title else 0)
+        return round(widest) + 12 + (30 if self.y.title else 0)
 
     @property
     def drawn(self) -> float:
