@@ -45,6 +45,7 @@ WATCH: Column["WatchRound"] = Column(
 Given = Mapping[str, str]
 # an order without a word
 NOBODY = {"note": "", "assignee": ""}
+STARTED = "started. Each step is one run."
 # does it, and says that it is done
 Order = Callable[["Alert", "User", Given], str]
 
@@ -189,34 +190,19 @@ def _date(text: str) -> datetime | None:
         raise Invalid(f"“{text[:30]}” is not a date: write it like 2026-12-24.", code="snooze") from None
 
 
-def _invalid(alert: "Alert", by: "User", given: Given) -> str:
-    triage.mark_invalid(alert=alert, by=by, reason=given["reason"])
-    return f"Alert {alert.pk} was marked as a false positive."
-
-
-def _infra(alert: "Alert", by: "User", given: Given) -> str:
-    triage.mark_infra(alert=alert, by=by, reason=given["reason"])
-    return f"Alert {alert.pk} was marked as an infrastructure issue."
-
-
-def _reopen(alert: "Alert", by: "User", given: Given) -> str:
-    triage.reopen(alert=alert, by=by, note=given["note"])
-    return f"Alert {alert.pk} was reopened."
-
-
-def _note(alert: "Alert", by: "User", given: Given) -> str:
-    triage.add_note(alert=alert, by=by, note=given["note"])
-    return "The note was saved."
-
-
-def _since_when(alert: "Alert", by: "User", given: Given) -> str:
-    investigations.ask_since_when(alert=alert, by=by, good=given["good"], bad=given["bad"])
-    return "Bisection started. Each step is one run."
-
-
 def _work_around(alert: "Alert", by: "User", given: Given) -> str:
     investigations.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
-    return "Work-around search started. Each step is one run."
+    return f"Work-around search {STARTED}"
+
+
+def _plain(act: Callable[..., object], said: str) -> Order:
+    """An order whose fields are what `act` takes besides the alert and the user; `said` names the alert by `{}`."""
+
+    def carry(alert: "Alert", by: "User", given: Given) -> str:
+        act(alert=alert, by=by, **given)
+        return said.format(alert.pk)
+
+    return carry
 
 
 # the order, the fields of its form, and which of them a refusal belongs to where its code does not say
@@ -224,11 +210,11 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
     "acknowledge": (_acknowledge, ("note", "assignee"), "note"),
     "assign": (_assign, ("assignee",), "assignee"),
     "snooze": (_snooze, ("until", "release"), "until"),
-    "invalid": (_invalid, ("reason",), "reason"),
-    "infra": (_infra, ("reason",), "reason"),
-    "reopen": (_reopen, ("note",), "note"),
-    "note": (_note, ("note",), "note"),
-    "since_when": (_since_when, ("good", "bad"), "good"),
+    "invalid": (_plain(triage.mark_invalid, "Alert {} was marked as a false positive."), ("reason",), "reason"),
+    "infra": (_plain(triage.mark_infra, "Alert {} was marked as an infrastructure issue."), ("reason",), "reason"),
+    "reopen": (_plain(triage.reopen, "Alert {} was reopened."), ("note",), "note"),
+    "note": (_plain(triage.add_note, "The note was saved."), ("note",), "note"),
+    "since_when": (_plain(investigations.ask_since_when, f"Bisection {STARTED}"), ("good", "bad"), "good"),
     "work_around": (_work_around, ("optimizers",), "optimizers"),
 }
 

@@ -211,14 +211,8 @@ def _verdict(measured: "Measured") -> Entry:
     return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
 
 
-def _size(measured: "Measured") -> Entry:
-    change = _change(measured)
-    return Entry(change.text, change.ratio) if change else Entry()
-
-
-def _interval(measured: "Measured") -> Entry:
-    change = _change(measured)
-    return Entry(change.interval, change.low) if change else Entry()
+def _of_change(entry: Callable[[Change], Entry]) -> Callable[["Measured"], Entry]:
+    return lambda measured: entry(change) if (change := _change(measured)) else Entry()
 
 
 def _latency(measured: "Measured") -> Entry:
@@ -231,8 +225,8 @@ COLUMNS: tuple[Column["Measured"], ...] = (
     Column("Node", lambda measured: Entry(measured.cell.node or "")),
     Number("latency, ms", _latency, "p50, or where the verdict rests on it processor time"),
     Column("Against the upload", _verdict, "the same cell of the upload as it is, measured in the same block"),
-    Number("change", _size, "of that latency"),
-    Number("95 % interval", _interval),
+    Number("change", _of_change(lambda change: Entry(change.text, change.ratio)), "of that latency"),
+    Number("95 % interval", _of_change(lambda change: Entry(change.interval, change.low))),
     Number("rounds", lambda measured: counted(measured.against.rounds) if measured.against else Entry()),
     Column(
         "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
