@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page
 
-SLOWER = re.compile(r"1\.31\.1 is [\d.]+ % slower than 1\.29\.0")
+SLOWER = re.compile(r"1\.31\.1 is (?:up to )?[\d.]+ % slower than 1\.29\.0")
 CERTAINTY = re.compile(r"95 % interval [\d.]+–[\d.]+ %, \d+ rounds")
 OPERATOR = re.compile(r"SkipLayerNormalization explains (\d+ %|all) of the ")
 

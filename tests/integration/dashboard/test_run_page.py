@@ -28,7 +28,7 @@ def test_a_finished_run_opens_with_what_a_release_slowed_how_sure_and_through_wh
     response = signed_in.get(f"/runs/{run.pk}/")
     words = assert_is_page(response)
     verdict = verdict_of(response.content.decode())
-    assert re.fullmatch(r"ONNX Runtime 1\.31\.1 is 2\d(\.\d)? % slower than 1\.29\.0", verdict)
+    assert re.fullmatch(r"encoder: ONNX Runtime 1\.31\.1 is up to 2\d(\.\d)? % slower than 1\.29\.0", verdict)
     assert re.search(r"95 % interval ×?[\d.]+–[\d.]+( %)?, 8 rounds · CPU, .* on bench-1", words)
     assert re.search(r"SkipLayerNormalization explains (\d+ %|all) of the ", words)
 
