@@ -1,4 +1,4 @@
-"""Sorts uploaded files by their names: the model, its external data, reference data. No file is opened here."""
+"""Sort uploaded files by their names: the model, its external data, reference data; no file is opened here."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -74,10 +74,10 @@ def _make_part(draft: Draft, *, role: FileRole | None) -> Part:
         if role == FileRole.CALIBRATION and match["side"] == "input":
             return Part(f"{FileRole.CALIBRATION}-{name}", FileRole.CALIBRATION, draft)
         return Part(name, SIDE_ROLES[match["side"]], draft)
-    return Part(draft.name, role or _role_by_name(draft.name), draft)
+    return Part(draft.name, role or _find_role(draft.name), draft)
 
 
-def _role_by_name(name: str) -> FileRole:
+def _find_role(name: str) -> FileRole:
     if name.lower().endswith(".onnx"):
         return FileRole.MODEL
     match = NPZ_DATA.fullmatch(name.lower())

@@ -1,4 +1,4 @@
-"""Reads releases from the npm registry and downloads their packages, checked against their digests.
+"""Read releases from the npm registry and download their packages, checked against their digests.
 
 The registry is the operator's choice (ONNXFARM_NPM_REGISTRY); the package may come from no other host than that one,
 so no redirect is followed.
@@ -33,7 +33,7 @@ ALGORITHMS = ("sha512", "sha384", "sha256")
 
 
 class NpmError(ReasonedError):
-    """A release cannot be downloaded. The text is one sentence that names the registry."""
+    """A release cannot be downloaded; the text is one sentence that names the registry."""
 
     def __init__(self, text: str, *, code: ReasonCode = ReasonCode.RUNTIME_INSTALL_FAILED) -> None:
         super().__init__(Reason(code=code, text=text[:2000]))
@@ -55,8 +55,8 @@ def find_release(name: str, version: str, *, registry: str, client: httpx2.Clien
     Raises NpmError where there is no such release or no answer, and where its package has no digest or lies on another
     host.
     """
-    with client or _make_client() as asked:
-        answer = _fetch_json(asked, f"{registry.rstrip('/')}/{name}/{version}", what=f"{name} {version}")
+    with client or _make_client() as session:
+        answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}/{version}", what=f"{name} {version}")
     dist = answer.get("dist")
     address, integrity = (dist.get(key) if isinstance(dist, dict) else None for key in ("tarball", "integrity"))
     if answer.get("version") != version or not isinstance(address, str):
@@ -71,31 +71,31 @@ def list_versions(name: str, *, registry: str, client: httpx2.Client | None = No
 
     Raises NpmError where the registry does not answer or lists none.
     """
-    with client or _make_client() as asked:
-        answer = _fetch_json(asked, f"{registry.rstrip('/')}/{name}", what=name, accept=SHORT)
-    offered = answer.get("versions")
-    if not isinstance(offered, dict):
+    with client or _make_client() as session:
+        answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}", what=name, accept=SHORT)
+    releases = answer.get("versions")
+    if not isinstance(releases, dict):
         raise NpmError(f"{_host(registry)} lists no releases of {name}; check ONNXFARM_NPM_REGISTRY.")
-    return {version: _explain_deprecation(entry) for version, entry in offered.items()}
+    return {version: _explain_deprecation(entry) for version, entry in releases.items()}
 
 
 def _explain_deprecation(release: object) -> str:
     """Read npm's `deprecated` of a version, which is a sentence, or true without one; empty where it may be used."""
-    why = release.get("deprecated") if isinstance(release, dict) else None
-    if isinstance(why, str):
-        return " ".join(why.split())[:200]
-    return "deprecated" if why else ""
+    deprecated = release.get("deprecated") if isinstance(release, dict) else None
+    if isinstance(deprecated, str):
+        return " ".join(deprecated.split())[:200]
+    return "deprecated" if deprecated else ""
 
 
 def download_release(release: Release, target: Path, *, client: httpx2.Client | None = None) -> None:
     """Download a release's package to `target`. Raises NpmError if it is missing, too large or has another digest."""
-    algorithm, wanted = _parse_strongest_digest(release.integrity) or ("sha512", b"")
-    seen, size = hashlib.new(algorithm), 0
+    algorithm, expected_digest = _parse_strongest_digest(release.integrity) or ("sha512", b"")
+    digest, size = hashlib.new(algorithm), 0
     what = f"{release.name} {release.version}"
     try:
         with (
-            client or _make_client() as asked,
-            asked.stream("GET", release.address) as response,
+            client or _make_client() as session,
+            session.stream("GET", release.address) as response,
             target.open("wb") as file,
         ):
             if response.status_code != 200:
@@ -104,11 +104,11 @@ def download_release(release: Release, target: Path, *, client: httpx2.Client | 
                 size += len(piece)
                 if size > MAX_PACKED_BYTES:
                     raise NpmError(f"The package of {what} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
-                seen.update(piece)
+                digest.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _make_no_answer_error(release.address, problem) from problem
-    if not hmac.compare_digest(seen.digest(), wanted):
+    if not hmac.compare_digest(digest.digest(), expected_digest):
         raise NpmError(
             f"The package of {what} from {_host(release.address)} is not the one that its digest names "
             f"({algorithm}); it is not used. Look at the registry, or at what stands between."
@@ -153,10 +153,10 @@ def _make_no_answer_error(address: str, problem: Exception) -> NpmError:
 
 def _parse_strongest_digest(integrity: str) -> tuple[str, bytes] | None:
     """Return algorithm and bytes of the strongest digest in an integrity text; None where it holds none."""
-    held = dict(part.partition("-")[::2] for part in integrity.split())
+    digests = dict(part.partition("-")[::2] for part in integrity.split())
     for algorithm in ALGORITHMS:
         try:
-            digest = base64.b64decode(held.get(algorithm, "").partition("?")[0], validate=True)
+            digest = base64.b64decode(digests.get(algorithm, "").partition("?")[0], validate=True)
         except (binascii.Error, ValueError):
             continue
         if len(digest) == hashlib.new(algorithm).digest_size:
@@ -169,12 +169,12 @@ def _check_address(address: str, *, registry: str) -> str:
 
     A mirror may repeat npm's own address; like npm itself, the farm then asks the mirror.
     """
-    wanted, allowed = urlsplit(address), urlsplit(registry)
-    if wanted.hostname == PUBLIC and allowed.hostname != PUBLIC:
-        path = allowed.path.rstrip("/") + wanted.path
-        return urlunsplit((allowed.scheme, allowed.netloc, path, wanted.query, ""))
-    if wanted.hostname != allowed.hostname or wanted.scheme not in ("http", "https"):
-        raise NpmError(f"{_host(registry)} sends on to {wanted.hostname or address[:80]!r}, which is not asked.")
+    target, source = urlsplit(address), urlsplit(registry)
+    if target.hostname == PUBLIC and source.hostname != PUBLIC:
+        path = source.path.rstrip("/") + target.path
+        return urlunsplit((source.scheme, source.netloc, path, target.query, ""))
+    if target.hostname != source.hostname or target.scheme not in ("http", "https"):
+        raise NpmError(f"{_host(registry)} sends on to {target.hostname or address[:80]!r}, which is not asked.")
     return address
 
 

@@ -36,12 +36,12 @@ def create_partial(key: str) -> None:
     partial_dir().mkdir(parents=True, exist_ok=True)
     with _refuse_full_disk():
         partial_path(key).touch(mode=0o600)
-        _writer_of(key).touch(mode=0o600)
+        _writer_path(key).touch(mode=0o600)
 
 
 def remove_partial(key: str) -> None:
     partial_path(key).unlink(missing_ok=True)
-    _writer_of(key).unlink(missing_ok=True)
+    _writer_path(key).unlink(missing_ok=True)
 
 
 def refuse_writers(key: str) -> None:
@@ -76,22 +76,22 @@ class PieceWriter:
         """Append chunks; what was written stays where the chunks end early or raise."""
         with _open_partial(partial_path(self.key)) as file:
             for chunk in chunks:
-                with self._turn(), _refuse_full_disk():
+                with self._hold_turn(), _refuse_full_disk():
                     _write_all(file, chunk, at=self.start + self.bytes)
                 self.bytes += len(chunk)
 
     def sync(self) -> int:
         """Force the piece to the disk; return the new offset of the upload."""
-        with self._turn(), _open_partial(partial_path(self.key)) as file, _refuse_full_disk():
+        with self._hold_turn(), _open_partial(partial_path(self.key)) as file, _refuse_full_disk():
             os.fsync(file)
         return self.start + self.bytes
 
     def undo(self) -> None:
-        with contextlib.suppress(Conflict, Missing), self._turn():
+        with contextlib.suppress(Conflict, Missing), self._hold_turn():
             os.truncate(partial_path(self.key), self.start)
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _hold_turn(self) -> Iterator[None]:
         with _lock(self.key) as writer:
             if os.pread(writer, WORD_BYTES, 0) != self._word:
                 raise Conflict(
@@ -101,14 +101,14 @@ class PieceWriter:
             yield
 
 
-def _writer_of(key: str) -> Path:
+def _writer_path(key: str) -> Path:
     return partial_dir() / f"{key}.writer"
 
 
 @contextlib.contextmanager
 def _lock(key: str) -> Iterator[int]:
     """Lock the writer's file for as long as one chunk takes."""
-    with _open_partial(_writer_of(key)) as writer:
+    with _open_partial(_writer_path(key)) as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         yield writer
 

@@ -1,4 +1,4 @@
-"""Unpacks zips safely: the list of files is checked first, then each file is decompressed with a byte counter.
+"""Unpack zips safely: the list of files is checked first, then each file is decompressed with a byte counter.
 
 A zip says most things two or three times, and readers differ in which they believe: the end record or its zip64 form,
 the directory or the headers in front of the data, the count or the size (PKWARE APPNOTE 6.3.10). Here all of them must
@@ -67,33 +67,33 @@ def read_directory(file: IO[bytes], *, size: int) -> Directory:
     file.seek(start)
     tail = file.read(size - start)
     file.seek(0)
-    at = _find_end_record(tail)
-    _, disk, first, here, count, length, offset, comment = END.unpack_from(tail, at)
-    if at + END.size + comment != len(tail):
+    position = _find_end_record(tail)
+    _, disk, first, count_here, count, length, offset, comment = END.unpack_from(tail, position)
+    if position + END.size + comment != len(tail):
         raise RecordError("its end record is not its end")
-    found, ends_at = Directory(offset, length, count), start + at
-    if at >= LOCATOR.size and tail[at - LOCATOR.size :].startswith(LOCATOR_MARK):
+    directory, ends_at = Directory(offset, length, count), start + position
+    if position >= LOCATOR.size and tail[position - LOCATOR.size :].startswith(LOCATOR_MARK):
         ends_at -= LOCATOR.size + END64.size
-        found = _read_zip64(tail, at=at - LOCATOR.size, start=start, short=found)
+        directory = _read_zip64(tail, at=position - LOCATOR.size, start=start, short=directory)
     elif count == ALL16 or ALL32 in (length, offset):
         raise RecordError("its zip64 end record is missing")
-    if (disk, first) != (0, 0) or here != count:
+    if (disk, first) != (0, 0) or count_here != count:
         raise RecordError("it is one part of several")
-    if found.offset + found.bytes != ends_at:
+    if directory.offset + directory.bytes != ends_at:
         raise RecordError("its list is not where its end record says")
-    return found
+    return directory
 
 
 def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, directory: Directory) -> None:
-    """Raises RecordError unless each entry's own header agrees with the directory and nothing lies between entries."""
+    """Raise RecordError unless each entry's own header agrees with the directory and nothing lies between entries."""
     if len(entries) != directory.count:
         raise RecordError(f"its end record counts {directory.count} entries and its list has {len(entries)}")
-    at = 0
+    position = 0
     for entry in sorted(entries, key=lambda item: item.header_offset):
-        if entry.header_offset != at:
+        if entry.header_offset != position:
             raise RecordError("its entries overlap, or something lies between them")
-        at = _check_entry_header(file, entry, directory=directory)
-    if at != directory.offset:
+        position = _check_entry_header(file, entry, directory=directory)
+    if position != directory.offset:
         # the descriptor of the last entry ends where the list begins
         raise RecordError("something lies between its entries and its list")
     file.seek(0)
@@ -101,12 +101,12 @@ def check_entries(file: IO[bytes], entries: Sequence[zipfile.ZipInfo], *, direct
 
 def _find_end_record(tail: bytes) -> int:
     """Return the place of the end record, as Python's zipfile finds it: at the very end, else at the last mark."""
-    at = len(tail) - END.size
-    if at < 0 or not (tail[at:].startswith(END_MARK) and tail.endswith(b"\x00\x00")):
-        at = tail.rfind(END_MARK)
-    if at < 0 or len(tail) - at < END.size:
+    position = len(tail) - END.size
+    if position < 0 or not (tail[position:].startswith(END_MARK) and tail.endswith(b"\x00\x00")):
+        position = tail.rfind(END_MARK)
+    if position < 0 or len(tail) - position < END.size:
         raise RecordError("its end record is missing")
-    return at
+    return position
 
 
 def _read_zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Directory:
@@ -140,46 +140,46 @@ def _check_entry_header(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: D
         entry.flag_bits & (DESCRIBED | ENCRYPTED | UTF8),
         entry.compress_type,
     )
-    if not same or name != _raw_name(entry) or _has_second_name(extra) or _has_second_name(entry.extra):
+    if not same or name != _encode_name(entry) or _has_second_name(extra) or _has_second_name(entry.extra):
         raise RecordError("an entry's header names another file than the list")
     end: int = entry.header_offset + LOCAL.size + name_bytes + extra_bytes + entry.compress_size
     if end > directory.offset:
         raise RecordError("an entry goes past the list")
     if flags & DESCRIBED:
-        return end + _descriptor_bytes(file, entry, at=end)
+        return end + _measure_descriptor(file, entry, at=end)
     sizes = ((packed, entry.compress_size), (unpacked, entry.file_size))
     if crc != entry.CRC or any(written not in (known, ALL32) for written, known in sizes):
         raise RecordError("an entry's header has another size than the list")
     return end
 
 
-def _descriptor_bytes(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> int:
+def _measure_descriptor(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> int:
     """Return the length of the descriptor after the data, in whichever of its four forms agrees with the directory."""
     file.seek(at)
-    found = file.read(24)
+    following = file.read(24)
     for form, mark in (("<LLL", DESCRIPTOR_MARK), ("<LQQ", DESCRIPTOR_MARK), ("<LLL", b""), ("<LQQ", b"")):
         try:
             written = mark + struct.pack(form, entry.CRC, entry.compress_size, entry.file_size)
         except struct.error:
             continue  # sizes that need eight bytes
-        if found.startswith(written):
+        if following.startswith(written):
             return len(written)
     raise RecordError("what stands behind an entry's data has another size than the list")
 
 
-def _raw_name(entry: zipfile.ZipInfo) -> bytes:
-    """Return the name's bytes in the directory. `orig_filename` still holds a NUL and what follows it."""
+def _encode_name(entry: zipfile.ZipInfo) -> bytes:
+    """Return the name's bytes in the directory; `orig_filename` still holds a NUL and what follows it."""
     return entry.orig_filename.encode("utf-8" if entry.flag_bits & UTF8 else "cp437")
 
 
 def _has_second_name(extra: bytes) -> bool:
     """Say whether the extra fields hold another name for the file."""
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, at)
+    position = 0
+    while position + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, position)
         if kind == OTHER_NAME:
             return True
-        at += 4 + length
+        position += 4 + length
     return False
 
 
@@ -193,7 +193,7 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
     drafts: list[Draft] = []
     try:
         with _open_zip(archive) as zipped:
-            entries = _check_list(zipped.infolist(), archive=archive.name)
+            entries = _list_files(zipped.infolist(), archive=archive.name)
             total = sum(entry.file_size for entry in entries)
             if total > limit_bytes:
                 raise TooLarge(
@@ -203,7 +203,7 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
             check_entries(archive.file, zipped.infolist(), directory=directory)
             check_free_space(bytes_wanted=total)
             for entry in entries:
-                drafts.append(_extract(zipped, entry))
+                drafts.append(_extract_entry(zipped, entry))
     except BaseException:
         for draft in drafts:
             draft.discard()
@@ -224,7 +224,7 @@ def _open_zip(archive: Draft) -> Iterator[zipfile.ZipFile]:
         ) from problem
 
 
-def _check_list(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipInfo]:
+def _list_files(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile.ZipInfo]:
     """Return the entries that are files. Raises Invalid for too many, or for the first that is not allowed."""
     if len(entries) > MAX_FILES:
         raise Invalid(
@@ -254,7 +254,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise Invalid(f"The zip's entry “{name}” is compressed in a way other than deflate.", code="bad_zip")
 
 
-def _extract(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
+def _extract_entry(zipped: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Draft:
     """Decompress an entry into a draft, which raises TooLarge where more bytes come out than the list declares."""
     draft = Draft(entry.filename, limit_bytes=entry.file_size)
     try:

@@ -1,4 +1,4 @@
-"""Starts a whole farm on this machine: the processes of farm.config.processes, a broker on a Unix socket, a node."""
+"""Start a whole farm on this machine: the processes of farm.config.processes, a broker on a Unix socket, a node."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class EmbeddedFarm:
         """
         self._report = report
         self.start_broker()
-        open_farm = [sys.executable, "-m", "django", "open_farm", *self._code_option()]
+        open_farm = [sys.executable, "-m", "django", "open_farm", *self._make_code_option()]
         opening = self.supervisor.start("opening", open_farm, ends_by_itself=True)
         # both import while the tables are made, and answer once asked
         self.start_web()
@@ -94,12 +94,12 @@ class EmbeddedFarm:
             self.start_tls_servers(self.plan.tls)
         self._wait_until("database", lambda: not opening.is_running)
         self.supervisor.wait_until_done(opening, timeout_s=self._ready_s)
-        words = json.loads(opening.log.read_text().strip().splitlines()[-1])
+        answer = json.loads(opening.log.read_text().strip().splitlines()[-1])
         opening.log.unlink()  # it holds secrets
-        opened = Opened(self.plan.pages_url, self.plan.gateway_url, words["link"], words["token"], words["has_runs"])
+        opened = Opened(self.plan.pages_url, self.plan.gateway_url, answer["link"], answer["token"], answer["has_runs"])
         environment.save_addresses(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
         if self.plan.node_home is not None:
-            self.start_node(self.plan.node_home, words["code"])
+            self.start_node(self.plan.node_home, answer["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))
         on_pages(opened)
         # both are waited for by nobody before a model is sent, and would keep the pages waiting
@@ -142,7 +142,7 @@ class EmbeddedFarm:
     def stop(self) -> None:
         self.supervisor.stop()
 
-    def _code_option(self) -> list[str]:
+    def _make_code_option(self) -> list[str]:
         node = self.plan.node_home
         return ["--code"] if node is not None and not (node / "node.json").exists() else []
 
@@ -165,9 +165,9 @@ class EmbeddedFarm:
                 logs = self.plan.home / "logs"
                 raise ProcessEndedError(f"The {name} process was not ready after {limit_s:.0f} s; see {logs}.")
             time.sleep(TURN_S)
-        self._note(name)
+        self._note_time(name)
 
-    def _note(self, name: str) -> None:
+    def _note_time(self, name: str) -> None:
         self.seconds[name] = round(time.monotonic() - self._began, 2)
 
 

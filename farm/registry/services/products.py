@@ -1,6 +1,7 @@
-"""Orders what is made once for each digest: variants, inputs and references, outlines, reports. A row is an order.
+"""Order what is made once for each digest: variants, inputs and references, outlines, reports.
 
-A worker claims a row, writes every few seconds that it is at work on it, and ends it as ready or failed.
+A row is an order. A worker claims it, writes every few seconds that it is at work on it, and ends it as ready or
+failed.
 """
 
 import contextlib
@@ -64,14 +65,14 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
 
     With the identity recipe it is ready at once.
     """
-    plain = recipe.model_dump(mode="json")
-    finished = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
+    document = recipe.model_dump(mode="json")
+    made = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
     variant, is_new = Variant.objects.get_or_create(
         artifact=artifact,
-        recipe_sha256=digest_json(plain),
-        defaults={"recipe_json": plain} | (finished if recipe.is_identity else {}),
+        recipe_sha256=digest_json(document),
+        defaults={"recipe_json": document} | (made if recipe.is_identity else {}),
     )
-    _order(variant, MAKE_VARIANT, is_new=is_new)
+    _hint_if_pending(variant, MAKE_VARIANT, is_new=is_new)
     return variant
 
 
@@ -80,25 +81,25 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
     Workloads that differ only in concurrency or scenario share them.
     """
-    plain = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
+    document = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
     preparation, is_new = Preparation.objects.get_or_create(
-        artifact=artifact, workload_sha256=digest_json(plain), defaults={"workload_json": plain}
+        artifact=artifact, workload_sha256=digest_json(document), defaults={"workload_json": document}
     )
-    _order(preparation, PREPARE, is_new=is_new)
+    _hint_if_pending(preparation, PREPARE, is_new=is_new)
     return preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
     """Return the report on that variant; order it where it is new, or failed by no fault of the model."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
-    _order(report, REPORT_VARIANT, is_new=is_new)
+    _hint_if_pending(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
     """Return the outline of the artifact's graph; order it where it is new, or failed by no fault of the model."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
-    _order(outline, OUTLINE, is_new=is_new)
+    _hint_if_pending(outline, OUTLINE, is_new=is_new)
     return outline
 
 
@@ -108,10 +109,10 @@ def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     `team` is stored with a new one: the team whose run asked for it.
     """
     row, is_new = WebRuntime.objects.get_or_create(version=version, defaults={"team": team})
-    late = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
-    if not is_new and WebRuntime.objects.filter(pk=row.pk, **late).update(reason_code=ReasonCode.INTERNAL):
+    overdue = {"state": MakingState.FAILED, "finished_at__lt": timezone.now() - FETCHED_AGAIN_AFTER}
+    if not is_new and WebRuntime.objects.filter(pk=row.pk, **overdue).update(reason_code=ReasonCode.INTERNAL):
         row.reason_code = ReasonCode.INTERNAL
-    _order(row, WEB_RUNTIME, is_new=is_new)
+    _hint_if_pending(row, WEB_RUNTIME, is_new=is_new)
     return row
 
 
@@ -129,20 +130,20 @@ def finish(row: Row) -> bool:
     columns = [f for f in row._meta.concrete_fields if not f.primary_key and f.attname not in ("tries", "created_at")]
     values = {f.attname: getattr(row, f.attname) for f in columns}
     values |= {"state": MakingState.READY, "finished_at": timezone.now()}
-    return bool(_own(row).update(**values))
+    return bool(_select_claimed(row).update(**values))
 
 
 def fail(row: Row, *, code: ReasonCode, text: str) -> bool:
     """Make the row failed, with its reason; return False where the sweep has given it to a later try."""
-    failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
-    return bool(_own(row).update(reason_code=code, reason_text=text[:2000], **failed))
+    columns = {"state": MakingState.FAILED, "finished_at": timezone.now()}
+    return bool(_select_claimed(row).update(reason_code=code, reason_text=text[:2000], **columns))
 
 
-def _own(row: Row):  # type: ignore[no-untyped-def]  # the manager's type follows the row's
+def _select_claimed(row: Row):  # type: ignore[no-untyped-def]  # the manager's type follows the row's
     return type(row).objects.filter(pk=row.pk, state=MakingState.MAKING, tries=row.tries)
 
 
-def _order(row: Row, task: str, *, is_new: bool) -> None:
+def _hint_if_pending(row: Row, task: str, *, is_new: bool) -> None:
     if not is_new and not _retry_failed(row):
         return
     if row.state == MakingState.PENDING:
@@ -173,10 +174,10 @@ def find_or_order_outline(version: Version) -> Path | None:
             outline = ensure_outline(version.artifact)
     if outline.state == MakingState.FAILED:
         raise Conflict(f"The graph of {version} cannot be drawn: {outline.reason_text}", code="no_graph")
-    return _file_of(outline, version)
+    return _fetch_outline(outline, version)
 
 
-def _file_of(outline: Outline, version: Version) -> Path | None:
+def _fetch_outline(outline: Outline, version: Version) -> Path | None:
     if outline.blob is None:
         return None
     path = storage.fetch_blob(team_id=outline.artifact.team_id, sha256=outline.blob.sha256)

@@ -1,4 +1,4 @@
-"""The sweep: sends hints for waiting rows again, and gives rows whose worker was lost to another.
+"""Send the hints for waiting rows again, and give rows whose worker was lost to another.
 
 The clock is the database's only in so far as all processes of a farm run on machines with a common time; a jump makes
 work happen twice at worst, and every write is conditional on its try.
@@ -69,7 +69,7 @@ def recover_rows() -> dict[str, int]:
     counts = {"rung": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):
         counts["given up"] += _give_up(rows)
-        counts["given back"] += _lost(rows).update(state="pending", asked_at=timezone.now() - SEND_AGAIN_AFTER)
+        counts["given back"] += _select_lost(rows).update(state="pending", asked_at=timezone.now() - SEND_AGAIN_AFTER)
     counts["rung"] = _send_pending()
     counts["cleared"] = clear_leftovers()
     if any(counts.values()):
@@ -77,17 +77,17 @@ def recover_rows() -> dict[str, int]:
     return counts
 
 
-def _lost(rows: QuerySet[Row]) -> QuerySet[Row]:
+def _select_lost(rows: QuerySet[Row]) -> QuerySet[Row]:
     busy = (VersionState.INSPECTING, MakingState.MAKING)
     return rows.filter(state__in=busy, asked_at__lt=timezone.now() - LOST_AFTER)
 
 
 def _give_up(rows: QuerySet[Row]) -> int:
-    lost = _lost(rows).filter(tries__gte=MAX_TRIES)
+    lost = _select_lost(rows).filter(tries__gte=MAX_TRIES)
     if rows.model is Version:
         return lost.update(state=VersionState.REJECTED, problem=LOST)
-    failed = {"state": MakingState.FAILED, "finished_at": timezone.now()}
-    return lost.update(**failed, reason_code=ReasonCode.INTERNAL, reason_text=LOST)
+    columns = {"state": MakingState.FAILED, "finished_at": timezone.now()}
+    return lost.update(**columns, reason_code=ReasonCode.INTERNAL, reason_text=LOST)
 
 
 def _send_pending() -> int:
@@ -95,9 +95,9 @@ def _send_pending() -> int:
     for model, task in TASKS.items():
         waiting = model.objects.filter(state="pending", asked_at__lte=timezone.now() - SEND_AGAIN_AFTER)
         with transaction.atomic():
-            late = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
-            model.objects.filter(pk__in=late).update(asked_at=timezone.now())
-        for pk in late:
+            overdue = list(waiting.order_by("asked_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
+            model.objects.filter(pk__in=overdue).update(asked_at=timezone.now())
+        for pk in overdue:
             send_hint(task, pk)
-        count += len(late)
+        count += len(overdue)
     return count
