@@ -1,6 +1,6 @@
 /**
- * What a launch answers, read as what a stranger sent: the release runs beside the code that makes the answer, and may
- * have made it itself. What goes on from here has the types and sizes that the farm takes; anything else is `garbled`.
+ * Checks the answer of a launch. It is not trusted, because the release runs beside the code that makes it. What passes
+ * has the types and sizes that the farm takes; anything else is `garbled`.
  */
 
 import { arrayOf } from "./npz.js";
@@ -14,21 +14,21 @@ const MAX_NAME = 1000;
 const MAX_OUTPUTS = 1000;
 const MAX_DIMENSIONS = 64;
 const MAX_PROFILE = 256 * 1024 ** 2;
-// of a report's own operators, in characters
+// the longest text of a report's operators, in characters
 const MAX_OPERATORS = 600_000;
 const PHASES = ["import", "session", "first", "warmup", "window"];
-/** Reasons that a runner gives; the others are the page's own to give. @type {import("./contract.js").ReasonCode[]} */
+/** Reasons that a runner may give; only the page gives the others. @type {import("./contract.js").ReasonCode[]} */
 const CODES = ["model_not_loaded", "inference_failed", "out_of_memory", "not_supported", "crashed"];
 const READERS = { check: checkOf, trace: traceOf, sample: sampleOf };
 
-/** The findings of a pass with their `phases`. Throws Problem with the runner's own reason, or `garbled`. */
+/** Returns the findings of a pass with its `phases`. Throws Problem with the runner's own reason, or `garbled`. */
 export function readAnswer(/** @type {Kind} */ kind, /** @type {unknown} */ said) {
   const answer = record(said, "the answer");
   if (answer.reason !== undefined) throw problemOf(record(answer.reason, "the reason"));
   return { ...READERS[kind](answer), phases: phasesOf(answer.phases) };
 }
 
-/** What may be shown or sent of a text from inside. @param {unknown} said */
+/** Returns the part of an untrusted text that may be shown and sent. @param {unknown} said */
 export const cleaned = (said) => String(said).slice(0, MAX_TEXT).toWellFormed().replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
 
 /** @param {Record<string, unknown>} reason */
@@ -86,7 +86,7 @@ function sampleOf({ sample }) {
   };
 }
 
-/** As windows.js packs them: no more than so many numbers of eight bytes take. @param {unknown} said @param {number} n */
+/** Checks timings that windows.js packed: at most `n` numbers of eight bytes. @param {unknown} said @param {number} n */
 function timingsOf(said, n) {
   const longest = 4 * Math.ceil((8 * Math.min(n, 10_000) + 100) / 3) + 3;
   if (typeof said !== "string" || said.length > longest || !/^u[48]:[A-Za-z0-9+/]+={0,2}$/.test(said)) {

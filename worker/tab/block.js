@@ -1,6 +1,6 @@
 /**
- * A block, from its order to its end report: facts, checks, first traces, rounds, further traces. One launch at a time;
- * what a launch does ends its cell at worst, never the block. As worker/agent/execution.py does it.
+ * Measures a block: facts, checks, first traces, rounds, further traces and the end report, as worker/agent/execution.py
+ * does. One launch runs at a time, and can end its cell, but never the block.
  */
 
 import { ENGINES, FAILING, WEBGPU } from "./contract.js";
@@ -28,7 +28,7 @@ const NOT_HERE = "A browser does not do this part of a run: measure it on a node
  *   Environment
  */
 
-/** The block ends now, for this reason. */
+/** Ends the block now, for a reason. */
 class Stop extends Error {
   /** @param {Reason} reason */
   constructor(reason) {
@@ -49,7 +49,7 @@ export class Block {
     this.alive = new Map();
     this.pace = new Pace(this.order.promised_s);
     this.hasRounds = false;
-    /** What is measured at most from now on; the farm may end it sooner. */
+    /** The most rounds and traces that are still to come; the farm may end the block sooner. */
     this.toCome = { rounds: this.order.max_rounds, traces: 0 };
   }
 
@@ -60,7 +60,7 @@ export class Block {
       await this.#measure();
     } catch (problem) {
       if (!(problem instanceof Stop)) throw problem;
-      // what took too long ends with the rounds that it has
+      // a block that took too long keeps the rounds that it has
       reason = problem.reason.code === "timeout" && this.hasRounds ? null : problem.reason;
     }
     const wallS = (performance.now() - this.began) / 1000;
@@ -81,7 +81,7 @@ export class Block {
     await this.#tellWhatIsLeftOut(order.sustained_s ? order.arms : [], "curve");
   }
 
-  /** Runtime and files of an arm; one that cannot be had is its check's reason. @param {ArmOrder} arm */
+  /** Fetches the runtime and files of an arm. Where that fails, its check reports the reason. @param {ArmOrder} arm */
   async #prepare(arm) {
     const { distribution, version } = arm.cell.runtime;
     this.#tell(`waiting for the farm: ${distribution}==${version} and the files of arm ${arm.arm}`);
@@ -120,7 +120,7 @@ export class Block {
     this.pace.traceS = (performance.now() - began) / 1000 / Math.max(1, this.alive.size);
   }
 
-  /** A trace that failed leaves its cell measured, without placement. */
+  /** Traces an arm. Where that fails, the cell stays measured, without placement. */
   async #trace(/** @type {Prepared} */ arm, /** @type {number} */ round, /** @type {number} */ traceS) {
     this.#say(arm, round ? `trace ${round + 1}` : "tracing");
     const answer = await this.#launch(arm, "trace", { traceRuns: TRACE_RUNS, traceS });
@@ -130,7 +130,7 @@ export class Block {
     await this.environment.report({ ...place, ...answer.found, raw_sha256: sha256 });
   }
 
-  /** Sends a raw trace; one that cannot be stored is no loss, its figures are in the report. */
+  /** Sends a raw trace. It may fail, because the figures are in the report. */
   async #kept(/** @type {Prepared} */ arm, /** @type {string} */ events) {
     const packed = new Blob([events]).stream().pipeThrough(new CompressionStream("gzip"));
     try {
@@ -180,7 +180,7 @@ export class Block {
     return samples;
   }
 
-  /** Interleaved traces for attribution, as the last reply asked for. @param {Reply} reply */
+  /** Takes interleaved traces for attribution, as the last reply asked for. @param {Reply} reply */
   async #traceAgain(reply) {
     const dice = diceOf(`${this.order.block}/${this.order.seed}/traces`);
     const asked = reply.trace_arms.filter((arm) => this.alive.has(arm));
@@ -194,7 +194,7 @@ export class Block {
     }
   }
 
-  /** What was asked for and is not done here is said of each arm. */
+  /** Reports for each arm what the order asks for and a browser does not do. */
   async #tellWhatIsLeftOut(/** @type {ArmOrder[]} */ arms, /** @type {string} */ kind) {
     for (const { arm, evaluation } of arms) {
       if (!this.alive.has(arm)) continue;
@@ -255,7 +255,7 @@ async function prepared(order, token, files) {
   return { order, sandbox, reference, launched: { provider, model: model.data, external, inputs, session } };
 }
 
-/** What a check found, as the contract's CheckReport. @param {Prepared} arm @param {any} answer */
+/** Makes the contract's CheckReport of a check's answer. @param {Prepared} arm @param {any} answer */
 async function checked({ order, reference }, answer) {
   const { provider, runtime } = order.cell;
   if (answer.version && answer.version !== runtime.version) {

@@ -1,4 +1,4 @@
-/** What this browser and the machine below it are, as far as they say, and what they lack to be a node. */
+/** Reads the facts of this browser and its machine, and what they lack to be a node. */
 
 import { makeKeys } from "./identity.js";
 
@@ -10,7 +10,7 @@ export const NO_WEBNN = "none";
 const LOW_BATTERY = 0.2;
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render|software/i;
 
-/** What stands in the way, a sentence each; none where this browser can be a node. @returns {Promise<string[]>} */
+/** Lists what this browser lacks to be a node, each in one sentence. @returns {Promise<string[]>} */
 export async function obstacles() {
   const found = [];
   if (!isSecureContext) {
@@ -33,7 +33,7 @@ export async function obstacles() {
   return found;
 }
 
-/** The contract's Facts; what the browser does not say is null. @param {string} name */
+/** Makes the contract's Facts; null for those that the browser does not tell. @param {string} name */
 export async function facts(name) {
   const [told, missing] = [await agentData(), await webnn()];
   return {
@@ -54,7 +54,7 @@ export async function facts(name) {
   };
 }
 
-/** The smallest step of the clock that figures are read from, in milliseconds. */
+/** Measures the smallest step of the clock in milliseconds. */
 export function clockResolutionMs() {
   let least = Infinity;
   for (let tries = 0; tries < 50; tries++) {
@@ -67,7 +67,7 @@ export function clockResolutionMs() {
 }
 
 /**
- * What WebGPU computes on; null where there is none. Software: the processor in a GPU's place, whose times say nothing.
+ * Returns the device of WebGPU; null without one. `isSoftware`: the processor emulates a GPU, and its times are no use.
  * @returns {Promise<{name: string, isSoftware: boolean} | null>}
  */
 export async function adapter() {
@@ -79,14 +79,14 @@ export async function adapter() {
   return { name: `${told || "unnamed"}${isSoftware ? " (software)" : ""}`.slice(0, 200), isSoftware };
 }
 
-/** Why no WebNN computes here: NO_WEBNN without one, else the browser's own words; empty where it does. */
+/** Says why WebNN does not work: NO_WEBNN where it is missing, else the browser's own words; empty where it works. */
 export async function webnn() {
   const { ml } = /** @type {any} */ (navigator);
   if (!ml) return NO_WEBNN;
   return ml.createContext().then(() => "", (/** @type {Error} */ problem) => problem.message.slice(0, 200) || "unknown");
 }
 
-/** Why nothing is measured now, in one sentence; empty when nothing stands against it. */
+/** Says in one sentence why nothing is measured now; empty when something may be. */
 export async function pauseOfDevice() {
   const battery = await /** @type {any} */ (navigator).getBattery?.();
   if (battery && !battery.charging && battery.level < LOW_BATTERY) {

@@ -1,14 +1,14 @@
-/** The farm as a node sees it: the node API over HTTPS (farm/contract/node.py), one method an address. */
+/** Calls the farm's API for nodes (farm/contract/node.py) over HTTPS, with one method for each address. */
 
 /** One of the contract's reports. @typedef {{kind: string} & Record<string, unknown>} Report */
 
 const ROOT = new URL("../", import.meta.url);
 const ANSWER_MS = 30_000;
 
-/** No answer, or one that says try later: the same request may be sent again. */
+/** There was no answer, or one to try later: the same request may be sent again. */
 export class Away extends Error {}
 
-/** The farm refuses the request, and will again. `code` is its word for programs. */
+/** The farm refuses the request, and would again. `code` is the reason for programs. */
 export class Refused extends Error {
   /** @param {number} status @param {string} code @param {string} text */
   constructor(status, code, text) {
@@ -21,7 +21,7 @@ export class Refused extends Error {
 export class Farm {
   constructor() {
     this.secret = "";
-    /** Makes a new secret once the farm does not know this one any more. @type {(() => Promise<void>) | null} */
+    /** Gets a new secret when the farm does not know this one any more. @type {(() => Promise<void>) | null} */
     this.renew = null;
   }
 
@@ -41,7 +41,7 @@ export class Farm {
   }
 
   /**
-   * The next message of this node's queues; null when there was none in time.
+   * Waits for the next message of this node's queues; null when there was none in time.
    * @param {number} waitS @param {AbortSignal} signal @returns {Promise<{message: {body: string}} | null>}
    */
   async message(waitS, signal) {
@@ -70,7 +70,7 @@ export class Farm {
   }
 
   /**
-   * Stores a gzipped trace; gives its digest.
+   * Stores a gzipped trace, and returns its digest.
    * @param {import("./contract.js").Lease} lease @param {number} arm @param {number} round @param {Blob} packed
    * @returns {Promise<string>}
    */
@@ -146,12 +146,12 @@ export class Farm {
   }
 }
 
-/** The block and the attempt that a message rings for. @param {{message: {body: string}}} offer */
+/** Reads the block and attempt that a message offers. @param {{message: {body: string}}} offer */
 export function calledFor(offer) {
   const [, named] = JSON.parse(atob(offer.message.body));
   return { block: String(named.block), attempt: Number(named.attempt) };
 }
 
-/** Seconds to wait after so many tries. @param {number} tries */
+/** Computes the seconds to wait after a number of tries. @param {number} tries */
 export const pauseAfter = (tries) => Math.min(30, 0.5 * 2 ** Math.min(tries, 8)) * (0.75 + Math.random() / 2);
 export const sleep = (/** @type {number} */ seconds) => new Promise((done) => setTimeout(done, seconds * 1000));

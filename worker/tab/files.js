@@ -1,4 +1,4 @@
-/** Files of the farm, each checked against its digest: releases of ONNX Runtime Web, kept, and those of a block. */
+/** Fetches the farm's files, checks their digests, and keeps the releases of ONNX Runtime Web. */
 
 import { ENGINES } from "./contract.js";
 import { Refused, sleep } from "./farm.js";
@@ -8,10 +8,10 @@ import { Sandbox } from "./sandbox.js";
 
 const KEPT = "onnxfarm-runtimes";
 const ASK_AGAIN_S = 1;
-// the farm fetches a release from npm within this time, or says why not
+// the time within which the farm fetches a release from npm, or says why not
 const PATIENCE_S = 600;
 
-// a block has no more arms; what was used longest ago makes room
+// the most arms of a block; of more releases, the one that was used longest ago is closed
 const MAX_SANDBOXES = 16;
 
 export class Files {
@@ -20,12 +20,12 @@ export class Files {
     this.farm = farm;
     /** @type {Map<string, Promise<Sandbox>>} */
     this.sandboxes = new Map();
-    /** Versions that are here. @type {Set<string>} */
+    /** The versions that were fetched. @type {Set<string>} */
     this.ready = new Set();
   }
 
   /**
-   * A release in a frame of its own, for a provider. Throws Problem with why it cannot be had.
+   * Opens a release in a frame of its own, for a provider. Throws Problem where that fails.
    * @param {string} version @param {string} provider
    */
   runtime(version, provider) {

@@ -1,13 +1,13 @@
 /**
- * The page that a release of ONNX Runtime Web runs below: a frame of an opaque origin, which may connect to nothing
- * (farm/gateway/tab.py has its policy, and puts this text into it). It is given one release and then orders; each order is a
- * worker of its own, and the first message of that worker is the answer. Nothing of the release runs in the frame itself.
+ * Runs a release of ONNX Runtime Web in a frame of an opaque origin, which may not connect to anything. The policy is in
+ * farm/gateway/tab.py, which also puts this text into the frame. The frame gets one release, then orders. Each order runs
+ * in a new worker, whose first message is the answer. Nothing of the release runs in the frame itself.
  */
 "use strict";
 {
   /**
-   * `modules`: those of the runner by their names, each behind what it imports. `isSecure`: for what browsers give secure
-   * contexts alone.
+   * `modules`: those of the runner by name, each after its imports. `isSecure`: whether the worker needs a secure
+   * context.
    * @typedef {{modules: [string, string][], module: Blob, glue: Blob, binary: Blob, isSecure: boolean}} Release
    */
 
@@ -50,7 +50,7 @@
     worker.postMessage({ ...opened.sent, order });
   }
 
-  /** Runs in the worker: loads the runner's modules, and answers the order. @param {string} thread the text of one */
+  /** Runs in the worker: loads the runner's modules, and answers the order. @param {string} thread the worker's text */
   function begin(thread) {
     /** @param {BlobPart} part */
     const addressOf = (part) => URL.createObjectURL(new Blob([part], { type: "text/javascript" }));

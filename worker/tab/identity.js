@@ -1,6 +1,6 @@
 /**
- * Who this browser is to the farm: an Ed25519 key that WebCrypto made and never hands out, kept in IndexedDB beside the
- * node's number. The farm has the public half; a person compares its fingerprint.
+ * Keeps this browser's identity in IndexedDB: the node's number, and an Ed25519 key that cannot be read. The farm has
+ * the public half, whose fingerprint a person compares.
  */
 
 /** @typedef {{nodeId: string, name: string, fingerprint: string, keys: CryptoKeyPair}} Identity */
@@ -9,7 +9,7 @@ const DATABASE = "onnxfarm-node";
 const STORE = "kept";
 const KEY = "identity";
 
-/** A pair whose private half cannot be read, not by this page either. @returns {Promise<CryptoKeyPair>} */
+/** Makes a key pair whose private half even this page cannot read. @returns {Promise<CryptoKeyPair>} */
 export const makeKeys = async () =>
   /** @type {CryptoKeyPair} */ (await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]));
 
@@ -18,13 +18,13 @@ export async function publicKey(keys) {
   return base64(new Uint8Array(await crypto.subtle.exportKey("raw", keys.publicKey)));
 }
 
-/** As farm/contract/signatures.py has it: SHA-256 of the public key, 16 bytes in groups of four digits. @param {string} key */
+/** Makes the fingerprint as farm/contract/signatures.py: 16 bytes of SHA-256, in groups of four digits. @param {string} key */
 export async function fingerprintOf(key) {
   const raw = Uint8Array.from(atob(key), (sign) => sign.charCodeAt(0));
   return (await sha256(raw)).slice(0, 32).match(/.{4}/g)?.join(":") ?? "";
 }
 
-/** What proves the key, to be given a secret. @param {Identity} identity */
+/** Signs a request for a secret. @param {Identity} identity */
 export async function proof({ nodeId, keys }) {
   const signedAt = Math.floor(Date.now() / 1000);
   const message = new TextEncoder().encode(`onnxfarm node secret\n${nodeId}\n${signedAt}`);
@@ -35,7 +35,7 @@ export async function proof({ nodeId, keys }) {
 /** @returns {Promise<Identity | undefined>} */
 export const load = () => inStore("readonly", (store) => store.get(KEY));
 export const keep = (/** @type {Identity} */ identity) => inStore("readwrite", (store) => store.put(identity, KEY));
-/** The key is gone then: the same browser joins as another node. */
+/** Deletes the key, so that this browser has to join as another node. */
 export const forget = () => inStore("readwrite", (store) => store.delete(KEY));
 
 /** @param {BufferSource} bytes @returns {Promise<string>} in hexadecimal digits */

@@ -1,4 +1,4 @@
-/** The page: what stands in the way, the form to join with, and what the node does. */
+/** Shows the page: what the browser lacks, the form to join, and what the node does. */
 
 import { CONTRACT_VERSION } from "./contract.js";
 import { facts, obstacles } from "./device.js";
@@ -21,7 +21,7 @@ const TITLES = {
 
 /** @type {any} */
 let lamp = null;
-/** What the page did last, and since when. */
+/** What the node does, and since when. */
 let last = { doing: "", since: "" };
 
 async function open() {
@@ -61,7 +61,7 @@ async function join(name, code) {
     const { node_id: nodeId } = await farm.enrol(enrolment);
     const identity = { nodeId, name, keys, fingerprint: await fingerprintOf(key) };
     await keep(identity);
-    // the code is used: nobody else shall find it in the address
+    // the code is used, and must not stay in the address
     history.replaceState(null, "", location.pathname);
     part("join").hidden = true;
     work(identity);
@@ -115,7 +115,7 @@ function show({ state, sentence: said, doing, leftS, blocks }) {
   if (state === "refused") forget().then(askToJoin);
 }
 
-/** Said anew before each launch, and never while one measures. @param {number | null} leftS */
+/** Updates the time left before each launch, and never while one measures. @param {number | null} leftS */
 function leftOf(leftS) {
   if (leftS === null) return "known after the first round";
   const minutes = Math.round(leftS / 60);
@@ -123,7 +123,7 @@ function leftOf(leftS) {
   return `at most ${time}; less where the rounds decide sooner`;
 }
 
-/** The screen stays on while there may be work; the browser lets go of it by itself when the page is hidden. */
+/** Keeps the screen on while there may be work; the browser ends that when the page is hidden. */
 async function stayAwake(/** @type {boolean} */ isWanted) {
   if (isWanted && document.visibilityState === "visible" && (!lamp || lamp.released)) {
     lamp = await navigator.wakeLock?.request("screen");

@@ -1,4 +1,4 @@
-/** One node at work: approval, hellos, the long poll, and blocks, while its page is visible and nothing pauses it. */
+/** Runs the node while its page is visible and not paused: approval, hellos, the long poll and blocks. */
 
 import { Block } from "./block.js";
 import { CONTRACT_VERSION, DISTRIBUTION } from "./contract.js";
@@ -12,16 +12,16 @@ import { Problem } from "./problem.js";
 const APPROVAL_S = 2;
 const PAUSED_S = 5;
 const REPORT_TRIES = 12;
-/** A farm that stays away for so many leases has given the block to somebody else. */
+/** The number of leases after which a farm that did not answer has given the block to another node. */
 const PATIENCE_LEASES = 4;
 
 /**
- * `leftS`: seconds that what is measured takes at most from now on; null where nobody knows.
+ * `leftS`: the most seconds that the block still takes; null: not known.
  * @typedef {{state: "pending" | "ready" | "measuring" | "paused" | "refused" | "away", sentence: string, doing: string,
  *   leftS: number | null, blocks: number}} Standing
  */
 
-/** Whether the farm does not have this node any more. @param {unknown} problem */
+/** Says whether the farm does not know this node any more. @param {unknown} problem */
 function isGone(problem) {
   return problem instanceof Refused && (problem.status === 401 || ["retired", "bad_signature"].includes(problem.code));
 }
@@ -42,7 +42,7 @@ export class Node {
     this.abilities = null;
     /** @type {import("./contract.js").Lease | null} */
     this.lease = null;
-    /** Ends what goes on when the page is hidden, paused or left. */
+    /** Ends the present work when the page is hidden, paused or left. */
     this.now = new AbortController();
     this.helloAt = 0;
     this.helloEveryS = 60;
@@ -56,7 +56,7 @@ export class Node {
     this.facts = null;
   }
 
-  /** Works until the farm refuses this node or it is left. */
+  /** Runs until the farm refuses this node, or the page is left. */
   async run() {
     try {
       await this.#approved();
@@ -67,13 +67,13 @@ export class Node {
     }
   }
 
-  /** The page was hidden or shown, or the owner paused here: a block that is measured goes back to the farm. */
+  /** Gives the block back to the farm when the page was hidden, or the owner paused the node. */
   reconsider() {
     if (this.pause) this.now.abort();
     else if (this.now.signal.aborted) this.now = new AbortController();
   }
 
-  /** The page goes away for good, or may: the block goes back with the last words that a page can send. */
+  /** Gives the block back when the page may be closing, by the last request that a page can send. */
   leave() {
     this.now.abort();
     const reason = { code: "cancelled", text: "The page of this node was closed." };
@@ -82,7 +82,7 @@ export class Node {
     if (this.farm.secret) this.#hello({ isLeaving: true }).catch(lost);
   }
 
-  /** Why this page takes no block, in one sentence; empty when it does. */
+  /** Says in one sentence why this page takes no block; empty when it does. */
   get pause() {
     if (this.isPausedHere) return "Paused here.";
     return document.visibilityState === "hidden" ? "The page is hidden: show it to go on." : "";
@@ -119,7 +119,7 @@ export class Node {
       this.tries = 0;
     } catch (problem) {
       if (isGone(problem) || !(problem instanceof Error)) throw problem;
-      // somebody else has the block, or the page was hidden while it waited
+      // another node has the block, or the page was hidden meanwhile
       if ((problem instanceof Refused && problem.status === 409) || this.now.signal.aborted) return;
       if (![Refused, Away, Problem].some((kind) => problem instanceof kind)) throw problem;
       this.tries++;
@@ -142,7 +142,7 @@ export class Node {
     await sleep(this.pause ? 0.5 : PAUSED_S);
   }
 
-  /** Says hello when it is time, or when the pause began or ended. @param {boolean} isAway */
+  /** Says hello when it is due, or when a pause began or ended. @param {boolean} isAway */
   async #welcome(isAway = false) {
     const isDue = performance.now() >= this.helloAt || this.wasAway !== isAway;
     if (isDue || !this.lastWelcome) {
@@ -199,7 +199,7 @@ export class Node {
     }
   }
 
-  /** A heartbeat every quarter of the lease; the block is over once the farm has given it away, or the battery is low. */
+  /** Sends a heartbeat every quarter of the lease. Ends the block when the farm gave it away, or the battery is low. */
   async #keepLease(/** @type {import("./contract.js").Lease} */ lease, /** @type {AbortController} */ over) {
     let [leaseS, answeredAt] = [lease.lease_s, performance.now()];
     while (!over.signal.aborted) {

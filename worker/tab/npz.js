@@ -1,10 +1,10 @@
-/** Arrays by name out of an `.npz`: a ZIP of numpy's `.npy` files (stored or deflated, in C order). */
+/** Reads the arrays of an `.npz`: a ZIP of numpy's `.npy` files (stored or deflated, in C order). */
 
 import { Problem } from "./problem.js";
 
 /**
  * @typedef {{dtype: string, shape: number[], data: any}} Tensor
- * `dtype` as ONNX Runtime Web names it, `data` its typed array.
+ * `dtype` is ONNX Runtime Web's name, and `data` the typed array.
  */
 
 const END = 0x06054b50;
@@ -28,10 +28,10 @@ const KINDS = {
   "<i8": ["int64", BigInt64Array],
 };
 
-/** The typed array of a type that ONNX Runtime Web names; none for one that is not read here. @param {string} dtype */
+/** Finds the typed array of a type of ONNX Runtime Web; undefined for a type that is not read here. @param {string} dtype */
 export const arrayOf = (dtype) => Object.values(KINDS).find(([name]) => name === dtype)?.[1];
 
-/** By their names, which may be any. @param {ArrayBuffer} archive @returns {Promise<Record<string, Tensor>>} */
+/** Reads all arrays of an archive by name. A name may be any text. @param {ArrayBuffer} archive @returns {Promise<Record<string, Tensor>>} */
 export async function readArrays(archive) {
   const view = new DataView(archive);
   /** @type {Record<string, Tensor>} */

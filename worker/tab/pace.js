@@ -1,6 +1,6 @@
-/** How a block keeps the time that was promised for it, as worker/agent/measurement/schedule.py does. Seconds everywhere. */
+/** Keeps a block within its promised time, as worker/agent/measurement/schedule.py does. All times are in seconds. */
 
-// rounds up to the first look come before everything else; further ones leave this share to further traces
+// rounds up to the first look come first; further ones leave this share of the time to further traces
 const FIRST_LOOK = 8;
 const TRACES_SHARE = 0.25;
 const PAIR = 2;
@@ -11,9 +11,9 @@ export class Pace {
     this.promisedS = promisedS ?? Infinity;
     this.rounds = 0;
     this.roundS = 0;
-    /** That the first trace of an arm took. */
+    /** The time of an arm's first trace. */
     this.traceS = 0;
-    /** Since when the promised time counts. */
+    /** The moment from which the promised time counts. */
     this.began = performance.now();
   }
 
@@ -33,7 +33,7 @@ export class Pace {
     return this.leftS >= arms * this.traceS;
   }
 
-  /** How many of so many arms may be traced so often; those of one comparison at least. */
+  /** Computes how many of the arms may be traced in further rounds: at least the two of one comparison. */
   traceable(/** @type {number} */ arms, /** @type {number} */ rounds) {
     const eachS = rounds * this.traceS;
     if (arms <= PAIR || eachS === 0 || this.leftS >= arms * eachS) return arms;
@@ -41,8 +41,8 @@ export class Pace {
   }
 
   /**
-   * Seconds that so many rounds and traces take at the pace of the last ones, within what was promised; before the
-   * first round what is left of that. Null: nobody knows yet.
+   * Estimates the seconds of further rounds and traces by the last ones, within the promised time. Before the first
+   * round it is the rest of that time. Null: not known yet.
    * @param {number} rounds @param {number} traces
    */
   remainingS(rounds, traces) {

@@ -1,18 +1,18 @@
-/** One output against its reference: differences, never a verdict (the farm judges). As worker/runner/parity.py. */
+/** Compares outputs with their references as worker/runner/parity.py does: differences, which the farm judges. */
 
 /** @typedef {import("./npz.js").Tensor} Tensor */
 
 const EXACT = new Set(["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]);
 
-// eight units in the last place: nothing that is stored in so few digits is nearer
+// eight units in the last place, the precision of values in so few digits
 const LEAST = 2 ** -7;
-// what stands for minus infinity in scores that are left out
+// the value in place of minus infinity in masked scores
 const MASKED = -10_000;
 
 /**
- * The contract's OutputParity: differences in float64, elements that are not finite in both left out of them.
+ * Makes the contract's OutputParity: differences in float64, without elements that are not finite in both.
  * @param {string} name @param {Tensor} value @param {Tensor | undefined} reference
- * `atol` is of the reference's scale unless it `isAbsolute`, as what somebody gave is; and no closer than the type.
+ * `atol` is a part of the reference's scale, and no smaller than its type can hold, unless it `isAbsolute`.
  * @param {import("./contract.js").Tolerance} tolerance @param {boolean} isAbsolute
  */
 export function compareOutput(name, value, reference, { atol, rtol }, isAbsolute = false) {
@@ -34,11 +34,11 @@ export function compareOutput(name, value, reference, { atol, rtol }, isAbsolute
   const [floor, slope] = [Math.max(atol, least) * (isAbsolute ? 1 : scaleOf(wanted)), Math.max(rtol, least)];
   const limit = (/** @type {number} */ old) => floor + slope * Math.abs(old);
   const told = { ...known, ...differences(found, wanted, limit), top1_agreement: top1(value, found, wanted) };
-  // in their own type: 64 bits have numbers that float64 does not tell apart, of two types too
+  // compared in their own type, because float64 does not tell all numbers of 64 bits apart
   return isExact ? { ...told, violations: found.filter((_, at) => value.data[at] != reference.data[at]).length } : told;
 }
 
-/** The root of the mean square of what is finite, at least 1, without what a mask leaves out. @param {Float64Array} all */
+/** Computes the root mean square of the finite values that no mask hides, at least 1. @param {Float64Array} all */
 function scaleOf(all) {
   const finite = all.filter(Number.isFinite);
   const lowest = 0.999 * Math.min(finite.reduce((low, value) => Math.min(low, value), 0), MASKED);
@@ -50,7 +50,7 @@ function scaleOf(all) {
   return Math.max(1, largest * Math.sqrt(squares / own.length));
 }
 
-/** Whether two outputs are the same to the last bit. @param {Tensor} one @param {Tensor} other */
+/** Says whether two outputs are the same to the last bit. @param {Tensor} one @param {Tensor} other */
 export function areBitEqual(one, other) {
   const [first, second] = [one, other].map(({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return first.length === second.length && first.every((byte, at) => byte === second[at]);
@@ -83,7 +83,7 @@ function differences(found, wanted, limit) {
   };
 }
 
-/** Of the elements that are finite in both; scaled first, which keeps the squares of large values finite. */
+/** Computes the cosine of the elements that are finite in both. Scaling first keeps large squares finite. */
 function cosine(/** @type {Float64Array} */ found, /** @type {Float64Array} */ wanted) {
   let [topFound, topWanted] = [0, 0];
   const places = [];
@@ -105,7 +105,7 @@ function cosine(/** @type {Float64Array} */ found, /** @type {Float64Array} */ w
   return Math.max(-1, Math.min(1, product / (Math.sqrt(one) * Math.sqrt(other))));
 }
 
-/** Share of rows whose largest score is at the same place; only of two-dimensional float outputs. */
+/** Computes the share of rows whose largest score is at the same place; only for two-dimensional float outputs. */
 function top1(/** @type {Tensor} */ value, /** @type {Float64Array} */ found, /** @type {Float64Array} */ wanted) {
   const [rows, columns] = value.shape;
   const isScores = value.shape.length === 2 && columns > 1 && rows > 0 && value.dtype.startsWith("float");
@@ -118,14 +118,14 @@ function top1(/** @type {Tensor} */ value, /** @type {Float64Array} */ found, /*
   return same / rows;
 }
 
-/** Where the first largest one stands. @param {Float64Array} row */
+/** Finds the index of the first largest value. @param {Float64Array} row */
 const largest = (row) => row.reduce((best, score, at) => (score > row[best] ? at : best), 0);
 
 /** @param {Tensor} tensor @returns {Float64Array} */
 const numbers = ({ dtype, data }) =>
   Float64Array.from(data, dtype === "float16" && data instanceof Uint16Array ? halfOf : Number);
 
-/** The number that these 16 bits are (IEEE 754 binary16). @param {number} bits */
+/** Converts 16 bits to their number (IEEE 754 binary16). @param {number} bits */
 function halfOf(bits) {
   const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
   if (exponent === 31) return fraction ? NaN : sign * Infinity;

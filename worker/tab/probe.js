@@ -1,4 +1,4 @@
-/** What this browser can do, with its evidence: a tiny model, judged by its outputs and by its own trace. */
+/** Proves what this browser can do by a tiny model, which is judged by its outputs and its trace. */
 
 import {
   DISTRIBUTION, PROBED_WITH, PROVIDER, TAG, WEBGPU, WEBGPU_SOFTWARE_TAG, WEBGPU_TAG, WEBNN, WEBNN_TAG,
@@ -23,7 +23,7 @@ const SESSION = { threads: 1, optimization: "all", spinning: true, memory_patter
  *   selfTest: {passed: boolean, sentence: string, runtime: string, max_abs: number | null, launches: number}}} Abilities
  */
 
-/** Tags, providers and self-test; none are claimed that no trace shows. @param {import("./files.js").Files} files */
+/** Finds the tags and providers that a trace shows, and the self-test. @param {import("./files.js").Files} files */
 export async function probe(files) {
   const found = await tried(files, PROVIDER);
   const selfTest = { passed: found.shown > 0, sentence: found.sentence, runtime: RUNTIME, max_abs: found.gap, launches: 1 };
@@ -40,7 +40,7 @@ export async function probe(files) {
 }
 
 /**
- * Claims a provider that a trace of the probe shows; else the self-test says why it is not claimed.
+ * Claims a provider that a trace of the probe shows. Where none does, the self-test says why.
  * @param {Abilities} abilities @param {import("./files.js").Files} files @param {string} provider @param {string} tag
  * @param {string} where
  */
@@ -56,7 +56,7 @@ function leaveOut(abilities, what, why) {
   selfTest.sentence = `${selfTest.sentence} ${what} is not claimed: ${why}`.slice(0, 1000);
 }
 
-/** How many of the probe's nodes its trace shows on a provider; with none, the sentence says why. */
+/** Counts the probe's nodes that its trace shows on a provider; for none, the sentence says why. */
 async function tried(/** @type {import("./files.js").Files} */ files, /** @type {string} */ provider) {
   const sandbox = await files.runtime(PROBED_WITH, provider);
   const x = Float32Array.from({ length: SIDE * SIDE }, (_, at) => (at % 5) - 2);
@@ -87,13 +87,13 @@ function claim(abilities, tag, provider, nodes, where = "") {
 /** @param {string} sentence @param {number | null} gap */
 const nothing = (sentence, gap = null) => ({ shown: 0, sentence: sentence.slice(0, 1000), gap });
 
-/** A provider whose files cannot be had is not claimed. @param {unknown} problem */
+/** Says why a provider cannot be claimed whose files are not available. @param {unknown} problem */
 function unavailable(problem) {
   if (problem instanceof Problem) return nothing(problem.message);
   throw problem;
 }
 
-/** The right answer, in float64. @param {Float32Array} x */
+/** Computes the right answer in float64. @param {Float32Array} x */
 function expected(x) {
   return Array.from({ length: SIDE * SIDE }, (_, at) => {
     const [row, column] = [Math.floor(at / SIDE), at % SIDE];

@@ -1,4 +1,4 @@
-/** A cell, or a block, that cannot be measured: a code for programs, one sentence for people. */
+/** Says why a cell or a block cannot be measured, by a code for programs and one sentence for people. */
 export class Problem extends Error {
   /** @param {import("./contract.js").ReasonCode} code @param {string} text */
   constructor(code, text) {

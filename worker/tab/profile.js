@@ -1,4 +1,4 @@
-/** ONNX Runtime's profile (Chrome trace), summed up per executed node as worker/runner/profile.py does it. */
+/** Summarises ONNX Runtime's profile (Chrome trace) by executed node, as worker/runner/profile.py does. */
 
 import { PROVIDER, PROVIDER_IN_PROFILE } from "./contract.js";
 
@@ -17,7 +17,7 @@ const MAX_NAME = 1000;
  */
 
 /**
- * The events that were printed to the console, under the farm's name of the provider. Throws where they are none.
+ * Reads the events that were printed to the console, with the farm's name of the provider. Throws for other text.
  * @param {string} printed
  */
 export function eventsOf(printed) {
@@ -33,7 +33,7 @@ export function eventsOf(printed) {
   return events;
 }
 
-/** The contract's TraceReport without its place; the first run warms up. @param {Event[]} events */
+/** Makes the contract's TraceReport without arm and round. The first run warms up. @param {Event[]} events */
 export function summariseProfile(events) {
   const { runs, runUs, rows } = rowsOf(events, 1);
   const operators = rows.map(({ name, op_type: type, provider, time_us: time, calls }) => ({
@@ -42,7 +42,7 @@ export function summariseProfile(events) {
   return { runs, run_us: runs ? runUs : null, providers: sharesOf(rows), operators: operators.slice(0, MAX_NODES) };
 }
 
-/** Rows of the runs behind the first ones, the slowest first. @param {Event[]} events @param {number} skipped */
+/** Makes the rows of the runs after the skipped ones, the slowest first. @param {Event[]} events @param {number} skipped */
 export function rowsOf(events, skipped) {
   const byStart = (/** @type {Event} */ one, /** @type {Event} */ other) => one.ts - other.ts || other.dur - one.dur;
   const spans = events.filter(({ name }) => name === RUN).sort(byStart).slice(skipped);
@@ -59,7 +59,7 @@ export function rowsOf(events, skipped) {
   return { runs: spans.length, runUs: spans.length ? medianOfWhole(spans.map(({ dur }) => dur)) : 0, rows };
 }
 
-/** Each node of a run, with its time without that of nodes of the same thread inside it. */
+/** Lists the nodes of a run, each with its time without that of the nodes of the same thread inside it. */
 function executed(/** @type {Event[]} */ nodes, /** @type {Event[]} */ spans, /** @type {Map<string, Total>} */ totals) {
   /** @type {Executed[]} */
   const done = [];
@@ -73,7 +73,7 @@ function executed(/** @type {Event[]} */ nodes, /** @type {Event[]} */ spans, /*
     const stack = open.get(event.tid) ?? [];
     open.set(event.tid, stack);
     const end = event.ts + event.dur;
-    // starts are whole microseconds: a neighbour that starts as this one ends is no child
+    // starts are whole microseconds, so a node that starts when this one ends is not inside it
     for (let top = stack.at(-1); top && (top.end <= event.ts || top.end < end); top = stack.at(-1)) stack.pop();
     const holder = stack.at(-1);
     if (holder) holder.time -= event.dur;
@@ -94,7 +94,7 @@ function totalOf(totals, { name: named, args }, path) {
   return total;
 }
 
-/** The median of times that were cut to whole µs: among equal ones it stands where the middle one would. @param {number[]} all */
+/** Computes the median of times that were cut to whole µs, by interpolation among equal ones. @param {number[]} all */
 function medianOfWhole(all) {
   const sorted = Float64Array.from(all).sort();
   const middle = sorted[sorted.length >> 1];
@@ -105,7 +105,7 @@ function medianOfWhole(all) {
 
 const isNode = (/** @type {Event} */ { cat, name }) => cat === "Node" && name.endsWith(SUFFIX);
 
-/** Whether what is read of an event has its type. @param {any} event */
+/** Says whether the fields of an event that are read have their types. @param {any} event */
 function isEvent(event) {
   const { name, ts, dur, args } = event ?? {};
   if (typeof name !== "string") return false;
@@ -115,7 +115,7 @@ function isEvent(event) {
   return texts.every((text) => typeof text === "string" && text.length <= MAX_NAME && text.isWellFormed() && !text.includes("\0"));
 }
 
-/** Executed nodes of each provider by count and by time; by count where none took a measurable time. @param {Row[]} rows */
+/** Computes shares of providers in executed nodes, by count and by time; by count where none took a measurable time. @param {Row[]} rows */
 function sharesOf(rows) {
   const timeOf = (/** @type {Row[]} */ some) => some.reduce((sum, row) => sum + row.time_us, 0);
   const total = timeOf(rows);

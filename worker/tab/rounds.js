@@ -1,7 +1,7 @@
-/** The order of a round's arms: random, and balanced over rounds, as worker/agent/measurement/schedule.py has it. */
+/** Orders the arms of a round at random, balanced over rounds, as worker/agent/measurement/schedule.py does. */
 
 /**
- * Rows of a Williams square over randomly renamed arms: in k rounds of k arms every arm stands once in every place.
+ * Takes rows of a Williams square over shuffled arms: in k rounds, each of k arms has every place once.
  * @param {number[]} arms @param {number} number of the round @param {string} seed
  */
 export function roundOrder(arms, number, seed) {
@@ -14,7 +14,7 @@ export function roundOrder(arms, number, seed) {
   // 0, 1, count-1, 2, count-2, …: neighbours differ by every amount once
   const steps = Array.from(names, (_, at) => (at % 2 ? (at + 1) / 2 : count - at / 2));
   const places = steps.map((step) => (step + shifts[row]) % count);
-  // for an odd number every other cycle is read backwards, which balances who follows whom over two of them
+  // for an odd number, every other cycle is reversed, so that two cycles balance which arm follows which
   if (count % 2 && cycle % 2) places.reverse();
   return places.map((place) => names[place]);
 }
@@ -28,7 +28,7 @@ export function shuffled(all, dice) {
   return all;
 }
 
-/** Numbers from 0 to 1 that follow from the seed alone (mulberry32 on an FNV-1a digest). @param {string} seed */
+/** Makes a generator of numbers from 0 to 1 by the seed (mulberry32 on an FNV-1a digest). @param {string} seed */
 export function diceOf(seed) {
   let state = 0x811c9dc5;
   for (const sign of seed) state = Math.imul(state ^ sign.charCodeAt(0), 0x01000193);

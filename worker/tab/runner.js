@@ -1,6 +1,6 @@
 /**
- * One launch: a dedicated worker with a WebAssembly instance of its own, which measures one pass of one cell and ends.
- * frame.js gives it one order; it answers once, with what it found or with the reason why not (answers.js reads it).
+ * Runs one launch: a dedicated worker with its own WebAssembly instance, which runs one pass of one cell and ends.
+ * frame.js gives it one order. It answers once, with its findings or a reason, which answers.js checks.
  */
 
 import { ENGINES } from "./contract.js";
@@ -26,7 +26,7 @@ const PASSES = { check, trace, sample };
 
 /** @param {Order} order */
 export async function run(order) {
-  // ONNX Runtime Web prints its profile
+  // ONNX Runtime Web prints its profile to the console
   console.log = (...words) => printed.push(words.join(" "));
   try {
     return { ...(await PASSES[order.kind](order)), phases };
@@ -35,7 +35,7 @@ export async function run(order) {
   }
 }
 
-/** Does it load, how does it start, what comes out, and does the same come out again. @param {Order} order */
+/** Checks whether the cell loads, and how it starts, what it returns, and whether it returns the same again. @param {Order} order */
 async function check(order) {
   const { session, call, runtime } = await opened(order);
   const first = await timed("first", call);
@@ -52,7 +52,7 @@ async function check(order) {
   };
 }
 
-/** A few inferences under the profiler, never timed. @param {Order} order */
+/** Runs a few inferences under the profiler, never timed. @param {Order} order */
 async function trace(order) {
   const { session, call } = await opened(order, { enableProfiling: true });
   const began = performance.now();
@@ -65,7 +65,7 @@ async function trace(order) {
   return { profile: printed.join("\n") };
 }
 
-/** Warm up, time the windows, summarise: the contract's Sample. @param {Order} order */
+/** Warms up, times windows, and summarises them as the contract's Sample. @param {Order} order */
 async function sample(order) {
   const { call } = await opened(order);
   const how = budgetOf(order.budget);
@@ -86,7 +86,7 @@ async function sample(order) {
   };
 }
 
-/** The session and one inference of it, with the times that they took. @param {Order} order @param {object} more */
+/** Creates the session and runs it once, both timed. @param {Order} order @param {object} more */
 async function opened(order, more = {}) {
   if (order.session.threads > 1 && !crossOriginIsolated) throw new Problem("not_supported", ONE_THREAD);
   const ort = await timed("import", () => import(order.module));
@@ -109,8 +109,8 @@ async function opened(order, more = {}) {
 }
 
 /**
- * ONNX Runtime Web compiles its binary in every worker, which takes longer than a small cell. The page has compiled it
- * once; the instance, with its memory, is this worker's own all the same.
+ * Lets ONNX Runtime Web use the binary that the page compiled, because compiling takes longer than a small cell. The
+ * instance and its memory are still this worker's own.
  * @param {WebAssembly.Module} compiled
  */
 function instantiateFrom(compiled) {
@@ -136,9 +136,9 @@ function optionsOf({ provider, session: asked }) {
   };
 }
 
-/** `{"a.b": "1"}` as ONNX Runtime Web takes it, `{a: {b: "1"}}`. @param {Record<string, string>} entries */
+/** Converts `{"a.b": "1"}` to `{a: {b: "1"}}`, as ONNX Runtime Web takes it. @param {Record<string, string>} entries */
 function nested(entries) {
-  // a name may be of any parts, those of every object too
+  // a part may be any name, also one that every object has
   const made = Object.create(null);
   for (const [name, value] of Object.entries(entries)) {
     const parts = name.split(".");
@@ -171,7 +171,7 @@ async function timed(phase, act) {
   return found;
 }
 
-/** What goes wrong in there is of this kind. @template T @param {import("./contract.js").ReasonCode} code @param {() => Promise<T>} act */
+/** Gives an error in `act` this reason code. @template T @param {import("./contract.js").ReasonCode} code @param {() => Promise<T>} act */
 async function named(code, act) {
   try {
     return await act();

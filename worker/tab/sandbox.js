@@ -1,6 +1,6 @@
 /**
- * The frame around one release of ONNX Runtime Web, seen from the page (frame.js is its inside). A release is somebody
- * else's code: it has no origin, no storage and no connection, and each launch hands out one answer, which is read here.
+ * The page's side of the frame with a release of ONNX Runtime Web; frame.js is the inside. A release is not trusted: it
+ * has no origin, storage or connections, and each launch gives one answer.
  */
 
 import { cleaned, readAnswer } from "./answers.js";
@@ -10,9 +10,9 @@ import { Problem } from "./problem.js";
 /** @typedef {{module: Blob, glue: Blob, binary: Blob, isSecure: boolean}} Release */
 
 const OPENING_MS = 120_000;
-/** What runs in the frame's workers, each behind what it imports. */
+/** The modules of the frame's workers, each after its imports. */
 const RUNNER = ["contract.js", "problem.js", "identity.js", "device.js", "parity.js", "windows.js", "runner.js"];
-/** What is said where the block ended before. @type {Reason} */
+/** The reason of launches that the end of the block cut short. @type {Reason} */
 export const CANCELLED = { code: "cancelled", text: "The block was cancelled before this was measured; start it again." };
 
 /** @type {Promise<[string, string][]> | null} */
@@ -26,20 +26,20 @@ export class Sandbox {
     this.frame = null;
   }
 
-  /** The frame with the release in it, compiled. Throws Problem where the browser does not take it. */
+  /** Opens the frame with the compiled release. Throws Problem where the browser cannot run it. */
   open() {
     this.frame ??= this.#opened();
     return this.frame;
   }
 
-  /** Ends what runs. The next launch opens a new frame. */
+  /** Closes the frame, and what runs in it. The next launch opens a new one. */
   close() {
     this.frame?.then((frame) => frame.remove(), () => undefined);
     this.frame = null;
   }
 
   /**
-   * What a fresh worker of the release answers: its findings, or `reason`. Never throws for what it does.
+   * Runs an order in a fresh worker, and returns its findings, or a `reason`. Never throws for what the worker does.
    * @param {{kind: import("./answers.js").Kind, [more: string]: unknown}} order
    * @param {{timeoutS: number, signal: AbortSignal}} how
    * @returns {Promise<{reason?: Reason, wallMs: number, [found: string]: any}>}
@@ -89,7 +89,7 @@ export class Sandbox {
 }
 
 /**
- * The one answer to a message, by a port that takes no second one. Throws what `signal` says, or that it is late.
+ * Sends a message, and waits for its one answer. Throws the reason of `signal`, or that the answer is late.
  * @param {HTMLIFrameElement} frame @param {object} message @param {{timeoutMs: number, signal?: AbortSignal}} how
  * @returns {Promise<{problem?: string, found?: unknown}>}
  */

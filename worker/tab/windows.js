@@ -1,6 +1,6 @@
 /**
- * Timing loops: warm-up, windows and when to stop, as docs/samples.md has it and worker/runner/windows.py does it.
- * Times are milliseconds of `performance.now()`; what is kept of each inference is whole nanoseconds.
+ * Timing loops: warm-up, windows and when to stop, as in docs/samples.md and worker/runner/windows.py. Times are
+ * milliseconds of `performance.now()`; the durations of inferences are kept in whole nanoseconds.
  */
 
 import { base64 } from "./identity.js";
@@ -14,7 +14,7 @@ const AGREEMENT = 1.05;
 const WARMUP_BLOCK_MS = 50;
 const WARMUP_RUNS = 3;
 const SLOW_MS = 100;
-// an inference has to take so many steps of the clock; shorter ones are timed several at once
+// the least steps of the clock that a timed call takes; shorter inferences are timed several at once
 const TICKS = 100;
 const MAX_TIMINGS = 10_000;
 
@@ -31,7 +31,7 @@ const BUDGETS = {
 export const budgetOf = (/** @type {string} */ name) => BUDGETS[name] ?? BUDGETS.quick;
 
 /**
- * Runs until the time and three runs have passed and the last two blocks of 50 ms agree within 5 %, or the cap is there.
+ * Runs for at least the time and three runs, until the last two blocks of 50 ms agree within 5 %, or the cap is reached.
  * @param {() => Promise<void>} call @param {Budget} how
  */
 export async function warmUp(call, how) {
@@ -52,12 +52,12 @@ export async function warmUp(call, how) {
   return done;
 }
 
-/** How many inferences are timed at once. @param {number} runMs @param {number} resolutionMs */
+/** Computes how many inferences are timed at once. @param {number} runMs @param {number} resolutionMs */
 export const groupOf = (runMs, resolutionMs) =>
   Math.max(1, Math.ceil((TICKS * resolutionMs) / Math.max(runMs, resolutionMs / 10)));
 
 /**
- * One window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
+ * Times one window, or windows until the last ones agree on p50 and throughput, or the longest time has passed.
  * @param {() => Promise<void>} call @param {Budget} how @param {number} group
  */
 export async function measure(call, how, group) {
@@ -75,7 +75,7 @@ export async function measure(call, how, group) {
   return { nanoseconds: windows.flat(), wallMs, isStable };
 }
 
-/** p50, mean, standard deviation, extremes (ms) and the packed timings; no outlier is removed. @param {number[]} ns */
+/** Summarises by p50, mean, standard deviation and extremes (ms), with packed timings and all outliers. @param {number[]} ns */
 export async function summarise(ns) {
   const n = ns.length;
   const mean = ns.reduce((sum, time) => sum + time, 0) / n;
@@ -91,7 +91,7 @@ export async function summarise(ns) {
   };
 }
 
-/** `u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds; at most MAX_TIMINGS, evenly spaced. */
+/** Packs at most MAX_TIMINGS, evenly spaced: `u4:` or `u8:`, then base64 of zlib of little-endian nanoseconds. */
 export async function packTimings(/** @type {number[]} */ ns) {
   const step = Math.ceil(ns.length / MAX_TIMINGS);
   const kept = ns.filter((_, at) => at % step === 0);
