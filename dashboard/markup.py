@@ -27,7 +27,7 @@ def sign(drawn: Sign) -> SafeString:
 
 
 def unbroken(text: str) -> SafeString:
-    """A sentence whose intervals (`25–35 %`, `−8 to 4 %`) stay on one line; what it says is not changed."""
+    """Keep intervals (`25–35 %`, `−8 to 4 %`) of a sentence on one line."""
     pieces = _INTERVAL.split(numbers.unbroken(text))
     # what was split by stands at odd places
     whole = (
@@ -44,13 +44,13 @@ def rows(table: Table) -> SafeString:
 
 
 def moment(at: datetime) -> SafeString:
-    """A moment in UTC. The page's script says how long ago that was, and when it was in the reader's zone."""
+    """Write a moment in UTC. The page's script shows how long ago that was, and the time in the reader's zone."""
     utc = at.astimezone(UTC)
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" class="nowrap">{utc:%Y-%m-%d %H:%M} UTC</time>')
 
 
 def hardware_tags(node: "Node") -> SafeString | str:
-    """The tags by which work finds the node; the processor's instruction sets as their number, by name on hover."""
+    """Write the tags by which work finds the node, with the instruction sets as a number and by name on hover."""
     tags = node.all_tags
     sets = [tag for tag in tags if tag in node.facts_json.get("instruction_sets", ()) and tag not in node.owner_tags]
     named = ", ".join(tag for tag in tags if tag not in sets)
@@ -61,20 +61,20 @@ def hardware_tags(node: "Node") -> SafeString | str:
 
 
 def elapsed(since: datetime, now: datetime) -> SafeString:
-    """How long something has gone on. The page's script counts on."""
+    """Write how long something has gone on. The page's script counts on."""
     utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 
 
 def spark(drawn: Spark) -> SafeString:
-    """A small line; what it shows stands in words beside it."""
+    """Draw a small line. Its values stand in words beside it."""
     level = f'<line x1="0" x2="120" y1="{drawn.level}" y2="{drawn.level}"/>'
     line = f'<polyline points="{drawn.points}"/>'
     return mark_safe(f'<svg class="spark" viewBox="0 0 120 24" aria-hidden="true">{level}{line}</svg>')
 
 
 def series_mark(drawn: Series) -> SafeString:
-    """The mark of a series, as the chart draws it."""
+    """Draw the mark of a series, as the chart draws it."""
     half = drawn.colour.split("/")
     colour = f"var(--{half[0]})"
     faded = f' opacity="{int(half[1]) / 100:g}"' if len(half) > 1 else ""
@@ -108,7 +108,7 @@ def _class(head: Head, entry: Entry) -> str:
 
 
 def _value(entry: Entry) -> str:
-    """What rows are sorted by: six digits tell them apart, and those of moments are seconds."""
+    """Write the value by which rows are sorted: six digits, and moments as seconds."""
     value = entry.value
     if isinstance(value, float):
         value = f"{value:.0f}" if abs(value) >= 1e6 else f"{value:.6g}"

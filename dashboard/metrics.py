@@ -8,7 +8,7 @@ from farm.rules.wording.numbers import MIB
 
 
 def metric_text(metric: Metric, cell: Cell) -> str:
-    """A cell's figure without its unit, but for bytes; `not measured` where there is none."""
+    """Write a cell's figure without its unit, except for bytes; `not measured` where there is none."""
     value = metric.value(cell)
     if value is None:
         return numbers.NOT_MEASURED
@@ -28,7 +28,7 @@ def metric_text(metric: Metric, cell: Cell) -> str:
 
 
 def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) -> str:
-    """The same with its unit, as it stands outside a table: `0.228 ms`, and `0.228 ms ± 0.002` where asked for."""
+    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`."""
     value = metric.value(cell)
     if value is None or metric.reads not in ("latency", "plain"):
         return metric_text(metric, cell)
@@ -37,12 +37,12 @@ def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) 
 
 
 def title(metric: Metric) -> str:
-    """A metric's name where a sentence or a row begins: `p50`, `Peak memory`."""
+    """Write a metric's name as a sentence or a row begins with it: `p50`, `Peak memory`."""
     return metric.title if metric.title[1:2].isdigit() else metric.title[:1].upper() + metric.title[1:]
 
 
 def axis_value(metric: Metric, cell: Cell) -> float | None:
-    """A cell's figure as charts draw it: bytes of memory in MiB, everything else as it is."""
+    """A cell's figure as charts draw it: bytes in MiB, everything else unchanged. None where there is none."""
     value = metric.value(cell)
     if value is None:
         return None
@@ -50,5 +50,5 @@ def axis_value(metric: Metric, cell: Cell) -> float | None:
 
 
 def axis_title(metric: Metric) -> str:
-    """What an axis of `axis_value` is called: `peak memory, MiB`."""
+    """Name an axis of `axis_value`: `peak memory, MiB`."""
     return ", ".join(filter(None, (metric.title, "MiB" if metric.reads == "memory" else metric.unit)))

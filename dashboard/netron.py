@@ -53,7 +53,7 @@ FRAME_POLICY = "; ".join(
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What the frame shows before a model comes: the style and the elements of the wheel's own page."""
+    """What the frame shows before a model comes: the style and the elements of Netron's own page."""
 
     style: str
     body: str
@@ -61,7 +61,7 @@ class Skeleton:
 
 @dataclass(frozen=True)
 class Part:
-    """A file of the frame: gzipped, its media type, and what tells its content from another's."""
+    """A file of the frame: gzipped content, media type, and the digest of the content."""
 
     packed: bytes
     kind: str
@@ -70,14 +70,14 @@ class Part:
 
 @cache
 def folder() -> Path | None:
-    """Where the wheel lies; None on a farm that was installed without it."""
+    """The folder of the installed package; None where it is not installed."""
     spec = find_spec("netron")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 @cache
 def skeleton() -> Skeleton | None:
-    """The wheel's page without its scripts and links; None without the wheel."""
+    """Netron's page without its scripts and links; None where it is not installed."""
     where = folder()
     if where is None:
         return None
@@ -99,7 +99,7 @@ def operators() -> bytes:
 
 @cache
 def release() -> str:
-    """The wheel's version, which changes the addresses of what it brings."""
+    """The version of Netron, which is a part of its files' addresses."""
     return version("netron") if folder() else ""
 
 

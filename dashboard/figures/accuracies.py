@@ -73,7 +73,7 @@ def accuracy_entry(cell: Cell) -> Entry:
 
 
 def difference_entry(cell: Cell) -> Entry:
-    """The difference to FP32; one that is shown to be for the worse says so."""
+    """The difference to FP32, with `worse` beside it where it is shown to be a loss."""
     accuracy = cell.accuracy
     worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
     words = "" if accuracy is None else accuracy_metrics.metric_of(accuracy).format_difference(accuracy)

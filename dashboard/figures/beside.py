@@ -20,7 +20,7 @@ RunAddress = Callable[[int, str], str]
 
 @dataclass(frozen=True)
 class Bar:
-    """A compared cell: what it is called, its page, and what is said of its figure beside it."""
+    """A compared cell: its name, its page, and the change that is written beside its bar."""
 
     name: str
     cell: Cell
@@ -34,7 +34,7 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
-    """The cells with a figure as bars from zero, the base first; those without bar are named in the summary."""
+    """Draw the cells as bars from zero, the base first. Cells without a figure are named in the summary."""
     table = Table.of(
         NAME,
         f"{metric.title} of each cell",
@@ -85,7 +85,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
 
 
 def write_finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> str:
-    """From where to where the figures go; no verdict, which stands above."""
+    """Say between which figures the cells lie. The verdict stands above the chart."""
     low, high = (drawn[values.index(pick(values))] for pick in (min, max))
     if min(values) == max(values):
         return f"{title(metric)}: {metric_with_unit(metric, low.cell)}"
@@ -109,14 +109,14 @@ def _summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:
 
 @dataclass(frozen=True)
 class Matched:
-    """A place of the matrix, and its cell in each run; None where a run has none."""
+    """A place of the matrix, and its cell in each run; None where a run has no such cell."""
 
     name: str
     cells: Sequence[Cell | None]
 
 
 def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
-    """The first rows that have a figure, in their order; the table has all of them."""
+    """Draw a point for each run in the first rows that have a figure. The table has all rows."""
     name = Column[Matched]("Cell", lambda row: Entry(row.name))
     columns = (name, *(_of_run(metric, place, run) for place, run in enumerate(runs)))
     table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)
@@ -148,7 +148,7 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
 
 
 def _colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
-    """Each run's release where every run has one of its own, else a colour a run."""
+    """Choose a run's colour: that of its release where every run has a release of its own, else one for each run."""
     releases = [{c.runtime for row in rows if (c := row.cells[place]) is not None} for place in range(len(runs))]
     own = [next(iter(names)) for names in releases if len(names) == 1]
     if len(set(own)) == len(runs):

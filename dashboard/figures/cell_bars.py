@@ -21,7 +21,7 @@ EDGE: theme.Json = {"color": "@paper", "width": 1}
 
 @dataclass(frozen=True)
 class Part:
-    """A part of every bar, with how long it is."""
+    """A part of every bar. `of`: how long it is."""
 
     name: str
     colour: str
@@ -43,7 +43,7 @@ class CellBars:
         return [axes.name_of(cell, self.along) for cell in cells]
 
     def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[theme.Json]:
-        """A series for each part of the bars of those that are shown, in ms."""
+        """Make a series for each part, in ms, for the cells that are shown."""
         return [
             theme.bars(
                 [float(f"{part.of(cell):.4g}") for cell in shown],
@@ -57,7 +57,7 @@ class CellBars:
         ]
 
     def extremes(self, of: Callable[[Cell], float], write: Callable[[float], str]) -> str:
-        """From the least to the most: `4 ms (1.29.0) to 6 ms (1.31.1)`."""
+        """Write the smallest and the largest value: `4 ms (1.29.0) to 6 ms (1.31.1)`."""
         ends = [pick(self.cells, key=of) for pick in (min, max)]
         return " to ".join(f"{write(of(cell))} ({axes.name_of(cell, self.along)})" for cell in ends)
 
@@ -74,8 +74,8 @@ START = (
 
 
 def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """What a fresh process pays before its first answer, of each cell that was started; where there are many, of the
-    fastest, the slowest and some between."""
+    """Draw what a fresh process takes before its first answer. Of many cells it shows the fastest, the slowest and some
+    between."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     bars = CellBars([times.with_compared_time(cell) for cell in known], address)
@@ -115,8 +115,7 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
 
 
 def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
-    """The peak memory of each cell's process beside the bytes of its model; where there are many cells, of the least,
-    the most and some between."""
+    """Draw the peak memory of each cell's process. Of many cells it shows the least, the most and some between."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
     bars = CellBars(known, address)
     table = _table(
@@ -164,7 +163,7 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
 
 
 def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
-    """Where the time goes: a stacked bar of time shares for every traced cell."""
+    """Draw a stacked bar of time shares by provider for every traced cell."""
     traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
     bars = CellBars(traced, address)
     table = Table.of(
@@ -209,7 +208,7 @@ def _table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> Table
 
 
 def _placement_found(bars: CellBars) -> str:
-    """Whether any cell spends time on a provider other than the one asked for, judged by time."""
+    """Say whether any cell spends time on a provider other than the requested one, and which the most."""
     shares = [sum(part.time_share for part in cell.providers if part.name != cell.provider) for cell in bars.cells]
     elsewhere, worst = max(zip(shares, bars.cells, strict=True), key=lambda pair: pair[0])
     if not elsewhere:

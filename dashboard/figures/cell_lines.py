@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Placed(Generic[Row]):
-    """A row of a cell's own table, beside its cell."""
+    """A row of a cell's own table, with its cell."""
 
     cell: Cell
     row: Row
@@ -25,7 +25,7 @@ class Placed(Generic[Row]):
 
 @dataclass(frozen=True)
 class Curve(Generic[Row]):
-    """What is drawn of each cell: its rows, where each of them stands, and what a table says of it."""
+    """What is drawn of each cell: its rows, the place of each row, and the columns of the table."""
 
     name: str
     caption: str
@@ -62,7 +62,7 @@ class CellLines:
         note: str = "",
         **layout: object,
     ) -> Figure:
-        """A line for each cell with a table of all their rows."""
+        """Draw a line for each cell, with a table of all their rows."""
         return Figure(
             name=curve.name,
             title=title,
@@ -124,7 +124,7 @@ class CellLines:
 
 
 def single_line(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:
-    """The only line of a cell's own chart."""
+    """Draw the only line of a cell's own chart."""
     return theme.line(x, y, colours.runtime_colour(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 
 

@@ -34,10 +34,8 @@ _LEADING = ("runtime", "provider", "precision")
 
 
 def runtime_slot(runtime: Runtime) -> int:
-    """The series (1–7) of a runtime.
-
-    Neighbouring minor versions, and the first patches of one, get different series; seven versions in a row all differ.
-    """
+    """The series (1–7) of a runtime. Neighbouring minor versions, and the first patches of one version, get different
+    series."""
     release = release_order(runtime.version)
     own = 0 if runtime.distribution == "onnxruntime" else crc32(runtime.distribution.encode()) % SLOTS
     return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
@@ -48,13 +46,13 @@ def runtime_colour(runtime: Runtime) -> str:
 
 
 def runtime_mark(runtime: Runtime) -> str:
-    """The shape of a runtime's points; releases that share a colour, seven apart, have different ones."""
+    """The shape of a runtime's points. Releases that share a colour have different shapes."""
     release = release_order(runtime.version)
     return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 
 
 def provider_colour(name: str) -> str:
-    """The colour of a provider, known or from a plug-in; the CPU, on which everything else falls back, is grey."""
+    """The colour of a provider, known or from a plug-in. The CPU, on which everything else falls back, is grey."""
     if name == CPU.name:
         return GREY
     entry = providers.find(name)
@@ -66,7 +64,7 @@ def precision_colour(name: str) -> str:
 
 
 def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
-    """Colours of types of operator, at most seven, the first ones first: one that is taken gives way to the next."""
+    """Give each of at most seven operator types a colour of its own, the first types first."""
     given: dict[str, int] = {}
     for name in types[:SLOTS]:
         own = _OPERATORS.get(name) or _hashed(name)
@@ -76,7 +74,7 @@ def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
 
 
 def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
-    """By which thing these cells are coloured: the runtime where they differ in it, else the provider, or precision."""
+    """Choose what colours these cells: the runtime where they differ in it, else the provider, else the precision."""
     known = {axis.name for axis in axes.varying_axes(cells)}
     leading = next((name for name in _LEADING if name in known), "runtime")
     by_name: Mapping[str, Callable[[Cell], str]] = {
@@ -88,12 +86,12 @@ def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
 
 
 def cell_dash(cell: Cell) -> str:
-    """The dash of a cell's line, by its precision: what tells lines of one release apart."""
+    """The dash of a cell's line, by its precision, which tells lines of one release apart."""
     return DASHES[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) // 2 % len(DASHES)]
 
 
 def cell_mark(cell: Cell) -> str:
-    """The shape of a cell's points, by its precision as well, so that both say the same."""
+    """The shape of a cell's points, by its precision, as the dash of its line."""
     return MARKS[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) % len(MARKS)]
 
 

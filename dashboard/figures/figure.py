@@ -25,10 +25,7 @@ from farm.rules.wording.vocabulary import STATES, WRONG
 
 @dataclass(frozen=True)
 class Series:
-    """One series: its name, the token of its colour, the path of its mark, whether that is filled, its line's dashes.
-
-    `dashes` is None where no line is drawn, and empty for a whole one.
-    """
+    """A series in the key of a figure. `dashes` is None where no line is drawn, and empty for a whole line."""
 
     name: str
     colour: str
@@ -42,7 +39,7 @@ class Series:
 
 
 def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
-    """The named series of a figure that wants a key, those drawn last first where the layout says so."""
+    """List the named series of a figure that wants a key, in the order of its legend."""
     if not layout.get("showlegend"):
         return []
     made = [_entry(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
@@ -70,7 +67,7 @@ RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell
 
 
 def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
-    """The time that is told of these cells; where it is of two kinds, processor time says so."""
+    """Make the column of the shown times. Where cells show different kinds of time, processor time is marked."""
     title = times.title(cells)
     return Number(
         f"{title}, ms", lambda cell: latency_entry(cell, says=cell.id in times.by_processor and title != PROCESSOR)
@@ -78,7 +75,7 @@ def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
 
 
 def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, note: str) -> Column[Cell]:
-    """A further time of these cells, as it is told of them; where it is of two kinds, processor time says so."""
+    """Make the column of a further time of these cells. Where cells show different kinds, processor time is marked."""
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
     def entry(cell: Cell) -> Entry:
@@ -93,7 +90,7 @@ def items_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
 
 
 def _says(times: Times, name: str, cell: Cell, title: str) -> bool:
-    """Whether a figure says that it is of processor time, because its column is of both kinds."""
+    """Whether a figure is marked as processor time, because its column has both kinds."""
     return times.is_processor(name, cell) and f" or {PROCESSOR}" in title
 
 
@@ -136,7 +133,7 @@ class Figure:
 
     @property
     def key(self) -> list[Series]:
-        """Which line or bar is what; empty for a figure that says so itself."""
+        """The named series; empty for a figure without a key."""
         return list_series(self.data, self.layout)
 
     @property
@@ -149,12 +146,12 @@ class Figure:
 
     @property
     def picture(self) -> str:
-        """What stands in the SVG of its first paint, safe inside it."""
+        """The inside of the SVG of its first paint, as safe HTML."""
         return draw_svg(self.name, self.data, self._frame)
 
     @property
     def room(self) -> str:
-        """The room that this has, and Plotly's drawing after it: properties for a style attribute."""
+        """The size of the picture, and of Plotly's drawing after it, as properties for a style attribute."""
         drawn = self._frame
         sizes = {
             "high": self.layout["height"],
@@ -185,7 +182,7 @@ class Figure:
 
 
 def script_json(content: object) -> str:
-    """JSON that is safe inside a script element."""
+    """Write JSON that is safe inside a script element."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -195,8 +192,8 @@ def empty_figure(name: str, sentence: str, table: Table) -> Figure:
 
 
 def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
-    """What tells cells apart, with a link; where there is nothing to tell them by, `only`, or else the runtime. Wrong
-    outputs are marked beside it."""
+    """Make the column that names cells by what differs, with a link. Where nothing differs the name is `only`, or else
+    the runtime. Wrong outputs are marked."""
 
     def entry(cell: Cell) -> Entry:
         text = axes.name_of(cell, along) if along or not only else only
@@ -206,7 +203,7 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
 
 
 def select_right_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Those that a title may praise: with right outputs, unless none has."""
+    """Select the cells with right outputs, which a title may praise; all cells where none has them."""
     return [cell for cell in cells if not is_wrong(cell)] or cells
 
 
@@ -218,17 +215,16 @@ MAX_BARS = 40
 
 
 def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
-    """The cells that get a bar, at most MAX_BARS, and a sentence about the others; empty when there are none."""
+    """Choose the cells that get a bar, at most MAX_BARS, and write a sentence about the others; empty where there are
+    none."""
     shown = [cells[place] for place in spread_places([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
 
 def thin_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Places of at most `most` (≥ 4) values, in order: the first, the last, and of each stretch its lowest and highest.
-
-    All places when there are no more values than that.
-    """
+    """Choose at most `most` (≥ 4) places of values, in order: the first, the last, and of each stretch its lowest and
+    highest. All places where there are no more."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -242,7 +238,8 @@ def thin_places(values: Sequence[float], *, most: int) -> list[int]:
 
 
 def spread_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Places of at most `most` (≥ 2) values: the lowest, the highest, and evenly many ranks between, in their order."""
+    """Choose at most `most` (≥ 2) places of values, in order: the lowest, the highest, and evenly many ranks
+    between."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -255,5 +252,5 @@ def shorten_end(name: str, *, most: int) -> str:
 
 
 def shorten_start(name: str, *, most: int) -> str:
-    """The last letters of a long name: nodes of one model are told apart by them."""
+    """Keep the last letters of a long name, by which nodes of one model differ."""
     return name if len(name) <= most else f"…{name[-most + 1 :]}"

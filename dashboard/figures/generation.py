@@ -19,13 +19,12 @@ PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 
 
 def list_stretches(cell: Cell) -> list[CellPhase]:
-    """The time per token along the sequence, stretch by stretch."""
+    """List the stretches of the sequence that have a time per token."""
     return [phase for phase in cell.phases if TPOT in phase.metrics]
 
 
 def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """A bar for each cell: what a generation takes in the prompt, in the tokens behind it, and outside the graph, all
-    by the clock that its time per token is told by."""
+    """Draw a bar for each cell: the time of a generation for the prompt, for the tokens, and outside the graph."""
     bars, times = CellBars(cells, address), times.alike(cells)
     known = {cell.id: make_generation(cell, times) for cell in cells}
     parts = (
@@ -81,7 +80,8 @@ def _written(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 
 
 def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """The time to the first token over the length of the prompt: a line of cells that differ in nothing else."""
+    """Draw the time to the first token over the length of the prompt, with a line for cells that differ in nothing
+    else."""
     ordered, times = sorted(cells, key=_prompt_tokens), times.alike(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
@@ -133,7 +133,7 @@ def differ_in_prompts(cells: Sequence[Cell]) -> bool:
 
 
 def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """A line for each cell: the time per token over the tokens before it, which the clock alone says."""
+    """Draw the time per token, by the clock, over the tokens before it, a line for each cell."""
     lines, by = CellLines(cells, address), " by the clock" if times.by_processor else ""
     stretches = [placed.row for placed in lines.rows(list_stretches)]
     each_ms = [_tpot_ms(stretch) for stretch in stretches]

@@ -33,7 +33,7 @@ class _Box(NamedTuple):
 
 
 def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
-    """The labels of each series that has names, by its place, in a drawing of this width."""
+    """Place the names of each series, by its place, in a drawing of this width."""
     spots = {place: _spots(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
     taken = [_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
     # those drawn last lie above the others and are named first
@@ -41,7 +41,7 @@ def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, 
 
 
 def _spots(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, float, str]]:
-    """Where points are, in pixels, how large, and their names."""
+    """List where points are, in pixels, how large they are, and their names."""
     sizes = trace["marker"]["size"]
     each = sizes if isinstance(sizes, list) else [sizes] * len(trace["x"])
     places = zip(map(frame.x.within, trace["x"]), map(frame.y.within, trace["y"]), each, trace["text"], strict=True)

@@ -19,7 +19,7 @@ LANE_GAP, MAX_LINKS = 0.4, 12
 
 @dataclass(frozen=True)
 class Traced:
-    """A cell and its traced inference, or the sentence that says why there is none."""
+    """A cell's name and its traced inference, or the sentence that says why there is none."""
 
     name: str
     trace: Timeline | str
@@ -35,8 +35,8 @@ COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
 
 
 def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
-    """The inferences that are there, one lane below the other: the same own nodes together, painted where their time
-    moved, and of two cells the largest changes joined by lines. `matched`: by own node, of exactly these cells."""
+    """Draw traced inferences, one lane below the other. Nodes whose time moved are coloured, and of two cells the
+    largest changes are joined by lines. `matched`: by the model's own node."""
     known = [
         (place, cell.name, cell.trace)
         for place, cell in enumerate(traced)
@@ -75,7 +75,7 @@ def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figu
 
 
 def _together(spans: Sequence[Span], row: int, place: int, matched: Mapping[str, Matched]) -> list[Bar]:
-    """Bars of one row: spans that run one after another for the same own nodes are one."""
+    """Join spans of one row that run one after another for the same nodes."""
     found = [
         (span, next((matched[part] for part in list_beginnings(span.name) if part in matched), None))
         for span in sorted(spans, key=lambda span: span.start_us)
@@ -93,7 +93,7 @@ def _bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> 
 
 
 def _painted(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
-    """What moved in the colours of verdicts, all else grey."""
+    """Colour what moved by its verdict, all else grey."""
     signs = sorted({bar.sign for bar in bars if bar.sign is not None}, key=lambda sign: sign.word)
     painted = [
         (sign.word, theme.ACCENT if sign.tone == "quiet" else f"@{sign.tone}", [b for b in bars if b.sign == sign])
@@ -104,7 +104,7 @@ def _painted(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
 
 
 def _links(bars: Sequence[Bar]) -> list[theme.Json]:
-    """From both ends of what moved in the upper lane to the same nodes in the lower one, of the longest."""
+    """Draw lines from what moved in the upper lane to the same nodes in the lower lane, for the longest changes."""
     half = (1 - LANE_GAP) / 2
     sides: dict[str, dict[int, Bar]] = {}
     for bar in bars:

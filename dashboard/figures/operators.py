@@ -30,14 +30,14 @@ APART = "left out: both medians are apart otherwise than the pairs of traces"
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison as the drawing shows it: by what it differs from the other one."""
+    """One side of a comparison: the name by which it differs from the other, and its colour."""
 
     name: str
     colour: str
 
 
 def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
-    """Two cells by the axes along which they differ, in the colours that these have everywhere."""
+    """Name two cells by the axes along which they differ, in the colours that they have everywhere."""
     both = (baseline, candidate)
     along, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
     first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
@@ -52,7 +52,7 @@ def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Sid
 
 
 def _apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
-    """The candidate in its own colour, unless it is the baseline's too."""
+    """The candidate's own colour, unless the baseline has the same."""
     if candidate.colour != baseline.colour:
         return baseline, candidate
     other = colours.GREY if baseline.colour != colours.GREY else theme.ACCENT
@@ -60,7 +60,7 @@ def _apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
 
 
 def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
-    """The ten operators that explain most; the table has all of them."""
+    """Draw the ten operators that explain most of the change. The table has all of them."""
     baseline, candidate = compared
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
     is_judged = any(change.verdict for change in comparison.operators)
@@ -99,7 +99,7 @@ def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figur
 
 
 def write_finding(comparison: Comparison) -> str:
-    """Which type of operator explains the change, with how many nodes; or that none does, and which changed most."""
+    """Say which type of operator explains the change; where none does, which changed most."""
     if not comparison.operators:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)
@@ -122,7 +122,7 @@ def _moved(change: TypeChange) -> str:
 
 
 def _called(comparison: Comparison) -> str:
-    """How many operators have a verdict of their own, where that was asked for."""
+    """Say how many operators have a verdict of their own, where operators were judged."""
     if not any(change.verdict for change in comparison.operators):
         return ""
     called = list_changed_operators(comparison)

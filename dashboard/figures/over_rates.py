@@ -31,12 +31,12 @@ COLUMNS = (
 
 
 def list_rates(cell: Cell) -> list[CellPhase]:
-    """The rates that a cell was driven at, from the lowest."""
+    """List the rates at which a cell was driven, the lowest first."""
     return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_metric("rate_per_s"))
 
 
 def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """p50 and p99 of each cell, with the bounds that they were asked to keep."""
+    """Draw p50 and p99 of each cell over the rate, with the bounds that they had to keep."""
     lines = CellLines(cells, address)
     bounds = sorted({bound for cell in cells if (bound := parse_recorded(cell.scenario).bound_ms) is not None})
     reached = [*_all(lines, "p50_ms"), *_all(lines, "p99_ms"), *bounds]
@@ -71,7 +71,7 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
 
 
 def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """What was answered in time of what came."""
+    """Draw how many requests were answered in time over the rate."""
     lines = CellLines(cells, address)
     goodputs, highest = _all(lines, "goodput_per_s"), max(_all(lines, "rate_per_s"))
     all_that_came = {"x0": 0, "y0": 0, "x1": highest, "y1": highest}
@@ -87,7 +87,7 @@ def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figur
 
 
 def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """What a request costs."""
+    """Draw the processor time of a request over the rate."""
     lines = CellLines(cells, address)
     times = _all(lines, "cpu_ms")
     ends = (f"{numbers.milliseconds(time_ms)} ms" for time_ms in (min(times), max(times)))
@@ -106,7 +106,8 @@ FIGURES = {LATENCY: draw_latency, GOODPUT: draw_goodput, PROCESSOR: draw_process
 
 
 def _finding(lines: CellLines) -> str:
-    """What a cell alone says of itself; of several the lowest beside the highest rate that kept the bound."""
+    """Write the scenario's own sentence for one cell; for several the lowest and the highest rate that kept the
+    bound."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Latency over the rate of arrivals"
     known = [cell for cell in lines.cells if MAX_RATE in cell.figures]

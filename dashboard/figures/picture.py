@@ -23,7 +23,7 @@ Spots = Sequence[tuple[float | None, float | None]]
 
 
 def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
-    """The drawing; its title and summary stand before it. `name`: what its marks are called by on the page."""
+    """Draw the figure's SVG. `name`: the prefix of its marks' ids on the page."""
     shapes = frame.layout.get("shapes", ())
     grounds, rules = ([shape for shape in shapes if shape["type"] == kind] for kind in ("rect", "line"))
     parts = [
@@ -39,13 +39,13 @@ def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
 
 
 def _stretched(parts: Iterable[str], *, down: float = 0.0) -> str:
-    """Paths within a square that is as wide and as high as the drawing."""
+    """Let the paths, in a square of the unit, fill the whole drawing."""
     inside = "".join(parts)
     return f'<svg y="{down:g}" viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none">{inside}</svg>' if inside else ""
 
 
 def _grid(frame: Frame) -> str:
-    """A line at each tick; where bars stand in rows they are lines enough."""
+    """Draw a line at each tick. Rows of bars need no lines across."""
     across, along = (scale.ticks if scale.axis.get("showgrid", True) else [] for scale in (frame.x, frame.y))
     along = [] if frame.groups else along
     lines = [*(f"M{_x(x)} 0V{SIDE}" for x, _ in across), *(f"M0 {_y(y)}H{SIDE}" for y, _ in along)]
@@ -53,7 +53,7 @@ def _grid(frame: Frame) -> str:
 
 
 def _ticks(frame: Frame) -> Iterator[str]:
-    """What stands at the ticks, and what the axes are called; on a phone only as many as have room there."""
+    """Write the ticks and the titles of the axes; on a phone only as many ticks as have room."""
     ticks = frame.x.ticks
     room = sum(text_width(text[:MAX_TICK]) + 12 for _, text in ticks)
     each, narrow = ceil(room / WIDE) or 1, ceil(room / NARROW) or 1
@@ -71,7 +71,7 @@ def _ticks(frame: Frame) -> Iterator[str]:
 
 
 def _row(down: str, text: str) -> str:
-    """A name beside its row; what stands behind a break is a line of its own."""
+    """Write the name of a row; what follows a line break is a line of its own."""
     first, *more = (
         escape(line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…") for line in text.split("<br>")
     )
@@ -84,7 +84,7 @@ def _text(text: str, x: str, y: str, more: str = "") -> str:
 
 
 def _bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
-    """Bars from left to right, beside each other or one behind the other, with what is written on them."""
+    """Draw horizontal bars, beside each other or stacked, with their texts."""
     ends: dict[object, float] = {}
     each = frame.thickness / max(1, frame.groups)
     high = each * (1 - frame.layout.get("bargroupgap", 0.0))
@@ -106,7 +106,7 @@ def _bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
 
 
 def _on_bar(trace: Json, place: int, across: tuple[float, float], down: str) -> str:
-    """What is written behind a bar or in its middle."""
+    """Write the text of a bar, behind it or in its middle."""
     is_outside = trace.get("textposition") == "outside"
     if not is_outside and trace.get("textposition") != "inside":
         return ""
@@ -115,7 +115,7 @@ def _on_bar(trace: Json, place: int, across: tuple[float, float], down: str) -> 
 
 
 def _points(trace: Json, frame: Frame, name: str) -> str:
-    """A line with its gaps, the intervals of its points, and their marks."""
+    """Draw a series: its line with gaps, its intervals and its marks."""
     spots = [(frame.x.at(x), frame.y.at(y)) for x, y in zip(trace["x"], trace["y"], strict=True)]
     inside = [_line(trace["line"], spots)] if "lines" in trace["mode"] else []
     inside += _whiskers(trace, frame)
@@ -136,7 +136,7 @@ def _line(line: Json, spots: Spots) -> str:
 
 
 def _whiskers(trace: Json, frame: Frame) -> Iterator[str]:
-    """The interval of each point or bar, along the axis that has one."""
+    """Draw the interval of each point or bar, along the axis that has one."""
     for along, other, form in (("x", "y", "M{0} {2}H{1}"), ("y", "x", "M{2} {0}V{1}")):
         error = trace.get(f"error_{along}")
         if not error:
@@ -154,7 +154,7 @@ def _whiskers(trace: Json, frame: Frame) -> Iterator[str]:
 
 
 def _dots(marker: Json, spots: Spots) -> str:
-    """Round marks as strokes without length: those of one colour and size are one path, an edge is a larger one."""
+    """Draw round marks as strokes without length, all of one colour and size in one path."""
     alike: dict[str, list[str]] = {}
     line = marker.get("line") or {"width": 0}
     for place, (x, y) in enumerate(spots):
@@ -187,7 +187,7 @@ def _marks(marker: Json, spots: Spots, name: str) -> str:
 
 
 def _shape(shape: Json, frame: Frame) -> str:
-    """A ground or a straight line; from edge to edge it is said in parts of the drawing."""
+    """Draw a band or a straight line; one from edge to edge is in parts of the drawing."""
 
     def end(scale: Scale, name: str, place: Callable[[float], int]) -> int:
         return place(shape[name] if shape.get(f"{name[0]}ref") == "paper" else scale.within(shape[name]))
@@ -199,7 +199,7 @@ def _shape(shape: Json, frame: Frame) -> str:
 
 
 def _names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
-    """Names beside points, as they have room in a window of that kind."""
+    """Write the names of points where they have room in a window of that kind."""
     texts = []
     for place, some in labels.place_labels(data, frame, width).items():
         trace = data[place]
@@ -212,7 +212,7 @@ def _names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
 
 
 def _note(note: Json, frame: Frame) -> str:
-    """Words beside a value, at the drawing's edge or at a value of x."""
+    """Write an annotation at the drawing's edge, or at a value of x."""
     x = note["x"] if note.get("xref") == "paper" else frame.x.within(note["x"])
     more = f'dx="4" dy="4" text-anchor="{ANCHORS[note["xanchor"]]}" {_font(note["font"])}'
     return _text(note["text"], _percent(x), _percent(1 - frame.y.within(note["y"])), more)
@@ -223,7 +223,7 @@ def _font(font: Json) -> str:
 
 
 def _filled(marker: Json, place: int) -> str:
-    """How a bar is filled, and its edge where it has one."""
+    """The attributes that fill a bar and draw its edge."""
     line = marker.get("line")
     edge = f" {_stroke({name: _of(value, place) for name, value in line.items()})}" if line else ""
     return f'fill="{_colour(_of(marker["color"], place))}"{edge}'
@@ -236,12 +236,12 @@ def _stroke(line: Json) -> str:
 
 
 def _of(each: Any, place: int) -> Any:
-    """What a point or bar has of its own, or shares with all."""
+    """Read a property of a point or bar that is a list, or one value for all."""
     return each[place] if isinstance(each, list) else each
 
 
 def _colour(token: str) -> str:
-    """A token as the stylesheet's property, thinned where it says so: `@ink/40`."""
+    """Write a token as the stylesheet's property, thinned where it says so: `@ink/40`."""
     name, _, percent = escape(token or INK).removeprefix("@").partition("/")
     return f"color-mix(in srgb,var(--{name}) {percent}%,transparent)" if percent else f"var(--{name})"
 

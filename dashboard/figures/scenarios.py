@@ -25,12 +25,12 @@ SHAPES = "shapes"
 
 
 def list_readings(cell: Cell) -> list[CellPhase]:
-    """The readings of a launch in the middle, in order."""
+    """List the readings of memory, in order."""
     return [phase for phase in cell.phases if "resident_bytes" in phase.metrics]
 
 
 def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """A line for each cell that has readings."""
+    """Draw the memory over inferences, a line for each cell."""
     lines = CellLines(cells, address)
     readings = [placed.row for placed in lines.rows(list_readings)]
     launches = max(reading.launches for reading in readings)
@@ -59,7 +59,7 @@ def _resident_mib(reading: CellPhase) -> float:
 
 
 def _finding(lines: CellLines) -> str:
-    """What a cell alone says of itself; of several how many grow."""
+    """Write the scenario's own sentence for one cell; for several how many grow."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
     known = [(cell, cell.figures[GROWTH]) for cell in lines.cells if GROWTH in cell.figures]
@@ -93,7 +93,7 @@ class Panel:
 
 
 def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
-    """The figures of the cell's scenario; none where it has no phases."""
+    """Draw the figures of the cell's scenario; none where it has no phases."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
     found = [draw_memory([cell])] if list_readings(cell) else []
     found += [_shapes(cell, shapes)] if shapes else []
@@ -103,7 +103,7 @@ def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
 
 
 def make_panels(cell: Cell, times: Times) -> list[Panel]:
-    """What the cell's page shows of its scenario. The figures of a load have one table."""
+    """Make the panels of the cell's page. The figures of a load share one table."""
     lasting = [sustained.draw_sustained(cell)] if cell.sustained else []
     found = [*lasting, *draw_figures(cell, times)]
     beside = [figure for figure in found if figure.name in (over_rates.GOODPUT, over_rates.PROCESSOR)]
@@ -114,7 +114,7 @@ def make_panels(cell: Cell, times: Times) -> list[Panel]:
 def list_run_figures(
     cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
 ) -> dict[str, Callable[[], Figure]]:
-    """What draws each figure that cells of a run have together, by its name; those of the load first."""
+    """List, by name, what draws each figure that cells of a run have together; those of the load first."""
     known = [cell for cell in cells if cell.twin_of is None]
     times = Times.of(known, comparisons)
     # several charts ask the same of a cell
@@ -130,11 +130,9 @@ def list_run_figures(
 
 
 class Chart(NamedTuple):
-    """A chart of what scenarios found: its name in the address, what its tab is called, which cells it is of.
-
-    `draw`: of cells, with their address. `leads`: whether a page of such cells alone opens with it. `is_by_times`:
-    whether it is told, third, by which clock cells are.
-    """
+    """A chart of scenarios: its name in the address, the label of its tab, and which cells it is of. `draw` takes the
+    cells and the address of their pages. `leads`: whether a page of such cells alone opens with it. `is_by_times`:
+    whether `draw` takes the shown times as its third argument."""
 
     name: str
     label: str

@@ -16,7 +16,7 @@ LONG_S = 180.0
 
 
 def draw_sustained(cell: Cell) -> Figure:
-    """One point a minute; empty with its reason where the process did not last, or was not asked for."""
+    """Draw the latency of a process over time. Empty, with the reason, where it did not last or was not asked for."""
     curve = cell.sustained or Sustained()
     points = curve.points
     against: Column[CurvePoint] = Number(
@@ -52,7 +52,7 @@ def draw_sustained(cell: Cell) -> Figure:
 
 
 def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
-    """The curves of several cells that have points, over minutes or seconds; that of the only one as on its page."""
+    """Draw the curves of several cells over minutes or seconds; a single cell as on its own page."""
     if len(cells) == 1:
         return draw_sustained(cells[0])
     lines = CellLines(cells, address)
@@ -87,7 +87,7 @@ def list_points(cell: Cell) -> list[CurvePoint]:
 
 
 def _end_s(point: CurvePoint) -> float:
-    """Where a point stands: what it says is known then."""
+    """The end of a point's span, in seconds since the process began."""
     return point.at_s + point.span_s
 
 
@@ -96,7 +96,7 @@ def _unit(points: Sequence[CurvePoint]) -> tuple[float, str]:
 
 
 def _shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
-    """The first point's level, and the moment it was left for good."""
+    """A line at the first point's level, and one at the moment from which p50 stays above it."""
     level = theme.rule("y", curve.points[0].p50_ms, colour=theme.INK)
     if curve.throttle_s is None:
         return [level]

@@ -76,7 +76,7 @@ def axis(title: str, **more: object) -> Json:
 
 
 def layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
-    """A layout in the theme: words of the page, no ground of its own, legend below."""
+    """Make a layout in the theme, with a transparent ground and the legend below."""
     base = {
         "height": height,
         "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
@@ -102,7 +102,7 @@ def row_layout(rows: int, xaxis: Json, **more: object) -> Json:
 
 
 def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
-    """How high a figure of so many rows is, in pixels."""
+    """The height of a figure with so many rows, in pixels."""
     return max(least, rows * per_row + 88)
 
 
@@ -111,7 +111,7 @@ def categories(names: Sequence[str]) -> Json:
 
 
 def named_rows(names: Sequence[str] = ()) -> Json:
-    """Rows by their names, the first at the top; in the order of `names`, or else of the data."""
+    """Make an axis of row names, the first at the top, in the order of `names` or else of the data."""
     if not names:
         return axis("", autorange="reversed", type="category")
     rows = categories(list(dict.fromkeys(names)))
@@ -128,7 +128,7 @@ def bars(x: Iterable[float], y: Iterable[object], *, hover: str, **more: object)
 
 
 def points(x: Iterable[object], y: Iterable[object], *, hover: str = "", mode: str = "markers", **more: object) -> Json:
-    """Points, lines or both; without `hover` nothing is said of them."""
+    """Draw points, lines or both; without `hover` nothing is shown on hover."""
     said = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
     return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **said, **more}
 
@@ -150,7 +150,7 @@ def dots(
     hover: str = "%{fullData.name}, %{y}<br>%{text}",
     **more: object,
 ) -> Json:
-    """A point with its interval in each of the named rows; `text` says what it is."""
+    """Draw a point with its interval in each of the named rows. `text`: what is said on hover."""
     error = whiskers(values, ends, colour) if values else {}
     return points(
         values,
@@ -169,7 +169,7 @@ def behind_bars(texts: Iterable[str]) -> Json:
 
 
 def rule(along: Literal["x", "y"], at: float, *, colour: str = SOFT, width: float = 1, dash: str = "") -> Json:
-    """A straight line through the whole figure, where x or y has a value."""
+    """Draw a straight line through the whole figure at a value of x or y."""
     return {**_across(along, at, at), "type": "line", "line": pen(colour, width, dash)}
 
 
@@ -189,7 +189,7 @@ def pen(colour: str, width: float, dash: str = "") -> Json:
 def whiskers(
     values: Sequence[float], ends: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
 ) -> Json:
-    """The interval of each value, drawn from the value; none of them turns back."""
+    """Draw the interval of each value. An end on the wrong side of its value is drawn at the value."""
     lows, highs = zip(*ends, strict=True)
     return {
         "type": "data",
@@ -203,13 +203,13 @@ def whiskers(
 
 
 def ends(intervals: Iterable[tuple[float | None, ...] | None], *values: float | None) -> list[float]:
-    """All numbers that an axis has to reach: the ends of the intervals that are known, and the values."""
+    """List all numbers that an axis has to reach: the known ends of the intervals, and the values."""
     reached = [end for interval in intervals if interval is not None for end in interval]
     return [number for number in (*reached, *values) if number is not None and isfinite(number)]
 
 
 def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM, is_share: bool = False) -> Json:
-    """Equal steps, from zero on where bars or sizes are compared; `room`: what is left free beyond, as a part of it."""
+    """Make a linear axis, from zero on where bars or sizes are compared. `room`: the free part beyond the values."""
     low = 0.0 if from_zero else min(values, default=0.0)
     high = max([*values, *([0.0] if from_zero else [])], default=1.0)
     low, high = (low, high) if high > low else (low - (0.0 if from_zero else 0.5), low + (1.0 if from_zero else 0.5))
@@ -222,7 +222,7 @@ def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROO
 
 
 def cut(values: Sequence[float]) -> tuple[float, str]:
-    """Where an axis ends so that the furthest hundredth does not flatten all others, and how many lie beyond."""
+    """Find where an axis ends so that the furthest hundredth does not flatten the rest, and say how many lie beyond."""
     ordered = sorted(values)
     usual = ordered[int(0.99 * (len(ordered) - 1))]
     end = ordered[-1] if ordered[-1] <= OUTLYING * usual else 1.5 * usual
@@ -231,7 +231,7 @@ def cut(values: Sequence[float]) -> tuple[float, str]:
 
 
 def steps(low: float, high: float) -> list[float]:
-    """Round numbers from the one to the other, equally far apart."""
+    """List round numbers from one to the other, equally far apart."""
     step = _step(high - low)
     return _multiples(step, ceil(round(low / step, 6)), floor(round(high / step, 6)))
 
@@ -241,13 +241,13 @@ def _multiples(step: float, first: int, last: int) -> list[float]:
 
 
 def texts(ticks: Sequence[float]) -> list[str]:
-    """Ticks with as many decimals as tell each of them."""
+    """Write ticks with as many decimals as tell them apart."""
     decimals = next((some for some in range(12) if all(abs(round(t, some) - t) <= 1e-6 * abs(t) for t in ticks)), 12)
     return [numbers.fixed(tick, decimals) for tick in ticks]
 
 
 def moments(values: Sequence[datetime]) -> Json:
-    """Round moments of a time axis: minutes, hours or days behind a midnight."""
+    """Make a time axis with ticks at round moments."""
     first, span = min(values), max(values) - min(values)
     hours = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760, 17520, 87600)
     step = next(step for step in (timedelta(hours=some) for some in hours) if span <= MAX_STEPS * step)
@@ -260,13 +260,14 @@ def moments(values: Sequence[datetime]) -> Json:
 
 
 def spread(values: Sequence[float], reached: Sequence[float]) -> Json:
-    """From zero on, or logarithmic where values lie too far apart for that. `reached`: with the ends of whiskers."""
+    """Make a linear axis from zero, or a logarithmic one where values lie far apart. `reached`: with the ends of
+    whiskers."""
     is_wide = max(values) / min(values) > LOG_FROM and min(reached) > 0
     return logarithmic(reached) if is_wide else linear(reached)
 
 
 def logarithmic(values: Sequence[float]) -> Json:
-    """Round numbers of each power of ten, the fewer the more powers there are. `values` are above zero."""
+    """Make a logarithmic axis with ticks at round numbers. `values` must be above zero."""
     reach = log10(max(values) / min(values))
     digits = (1, 2, 5) if reach <= 1.5 else (1, 3) if reach <= 3 else (1,)
     powers = range(floor(log10(min(values))) - 1, ceil(log10(max(values))) + 2)
@@ -279,7 +280,7 @@ def logarithmic(values: Sequence[float]) -> Json:
 
 
 def ratio(values: Sequence[float]) -> Json:
-    """Changes around 1, which is a tick, as is the end of each side that has values."""
+    """Make a logarithmic axis of changes around 1, which is a tick as are the ends."""
     low, high = min([1.0, *values]), max([1.0, *values])
     down, up = -log10(low), log10(high)
     # a side ends on a round change that is far enough from 1 for a label of its own
@@ -319,7 +320,7 @@ def _with_room(low: float, high: float) -> list[float]:
 
 
 def _change(tick: float) -> str:
-    """A round change, written as the changes of tables are."""
+    """Write a round change as tables write changes."""
     if not is_factor(tick):
         return numbers.signed_percent(tick - 1, 0)
     return f"×{tick:g}" if tick > 1 else f"÷{1 / tick:.0f}"

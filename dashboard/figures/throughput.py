@@ -17,7 +17,7 @@ NAME = "throughput"
 
 
 def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """Items per second of every cell that has a batch, by the time that the verdicts rest on."""
+    """Draw the items per second of every cell with a batch, by the time that the verdicts rest on."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
     measured = [times.with_compared_time(cell) for cell in known]
@@ -63,7 +63,7 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
 
 
 def _colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[str]:
-    """Colours of the lines; of many the highest ones in colour, the others in grey."""
+    """Choose the colours of the lines; where there are many, only the highest are coloured."""
     colour_of = colours.choose_cell_colour(measured)
     highest = sorted(range(len(lines)), key=lambda place: -max(cell.throughput or 0.0 for cell in lines[place]))
     return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
@@ -92,7 +92,7 @@ def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
 
 
 def _ends(cell: Cell) -> tuple[float, float]:
-    """The interval of p50 carried over to items per second: fast latencies are the high end."""
+    """Convert the interval of p50 to items per second: fast latencies are the high end."""
     value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
     low, high = cell.p50_ci_ms or (0.0, 0.0)
     return items / high if high > 0 else value, items / low if low > 0 else value

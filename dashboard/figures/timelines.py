@@ -23,7 +23,7 @@ NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 @dataclass(frozen=True)
 class Matched:
-    """Own nodes that stand beside each other in all cells: what they are called, and whether they moved in each."""
+    """Nodes that stand beside each other in all cells: their name, and the sign of each cell's change."""
 
     name: str
     moved: Sequence[Sign | None]
@@ -31,7 +31,7 @@ class Matched:
 
 @dataclass(frozen=True)
 class Bar:
-    """Spans one after another, which stand for the same own nodes where several cells are compared."""
+    """Spans that run one after another; where several cells are compared, those of the same nodes are one bar."""
 
     spans: Sequence[Span]
     row: int
@@ -48,7 +48,8 @@ class Bar:
 
 
 def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
-    """The timeline, or the sentence that says why there is none. `untraced_ms`: the cell's p50 without tracing."""
+    """Draw the timeline; without one the figure is empty and says why. `untraced_ms`: the cell's p50 without
+    tracing."""
     if isinstance(trace, str):
         return empty_figure(ONE, trace, _table(NOTHING))
     longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
@@ -77,7 +78,7 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
 
 
 def write_finding(trace: Timeline) -> str:
-    """How long the inference took, how much of it in nodes, and the longest."""
+    """Say how long the inference took, how much of it in nodes, and which node took longest."""
     longest = max(trace.spans, key=lambda span: span.self_us)
     share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
     # a node without a name has its type for it
@@ -102,7 +103,7 @@ def _summary(trace: Timeline, drawn: int) -> str:
 
 
 def _note(trace: Timeline, untraced_ms: float | None) -> str:
-    """That tracing adds time, and how much where it is known."""
+    """Say that tracing adds time, and how much where that is known."""
     general = "Tracing adds time: read shares and order from it, and latency from p50."
     if untraced_ms is None:
         return general
@@ -118,7 +119,7 @@ def _row_name(lane: int, depth: int) -> str:
 def make_layout(
     rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float, **more: object
 ) -> theme.Json:
-    """Until the end of the longest inference, or of the last node where that is later."""
+    """Make a layout that ends with the longest inference, or with the last node where that is later."""
     end = max(max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans)) for trace in traces)
     return theme.layout(
         height=height,
@@ -133,7 +134,7 @@ def make_layout(
 
 
 def _series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
-    """A series for each of the types of operator with most time; the others share one."""
+    """Draw a series for each operator type with most time; the others share one."""
     times: dict[str, float] = {}
     for span in spans:
         times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
@@ -164,7 +165,7 @@ def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
 
 
 def format_us(value: float | None) -> str:
-    """The profiler knows whole microseconds."""
+    """Format whole microseconds, as the profiler writes them."""
     return numbers.fixed(value or 0.0, 0)
 
 
@@ -206,7 +207,8 @@ class Stretch:
 
 
 def draw_placement(trace: Timeline | str) -> Figure:
-    """A bar in the order of execution; a sentence where nothing switches, or nothing was traced."""
+    """Draw a bar in the order of execution; empty with a sentence where the provider never changes or nothing was
+    traced."""
     if isinstance(trace, str):
         return empty_figure(PLACEMENT_MAP, trace, _stretch_table([]))
     nodes = [span for span in trace.spans if span.depth == 0]
@@ -240,7 +242,7 @@ def draw_placement(trace: Timeline | str) -> Figure:
 
 
 def _switches(stretches: Sequence[Stretch]) -> str:
-    """How often execution changes its provider."""
+    """Count how often execution changes its provider."""
     nodes = sum(len(stretch.spans) for stretch in stretches)
     if not stretches:
         return "The trace holds no executed node."

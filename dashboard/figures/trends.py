@@ -45,7 +45,8 @@ class Mark:
 
 @dataclass(frozen=True)
 class Line:
-    """One series on one node. `name` is what tells it apart from the others of its watch; `words`: of more and less."""
+    """One series on one node. `name` tells it apart from the others of its watch; `words`: what more and less are
+    called."""
 
     series: str
     node: str
@@ -61,7 +62,7 @@ class Line:
         return self.spots[-1]
 
     def change(self, spot: Spot) -> str:
-        """How far a value is from the pinned release: `19 % slower`."""
+        """Write how far a value is from the pinned release: `19 % slower`."""
         return numbers.change(spot.ratio, spot.low, spot.high, words=self.words)
 
     def verdict(self, spot: Spot) -> str:
@@ -82,8 +83,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Across:
-    """What lines are drawn over: `releases` in their order or, without any, time. `rounds`: a spot of each round that
-    any of the lines was measured in."""
+    """The axis of the lines: `releases` in their order or, without any, time. `rounds`: a spot of each round in which
+    any line was measured."""
 
     releases: Sequence[str]
     rounds: Mapping[int, Spot]
@@ -92,7 +93,7 @@ class Across:
         return str(spot.version) if self.releases else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
     def with_gaps(self, line: "Line", places: Sequence[int]) -> list[tuple[str, int | None, Spot | None]]:
-        """The values at these places of a line; without place and value where others stand and it has none."""
+        """List the values at these places, with an empty one where other lines have a value and this one has none."""
         known = [(self.x(line.spots[place]), place, line.spots[place]) for place in places]
         standing = set(self.releases) - {spot.version for spot in line.spots}
         if not self.releases:
@@ -136,10 +137,8 @@ def draw_trend(
     chosen: str = "",
     what: str = LATENCY,
 ) -> Figure:
-    """The lines of a watch over time; with `releases`, in their order, over these: those without a value are gaps.
-
-    `chosen`: the key of one that stands out in its own colour, the others are grey then. `what`: the metric.
-    """
+    """Draw the lines of a watch over time or, with `releases`, over these. `chosen`: the key of a line that stands out,
+    with the others in grey. `what`: the metric."""
     if not lines:
         return empty_figure(
             NAME, "No data yet: the first round of this watch adds the first point of each series.", table
@@ -174,7 +173,7 @@ def draw_trend(
 
 
 def write_finding(lines: Sequence[Line], *, reference: str) -> str:
-    """Where the last values stand, and how often a level shifted."""
+    """Say where the last values stand, and how often a level shifted."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
@@ -190,7 +189,7 @@ def write_finding(lines: Sequence[Line], *, reference: str) -> str:
 
 
 def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
-    """What the signs of the drawing say, those that are in it."""
+    """Explain the signs that are in the drawing."""
     parts = [
         f"Whiskers: 95 % interval{'' if all(map(_has_whiskers, lines)) else f', of lines of up to {WHISKERS} values'}.",
         f"A break in a line: not measured {'on that release' if releases else 'in that round'}.",
@@ -209,7 +208,7 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what:
 
 
 def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
-    """The colour of each series on a node, which it keeps when it is chosen."""
+    """Choose the colour of each series on a node, which it keeps when it is chosen."""
     own = dict(
         zip(
             [(line.series, line.node) for line in lines],
@@ -242,7 +241,7 @@ def _drawn(line: Line, across: Across, colour: str) -> list[theme.Json]:
 
 
 def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> theme.Json:
-    """The values, and a gap wherever others were measured and this line was not."""
+    """Draw the values, with a gap wherever others were measured and this line was not."""
     points = across.with_gaps(line, places)
     spots = [spot for _, _, spot in points]
     more: theme.Json = {}
@@ -269,7 +268,7 @@ def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> 
 
 
 def _links(line: Line, places: Sequence[int | None]) -> list[str]:
-    """Where each of these places leads: to its alert, else to its run; empty for a gap."""
+    """List where each of these places leads: to its alert, else to its run; empty for a gap."""
     runs = {place: f"/runs/{spot.run}/" for place, spot in enumerate(line.spots) if spot.run}
     pages = {**runs, **{mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}}
     return ["" if place is None else pages.get(place, "") for place in places]

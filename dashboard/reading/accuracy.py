@@ -18,7 +18,7 @@ X86 = ("x86_64", "AMD64", "i686")
 
 
 def list_advice(cell: Cell, *, arch: str) -> list[str]:
-    """What to try next, from what ran in float on a machine of this architecture."""
+    """List what to try next, by the operators that ran in float on a machine of this architecture."""
     if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
     return quantisation.advise(
@@ -30,7 +30,7 @@ def list_advice(cell: Cell, *, arch: str) -> list[str]:
 
 
 def list_sentences(cell: Cell) -> list[str]:
-    """What a cell's page says of its accuracy, in sentences; empty where there were no labelled data."""
+    """List the sentences on a cell's accuracy; empty where there were no labelled data."""
     accuracy = cell.accuracy
     if accuracy is None:
         return []
@@ -50,7 +50,7 @@ class Labelled:
 
 
 def describe_labelled_data(data: "EvaluationData | None") -> Labelled | None:
-    """A row of the registry in words; None for a version without labelled data."""
+    """Describe the labelled data of a version; None where it has none."""
     if data is None:
         return None
     count = numbers.counted(data.samples or 0, "sample")

@@ -36,14 +36,14 @@ def state_of(alert: "Alert") -> str:
 
 
 def kinds_of(alert: "Alert") -> list[str]:
-    """The kinds of its symptoms that are still present, the gravest first; of all where none is."""
+    """List the kinds of its symptoms that are still present, the gravest first; of all symptoms where none is."""
     symptoms = list(alert.symptoms.all())
     present = [symptom for symptom in symptoms if not symptom.resolved_in] or symptoms
     return sorted({symptom.kind for symptom in present}, key=rank)
 
 
 def describe_cause(alert: "Alert") -> str:
-    """Which operator the change that leads comes from; empty where no trace says it."""
+    """Name the operator that the leading change comes from; empty where no trace shows it."""
     return "" if alert.lead is None else alert.lead.explanation
 
 
@@ -59,7 +59,7 @@ def find_lead(alert: "Alert") -> Lead:
 
 
 def _figures(symptom: "Symptom") -> Lead:
-    """As farm.alerts.selectors.pages reads them from the symptom's comparison."""
+    """Read the figures of a symptom, which farm.alerts.selectors.pages adds from its comparison."""
     known = {name: getattr(symptom, name, None) for name in ("ratio", "low", "high", "level", "rounds")}
     is_latency = kind_of(symptom.kind).is_headline
     ratio = known["ratio"] if is_latency and known["ratio"] is not None else symptom.size if is_latency else None
@@ -149,10 +149,8 @@ COLUMNS: tuple[Column["Alert"], ...] = (
 def make_table(
     alerts: Iterable["Alert"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = ""
 ) -> Table:
-    """Alerts in columns. `writable`: the teams in which the reader may change alerts, by number.
-
-    Where none of them may be acknowledged, none can be chosen.
-    """
+    """List alerts. `writable`: the ids of teams in which the reader may change alerts. Without an alert to acknowledge
+    no rows can be chosen."""
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in runs.find_shared_settings(map(find_lead, rows)) if part not in models]
@@ -177,7 +175,7 @@ class Change:
 
 
 def make_release_change(distribution: str, count: int, version: str, at: datetime) -> Change:
-    """Releases that the package index offers since."""
+    """Describe releases that the package index newly offers."""
     runtime = titles.runtime_in_words(Runtime(distribution=distribution, version=version))
     text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
     href = reverse("dashboard:release", args=[distribution, version]) if count == 1 else reverse("dashboard:runtimes")
@@ -193,7 +191,7 @@ SEARCHES = {"since_when": "Bisection", "work_around": "Search for a work-around"
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """One line: when, its sign, the sentence, and the run that it tells of, by number."""
+    """One line: when, its sign, the sentence, and the number of the run that it is about."""
 
     at: datetime
     sign: Sign
@@ -206,7 +204,7 @@ class TimelineEntry:
 
 
 def list_timeline(alert: "Alert") -> list[TimelineEntry]:
-    """The oldest first."""
+    """List the events of an alert, the oldest first."""
     # what was explained is what the searches found, which stands beside them
     events = [event for event in alert.events.all() if event.kind != "explained"][-SHOWN:]
     searches = [entry for investigation in alert.investigations.all() for entry in _search(investigation)]

@@ -24,8 +24,8 @@ MAX_ALIKE = 4
 
 @dataclass(frozen=True)
 class Panel:
-    """`typed` and `error` are the field's; `least` and `most` the ends of what was measured, for the slider; `top`: of
-    the lowest latency on one machine."""
+    """`typed` and `error`: of the field; `least` and `most`: the ends of the slider; `top`: the lowest latency on one
+    machine."""
 
     version: int
     sentence: str
@@ -42,14 +42,14 @@ class Panel:
 
     @property
     def headline(self) -> str:
-        """How fast the model is, without its name."""
+        """Say how fast the model is, without its name."""
         if not self.top.settings:
             return "has no setting to recommend"
         return f"takes {hardware_words.time(self.top.settings[0])} at best"
 
     @property
     def because(self) -> str:
-        """With what it is, and what else is as fast."""
+        """Name the setting, and how many others are as fast."""
         if not self.top.settings:
             return self.left_out
         first = self.top.settings[0]
@@ -57,7 +57,8 @@ class Panel:
 
 
 def make_panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
-    """None where nothing was measured. `typed` is the latency budget in ms as it stands in the address."""
+    """Make the panel; None where nothing was measured. `typed`: the latency budget in ms as it stands in the
+    address."""
     if version is None or not settings:
         return None
     budget, error = parse_budget(typed)
@@ -100,7 +101,7 @@ def _heads(time: str, items_heading: str) -> tuple[Head, ...]:
 
 
 def parse_budget(typed: str) -> tuple[float | None, str]:
-    """Milliseconds, and what is wrong with them; nothing typed is no budget."""
+    """Parse a budget in ms, and say what is wrong with it. An empty text is no budget."""
     text = typed.strip().replace(",", ".")
     if not text:
         return None, ""
@@ -129,7 +130,7 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
 
 
 def _left_out(settings: Sequence[Measured]) -> str:
-    """What does not take part, so that nobody wonders where the fastest one is."""
+    """Say how many settings are left out for their outputs, and which of them is the fastest."""
     others = find_left_out(settings)
     if others is None:
         return ""

@@ -109,7 +109,7 @@ def _time_of(cell: Cell, providers: Sequence[str]) -> str:
 
 
 def metric_table(cell: Cell) -> Table:
-    """Every metric with its unit; what so few timings cannot tell says so. Of an untimed cell those that are known."""
+    """List every metric with its unit and a note; of an untimed cell only those that are known."""
     rows = []
     for metric in METRICS:
         if metric.title and not _is_left_out(metric, cell):
@@ -165,7 +165,7 @@ def _format_agreement(value: float | None) -> str:
 
 
 def _format_cosine(value: float | None) -> str:
-    """Cosine with as many nines as there are: 0.99998, and 1 only when it is."""
+    """Format a cosine with six digits, and as 1 only where it is 1."""
     if value is None:
         return numbers.NOT_MEASURED
     return "1" if value >= 1 else f"{min(value, 0.999999):.6f}"

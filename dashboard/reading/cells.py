@@ -34,11 +34,8 @@ def make_table(
     again: Address | None = None,
     states: Mapping[str, str] | None = None,
 ) -> Table:
-    """Every cell of which something is known, with its figures, its parity and what it ran on.
-
-    `comparisons`: those whose verdicts a cell may put at risk; `again`: where a cell is run once more; `states`: what
-    goes on in those that have not ended, by id.
-    """
+    """List the cells with their figures, their parity and the providers that ran. `comparisons`: whose verdicts may be
+    at risk; `again`: the address that runs a cell again; `states`: of cells that have not ended, by id."""
     going_on = states or {}
     known = list(cells)
     risky, times = find_at_risk(known, comparisons), Times.of(known, comparisons)
@@ -69,7 +66,8 @@ def make_table(
 def group_refused(
     cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
 ) -> list[refusals.Group]:
-    """What the plan refused, each reason once. `matrix`: the run's, where it may be run again with a change."""
+    """Group the cells that the plan refused by reason. `matrix`: that of the run, where the reader may run it with a
+    change."""
     alike = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     shared = axes.varying_axes(alike)
     return refusals.group_refusals(

@@ -39,7 +39,7 @@ def _memory(comparison: Comparison) -> Entry:
 
 
 def _others(comparison: Comparison) -> Entry:
-    """Metrics that are neither the headline nor memory: what changed, losses first; else whether all are equal."""
+    """Other metrics than the headline and memory: those that changed, losses first; else whether all are equal."""
     others = [change for change in metric_changes.list_beside(comparison) if change.name != metric_changes.RESIDENT]
     changed = [change for change in metric_changes.list_changed(comparison) if change in others]
     if not others:
@@ -95,7 +95,7 @@ def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
-    """The comparisons of one axis; of the first axis where there is none of that name."""
+    """Select the comparisons of one axis; of the first axis where there is none of that name."""
     known = list_axes(comparisons)
     chosen = axis if axis in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
@@ -106,14 +106,14 @@ def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) ->
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """Those that charts draw: a cell that a block repeats as its A/A twin is compared once, unless nothing else is."""
+    """Drop comparisons with A/A twins, which charts do not draw, unless there are no others."""
     known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
     single = [pair for pair in known if not cells[pair.baseline].twin_of and not cells[pair.candidate].twin_of]
     return single or known
 
 
 def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
-    """Where two cells are the same, and what changes between them."""
+    """Name what two cells share, and the step from one to the other."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     differing = axes.varying_axes([baseline, candidate])
     where = [axis for axis in shared if axis not in differing]
@@ -128,7 +128,7 @@ def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
 
 
 def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
-    """Comparisons with one name each, as figures label them."""
+    """Name comparisons as figures label them."""
     shared = axes.varying_axes(cells.values())
     named_comparisons = []
     for comparison in comparisons:
@@ -141,8 +141,8 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
 
 
 def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Every comparison with its interval, rounds, margin and the smallest detectable change; notes where there are
-    some."""
+    """List every comparison with its interval, rounds, margin and the smallest detectable change. The column of notes
+    is left out where there are none."""
     rows = name_comparisons(comparisons, cells, address)
     shown = [column for column in COLUMNS if column is not NOTE or any(map(_note, rows))]
     # the chart above it has a table of its own by the name `comparisons`

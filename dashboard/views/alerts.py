@@ -52,8 +52,8 @@ Order = Callable[["Alert", "User", Given], str]
 
 @dataclass(frozen=True)
 class Digest:
-    """What one team's watches did in a period, as channels are told it. `basis`: what the expected number of false
-    alerts rests on; `more`: rounds that are not shown."""
+    """What a team's watches did in a period, as channels send it. `basis`: what the expected number of false alerts
+    rests on; `more`: how many rounds are not shown."""
 
     team: str
     sentence: str
@@ -63,7 +63,7 @@ class Digest:
 
 
 def show_digest(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
-    """A digest for the page, with its newest rounds."""
+    """Make the digest of the page, with its newest rounds."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
@@ -143,7 +143,7 @@ def redirect_digest(request: HttpRequest) -> HttpResponseBase:
 
 
 def _digests(user: "User", since: "datetime | None") -> list[Digest]:
-    """What the watches of each team did since then; nothing where no period was chosen."""
+    """Make a digest for each team; none where no period was chosen."""
     if since is None:
         return []
     return [
@@ -166,7 +166,7 @@ def _assign(alert: "Alert", by: "User", given: Given) -> str:
 
 
 def _member(alert: "Alert", name: str) -> "User | None":
-    """The member of that name; None for no name."""
+    """Find a member by name; None for an empty name. Raises Invalid for an unknown one."""
     if not name:
         return None
     member = next((member.user for member in members_of(alert.team) if member.user.username == name), None)
@@ -181,7 +181,7 @@ def _snooze(alert: "Alert", by: "User", given: Given) -> str:
 
 
 def _date(text: str) -> datetime | None:
-    """A day as its first moment, UTC; None for an empty text."""
+    """Parse a day as its first moment, UTC; None for an empty text. Raises Invalid."""
     if not text:
         return None
     try:
@@ -221,7 +221,7 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
 
 @action
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Acknowledges the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
+    """Acknowledge the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
     user = signed_in_user(request)
     numbers = lists.read_row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:
@@ -239,7 +239,7 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
-    """One order. A refusal is shown on the alert's page, beside its field, with what was typed."""
+    """Carry out an order on one alert. A refusal is shown on its page, beside its field, with what was typed."""
     user = signed_in_user(request)
     row = selectors.alert(user, alert_id)
     if what not in ORDERS:
@@ -263,7 +263,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
 
 
 def _field(refusal: Refusal, given: Given) -> str:
-    """The field that a refusal speaks of: its code names one, or it quotes what stands in one."""
+    """Find the field that a refusal is about: its code names one, or it quotes what was typed."""
     if refusal.code in given:
         return refusal.code
     quoted = [name for name, value in given.items() if value and value in str(refusal)]

@@ -152,7 +152,7 @@ MACHINE = (
 
 @page
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """One cell of a run: what ran first where it differs from what was asked, then every number."""
+    """The page of one cell: what ran, then every number. `view=trace` is its tab with the trace."""
     row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
         return _trace(request, row, cell_id)
@@ -209,7 +209,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 
 def make_panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
-    """What a page says of a cell, whoever reads it: its metrics, samples, operators and comparisons."""
+    """Make what the page and a share link show of a cell: metrics, samples, operators and comparisons."""
     by_id = {cell.id: cell for cell in document.cells}
     compared = [
         comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
@@ -248,7 +248,7 @@ def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
 
 
 def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
-    """The cell in one sentence: that its outputs are wrong, its latency, or why it has none."""
+    """Write the cell in one sentence: wrong outputs, its latency, or why it has none."""
     marked = f"{WRONG.capitalize()}: " if is_wrong(cell, compared) else ""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
@@ -261,7 +261,7 @@ def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) 
 
 
 def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
-    """What to know before believing the numbers."""
+    """List what to know before believing the numbers."""
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
@@ -293,7 +293,7 @@ def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) 
 
 
 def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
-    """The model that the provider compiled, with what it was compiled for; None where there is none."""
+    """Describe the model that the provider compiled, and for what; None where there is none."""
     found = selectors.compiled_model(row, cell.id)
     if found is None:
         return None
@@ -308,7 +308,7 @@ def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
 def list_machine_facts(
     facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None
 ) -> list[tuple[str, str]]:
-    """Facts of the node that measured, those that are known; what passes as it was just before the block."""
+    """List the known facts of the node that measured; those that change are as they were just before the block."""
     nodes = facts.get("nodes")
     found = nodes.get(node or "") if isinstance(nodes, dict) else facts
     read: dict[str, object] = dict(found) if isinstance(found, Mapping) else {}
@@ -329,7 +329,7 @@ def _format_fact(value: object) -> str:
 
 
 def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
-    """One inference as a timeline, where its nodes ran, and how launches settle."""
+    """Render the tab with the trace: one inference as a timeline, its placement, and how launches settle."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)
     sides = {
@@ -354,7 +354,7 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
 
 
 def before_and_after_address(run_id: int, old: str, new: str) -> str:
-    """Where the traces and graphs of two cells of a run stand beside each other."""
+    """The address of the traces and graphs of two cells of a run beside each other."""
     return f"{reverse('dashboard:compare')}?cells={run_id}:{old}&cells={run_id}:{new}&view=timeline"
 
 

@@ -60,7 +60,7 @@ NAMES = tuple(tab.name for tab in TABS)
 
 
 def make_chart(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
-    """The chart that the address names; where it names none, the one that the run is about."""
+    """Draw the chart that the address names, or else the one that the run is about."""
     wanted = request.GET.get("chart", "")
     own = scenarios.list_run_figures(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
@@ -93,14 +93,14 @@ def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
-    """The same on the page of its model, which knows what earlier versions reached on the same data."""
+    """Draw the accuracy on the page of a model, with what earlier versions reached on the same data."""
     whole = selectors.document(row, with_operators=False)
     held = with_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
     return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)
 
 
 def _with_trace(row: "Run", cell: Cell) -> Cell:
-    """The cell with its operators where they are told of: a quantised one that was judged on labelled data."""
+    """Add the operators of a quantised cell that was judged on labelled data, since its row describes them."""
     is_told = cell.accuracy is not None and recipes.is_quantised(cell.precision) and not cell.operators
     if not is_told or cell.status != "done":
         return cell
@@ -108,7 +108,7 @@ def _with_trace(row: "Run", cell: Cell) -> Cell:
 
 
 def _ratios(document: Document, address: Address, *, along: str) -> Figure:
-    """The comparisons of the axis that the address names, else of the one that the page opens with."""
+    """Draw the comparisons of the axis that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
     axis = along or comparisons.choose_axis(document.comparisons, by_id)
     drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, axis), by_id)
@@ -116,7 +116,7 @@ def _ratios(document: Document, address: Address, *, along: str) -> Figure:
 
 
 def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
-    """Operators of the chosen pair; of the one that the page opens with when the address names none."""
+    """Draw the operators of the pair that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.find_opening(document.comparisons, by_id)
     known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)

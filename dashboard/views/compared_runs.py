@@ -41,8 +41,8 @@ KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or fa
 
 @dataclass(frozen=True)
 class Filters:
-    """`kind` is one of KINDS; `is_sure`: only changes whose interval leaves out no change; `least`: a fraction;
-    `words`: what a cell's name has."""
+    """What the address leaves of the matches. `kind`: one of KINDS; `is_sure`: only changes whose interval excludes no
+    change; `least`: the smallest change, a fraction; `words`: parts of a cell's name."""
 
     kind: str = ""
     is_sure: bool = False
@@ -51,14 +51,14 @@ class Filters:
 
     @classmethod
     def read(cls, request: HttpRequest) -> "Filters":
-        """From the address; what cannot be read filters nothing."""
+        """Read the filters from the address; what cannot be read filters nothing."""
         kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
         return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.read_search_words(request, "find"))
 
     def leave(self, match: "Match") -> bool:
-        """Whether the match is among those that the page shows."""
+        """Whether the filters leave this match on the page."""
         if not all(word in match.name.lower() for word in self.words.lower().split()):
             return False
         if self.kind and (None not in match.judged) != (self.kind == "both"):
@@ -80,7 +80,7 @@ class Match:
     judged: tuple[Judged | None, ...]
 
     def is_wrong(self, place: int) -> bool:
-        """Whether outputs of the run in that place, the base's 0, are wrong."""
+        """Whether outputs of the run at this place are wrong; the base has place 0."""
         key, verdicts = (OTHER, self.judged[place - 1 : place]) if place else (BASE, self.judged)
         return any(judged is not None and key in judged.wrong for judged in verdicts)
 
@@ -90,14 +90,14 @@ class Match:
 
     @property
     def size(self) -> float:
-        """How large its largest change is, up or down alike."""
+        """The largest change of the match, whatever its direction."""
         return max(
             (abs(log(verdict.ratio)) for verdict in self.judged if verdict is not None and verdict.ratio), default=0.0
         )
 
 
 def match_cells(documents: Sequence[Document]) -> list[Match]:
-    """The cells of the first document beside those of the others, the largest change first."""
+    """Match the cells of the documents, the largest change first; at most MAX_MATCHES."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     names: dict[str, str | None] = {}
     for cell in (cell for cells in own for cell in cells if cell.model_sha256):
@@ -141,7 +141,7 @@ def _judge(
 
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
-    """Whose outputs are wrong, how many cells changed surely, and the largest of them."""
+    """Say whose outputs are wrong, how many cells changed clearly, and which the most."""
     others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
     both = [row for row in rows if None not in row.judged]
@@ -175,12 +175,12 @@ def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
 
 
 def _counts(judged: Judged | None) -> TypeGuard[Judged]:
-    """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
+    """Whether a change is clear, and of right outputs: wrong outputs are never praised."""
     return judged is not None and judged.excludes_no_change and not judged.wrong
 
 
 def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
-    """What each run has one value of that the others do not have: node, release, model."""
+    """List the facts that differ between the runs, such as node, release and model."""
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
     facts = []
     for name, write in rows:
@@ -193,7 +193,7 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
 
 
 def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
-    """A row a match. `address`: from a run and a cell's id to its page."""
+    """A row for each match. `address`: makes a page's address from a run's number and a cell's id."""
     by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
     time = title_of(by)
     heads = [Head("Cell"), Head(f"run {runs[0]}, {time}, ms", is_number=True)]
@@ -247,7 +247,7 @@ KEPT = ("runs", "base", "metric", "kind", "least", "sure", "find")
 
 
 def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
-    """The runs of these numbers. The base is the one that the address pins, else the first."""
+    """Render the comparison of these runs. The base is the run that the address pins, else the first."""
     numbers = sorted(numbers, key=lambda number: str(number) != request.GET.get("base"))
     rows = [selectors.run(signed_in_user(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
@@ -275,7 +275,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
 
 
 def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
-    """The points of the metric that the address names; of the first one where it names none that is known."""
+    """Draw the metric that the address names, or else the first."""
     metrics = beside.drawable_metrics([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
@@ -287,7 +287,7 @@ def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[
 
 
 def choose_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
-    """The metric that the address names; else what the verdicts rest on, else the first."""
+    """Choose the metric that the address names, else processor time where verdicts rest on it, else the first."""
     name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
     return next((metric for metric in metrics if metric.name == name), metrics[0])
 

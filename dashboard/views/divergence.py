@@ -34,7 +34,7 @@ REFERENCE = "the reference"
 
 @dataclass(frozen=True)
 class Question:
-    """A button. `against` is empty for the CPU without optimisations."""
+    """A button. `against`: the id of a cell; empty for the CPU without optimisations."""
 
     label: str
     against: str = ""
@@ -117,7 +117,7 @@ def _named(cell: Cell) -> str:
 
 @page
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """The panel alone, as it is while an answer is waited for."""
+    """The panel alone, which is loaded again while an answer is awaited."""
     row = selectors.run(signed_in_user(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
     cell = next((cell for cell in cells if cell.id == cell_id), None)
@@ -141,7 +141,7 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
-    """What the panel shows; its questions only to those who may ask them."""
+    """Make the panel; questions only for those who may ask them."""
     known = {cell.id: cell for cell in cells}
     found = [_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)

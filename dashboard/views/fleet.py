@@ -33,7 +33,7 @@ BORDER = 2
 
 
 def draw_qr_code(address: str) -> SafeString:
-    """The picture as SVG, dark on white by day and night; empty for no address, and where segno is not installed."""
+    """Draw the address as a QR code in SVG; empty for no address, and where segno is not installed."""
     try:
         # part of the extra `server`; a farm that was upgraded without its dependencies shows the link alone
         import segno
@@ -60,14 +60,14 @@ COLUMNS: tuple[Column[Queue], ...] = (
 
 
 def describe_queue_start(queue: Queue) -> str:
-    """When a block queued now may be expected to start."""
+    """Say when a block queued now may be expected to start."""
     if queue.start_s is None:
         return UNFORESEEN if queue.nodes else "when a node with this hardware comes online"
     return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 
 def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = ()) -> str:
-    """How many nodes are there, and what waits. `pending`: the names of those that nobody has approved yet."""
+    """Say how many nodes are online, and what waits. `pending`: the names of nodes that wait for approval."""
     if not nodes:
         return "No node has joined yet"
     waiting = sum(queue.waiting for queue in queues)
@@ -93,7 +93,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
 
 @action
 def invite(request: HttpRequest) -> HttpResponse:
-    """Shows a new one-off code with the command that uses it; it is shown this once."""
+    """Show a new one-off code, and the command that uses it, this once."""
     user = signed_in_user(request)
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))
@@ -113,7 +113,7 @@ def invite(request: HttpRequest) -> HttpResponse:
 
 
 def _fleet(request: HttpRequest) -> dict[str, object]:
-    """What waits, and a page of nodes: what each measures now, how often it was wrong, and that of all of them."""
+    """Make what waits and a page of nodes: what each measures now, and how often it raised false alarms."""
     user = signed_in_user(request)
     nodes = make_page(request, selectors.nodes_without_logs(user))
     now = current_work(user, nodes)
@@ -160,7 +160,7 @@ SHOWN = 200
 
 
 def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
-    """Nodes of others that were offered to the reader's teams, each with what the reader may answer."""
+    """List nodes of others that were offered to the reader's teams, with the answers that the reader may give."""
     user = signed_in_user(request)
     rows = list(selectors.lendings_to_own_teams(user)[:SHOWN])
     # asked once a team
@@ -170,7 +170,7 @@ def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
 
 @action
 def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
-    """An admin's answer; a refusal is said on the fleet page."""
+    """Carry out an admin's answer; a refusal is shown on the fleet page."""
     found = selectors.lending(signed_in_user(request), lending_id)
     if what not in ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")

@@ -52,7 +52,7 @@ def cell_key(cell: TracedCell) -> str:
 
 
 def write_headline(cell: Cell) -> str:
-    """How few operators have most of the time."""
+    """Say how few operators have most of the time."""
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
     few = next(
@@ -63,7 +63,7 @@ def write_headline(cell: Cell) -> str:
 
 
 def describe_top_operator(cell: Cell) -> str:
-    """The operator at the top."""
+    """Describe the operator with most time."""
     whole = total_us(cell)
     top = max(cell.operators, key=lambda operator: operator.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
@@ -72,10 +72,8 @@ def describe_top_operator(cell: Cell) -> str:
 
 
 def write_graph_notes(cell: Cell) -> str:
-    """What the frame writes on the model's nodes, as JSON that is safe inside a script element.
-
-    Node → text, its tooltip and the step of its colour (1–5). Nodes fused into another say into which.
-    """
+    """Write what the frame shows on the model's nodes, as JSON that is safe inside a script element. By node: text,
+    tooltip, and the step of its colour (1–5). A fused node names the node that it was fused into."""
     whole = total_us(cell) or 1.0
     written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
     for operator in cell.operators:
@@ -95,7 +93,7 @@ def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
 
 
 def make_table(cell: Cell) -> Table:
-    """The list that stands beside the picture: the operators with most time."""
+    """List the operators with most time, beside the picture."""
     whole = total_us(cell) or 1.0
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
     time, share = time_columns(whole, "µs")
@@ -104,7 +102,7 @@ def make_table(cell: Cell) -> Table:
 
 
 def describe_omitted(cell: Cell) -> str:
-    """What the table does not show, in a sentence."""
+    """Say what the table leaves out; empty where it has all operators."""
     rest = len(cell.operators) - SHOWN
     if rest <= 0:
         return ""
@@ -156,7 +154,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
 
 
 def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
-    """The same page of two cells: both times on each node, and what moved between them marked."""
+    """Make the context of two cells: both times on each node, with what moved between them marked."""
     pair = []
     for traced in (base, chosen):
         row = run(user, traced.run_id)
@@ -173,7 +171,8 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
 
 
 def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
-    """The cell that the address names, the newest when it names none. Raises Missing."""
+    """Find the cell that the address names, or the newest; None where no cell was traced. Raises Missing for an unknown
+    one."""
     if not wanted:
         return cells[0] if cells else None
     chosen = next((cell for cell in cells if cell_key(cell) == wanted), None)
@@ -184,10 +183,7 @@ def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 
 @page
 def serve_outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """The version's graph without its weights, for the frame; the page around it hands it over. 202 while it is made.
-
-    The workshop made it (farm.registry.services.products): no byte of a model is read by this process.
-    """
+    """The version's graph without its weights, for the frame. Answers 202 while the workshop prepares it."""
     version = selectors.version(signed_in_user(request), version_id)
     path = services.find_or_order_outline(version)
     if path is None:

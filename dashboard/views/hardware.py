@@ -134,7 +134,7 @@ def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
 
 
 def _read_loss(typed: str) -> tuple[float | None, str]:
-    """A fraction from per cents, and what is wrong with them; nothing typed is no limit."""
+    """Parse per cents to a fraction, and say what is wrong with them. An empty text is no limit."""
     text = typed.strip().removesuffix("%").strip().replace(",", ".")
     if not text:
         return None, ""
@@ -227,7 +227,7 @@ def _settings(target: Target) -> Entry:
 
 
 def _grid(every: Sequence[Target], address: Address) -> Table:
-    """Versions down, targets across: the best p50 of each, where it was measured."""
+    """Make the table of versions and targets, with the best p50 of each."""
     names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MAX_TARGETS]
     by_place = {(target.version, hardware_words.target(target)): target for target in every}
 

@@ -27,7 +27,7 @@ FIELD_OF_CODE = {"bad_description": "description", "bad_label": "labels"}
 
 @action
 def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """A model's name, labels and description. A refusal is shown beside its field, with what was typed."""
+    """Change a model's name, labels and description. A refusal is shown beside its field, with what was typed."""
     row = selectors.model(signed_in_user(request), model_id)
     typed = read_fields(request, ("name", "labels", "description"))
     try:
@@ -55,7 +55,7 @@ def split_labels(text: str) -> list[str]:
 
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Deletes a model; what runs need stays."""
+    """Delete a model; what runs need stays."""
     row = selectors.model(signed_in_user(request), model_id)
     carry_out(
         request,
@@ -67,7 +67,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Takes back that a model was deleted."""
+    """Restore a deleted model."""
     row = selectors.model(signed_in_user(request), model_id)
     order = partial(services.restore_model, model=row, by=signed_in_user(request))
     carry_out(request, order, lambda model: f"{model.name} is restored.")
@@ -76,7 +76,7 @@ def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """What is said of a version."""
+    """Save the note of a version."""
     row = selectors.version(signed_in_user(request), version_id)
     note = read_fields(request, ("note",))["note"]
     order = partial(services.edit_version_note, version=row, by=signed_in_user(request), note=note)
@@ -86,7 +86,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Keeps what a branch uploaded, or no longer."""
+    """Keep a version that a branch uploaded, or no longer."""
     row = selectors.version(signed_in_user(request), version_id)
     is_kept = request.POST.get("kept") == "yes"
     order = partial(services.keep_version, version=row, by=signed_in_user(request), is_kept=is_kept)
@@ -96,7 +96,7 @@ def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Deletes a version; one that runs have measured is hidden."""
+    """Delete a version; one that runs have measured is hidden."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.remove_version, version=row, by=signed_in_user(request))
     carry_out(request, order, partial(describe_removed, str(row)))
@@ -105,7 +105,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Takes back that a version was deleted."""
+    """Restore a deleted version."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.restore_version, version=row, by=signed_in_user(request))
     carry_out(request, order, lambda version: f"{version} is restored.")
@@ -114,7 +114,7 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Models that were chosen in the list: labels for all of them, or their end."""
+    """Label or delete the models that were chosen in the list."""
     user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]

@@ -282,7 +282,7 @@ def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
 
 
 def describe_best(user: "Anyone", model: "Model", budget: str = "") -> dict[str, object]:
-    """How fast it is at best, the settings of that as chips. `budget`: the latency in ms as it was typed."""
+    """Say how fast the model is at best, with the settings as chips. `budget`: the latency in ms as it was typed."""
     best = best_settings.make_panel(*measured_settings(user, model), budget)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     told = best.headline if best else "has not been measured yet"
@@ -291,8 +291,8 @@ def describe_best(user: "Anyone", model: "Model", budget: str = "") -> dict[str,
 
 
 def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:
-    """What the newest run answers, and its cells; a large one has them on its own page. `address_in`: from the number
-    of a run to the addresses of its cells."""
+    """Make the answer of the newest run and the map of its cells, unless it is large. `address_in`: makes the addresses
+    of a run's cells from its number."""
     # what was compared says more of a model than that something was measured
     compared = (run for run in listed if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
     run = next(compared, next((run for run in listed if run.headline), None))
@@ -307,7 +307,7 @@ def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Add
 
 
 def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
-    """The chart of the newest run whose cells were judged on labelled data; nothing where there is none."""
+    """Draw the newest run whose cells were judged on labelled data; empty where there is none."""
     row = pages.judged_run(signed_in_user(request), model)
     if row is None:
         return {}
@@ -323,7 +323,7 @@ def _compatibility(request: HttpRequest, version: "Version | None") -> inspectio
 
 
 def _variants(version: "Version | None") -> Table | None:
-    """The variants made of a version, newest first; None where there are none yet."""
+    """List the variants of a version, newest first; None where there are none yet."""
     rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
     table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))
     return table if table.rows else None
@@ -368,7 +368,7 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
 
 
 def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-    """The form with what was typed, and per field what is wrong. Browsers do not let files be put back."""
+    """Render the form with what was typed, and what is wrong by field. Browsers do not let files be put back."""
     typed = {}
     # what could not be read once is not read again
     if not errors.get("files", "").startswith("The form could"):

@@ -70,7 +70,7 @@ LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in OWN
 
 @dataclass(frozen=True)
 class Field:
-    """One axis. `is_text`: its values can be written on one line; others stand in the text alone."""
+    """One axis of the form. `is_text`: its values can be written on one line; others stand only in the text."""
 
     name: str
     label: str
@@ -89,7 +89,7 @@ class Form:
 
 
 def make_form(text: str) -> Form | None:
-    """The matrix in a text as fields; None where it cannot be read, so that the fields stay as they are."""
+    """Fill the form from the text of a matrix; None where the text cannot be read, so that the fields stay."""
     try:
         matrix = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem:
@@ -102,7 +102,7 @@ def make_form(text: str) -> Form | None:
 
 
 def _field_value(name: str, value: Value) -> str | None:
-    """A value as its field has it; None for a value with options of its own that are not part of its name."""
+    """Write a value as its field has it; None for a value with options that its name does not include."""
     plain = to_plain(value)
     if isinstance(plain, Mapping) and name not in ("precision", SIZES):
         return None
@@ -111,7 +111,7 @@ def _field_value(name: str, value: Value) -> str | None:
 
 
 def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
-    """Whether fields that were sent say something else than the text: one was typed into just before."""
+    """Whether sent fields differ from the text, because one was typed into just before."""
     form = make_form(text)
     if form is None:
         return False
@@ -124,10 +124,8 @@ def _parts(line: str) -> list[str]:
 
 
 def change_field(text: str, name: str, typed: str) -> str:
-    """The text after one field was typed into; an empty one takes its axis away. Raises MatrixProblem.
-
-    Comments of the text go: it is written anew.
-    """
+    """Return the text of the matrix after one field was typed into; an empty field removes its axis. Comments are lost.
+    Raises MatrixProblem."""
     plain = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES).as_plain()
     axis, value = name.removeprefix(PREFIX), typed[:MAX_TYPED].replace("\x00", "").strip()
     if name == BUDGET:
@@ -143,13 +141,13 @@ def change_field(text: str, name: str, typed: str) -> str:
 
 
 def _sizes(text: str) -> dict[str, int | str]:
-    """`sequence=64 past=3`: dimensions by name; what is no number stays as it is, and is refused in words."""
+    """Parse `sequence=64 past=3` to dimensions by name. What is no number stays a text, which the matrix refuses."""
     pairs = (part.partition("=")[::2] for part in text.split())
     return {name: int(size) if size.isdecimal() and len(size) < MAX_DIGITS else size for name, size in pairs}
 
 
 def write_summary(plan: Plan) -> str:
-    """Cells, blocks and time in one sentence."""
+    """Write cells, blocks and time in one sentence."""
     if not plan.blocks:
         return "Nothing of this matrix can run."
     parts = [numbers.counted(plan.cells, "cell"), f"in {numbers.counted(len(plan.blocks), 'block')}"]
@@ -159,7 +157,7 @@ def write_summary(plan: Plan) -> str:
 
 
 def list_warnings(plan: Plan) -> list[str]:
-    """What the plan had to assume."""
+    """List what the plan had to assume."""
     if not any(block.is_noise_assumed for block in plan.blocks):
         return []
     assumed = max(block.noise for block in plan.blocks)
@@ -170,7 +168,7 @@ def list_warnings(plan: Plan) -> list[str]:
 
 
 def list_wishes(plan: Plan) -> list[str]:
-    """What the wished change costs in each block; the same sentence of several blocks once."""
+    """Say what the wished change costs in each block; blocks with the same sentence share one."""
     texts: dict[str, list[str]] = {}
     for block in plan.blocks:
         if block.wish is not None and _without_twins(block):
@@ -253,7 +251,7 @@ PRESETS = (
 
 @form_page
 def new_run(request: HttpRequest) -> HttpResponseBase:
-    """The form; a POST starts the run, or shows what was typed with what is wrong."""
+    """The form. A POST starts the run, or shows what was typed and what is wrong."""
     if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
@@ -277,7 +275,7 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def plan(request: HttpRequest) -> HttpResponse:
-    """The plan of what is in the editor now. Form and text follow each other: the one typed into is left alone."""
+    """Plan what is in the editor now. A field that was typed into changes the text, and the text changes the fields."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
     more: dict[str, object] = {"form": make_form(matrix)} if touched in ("matrix", WAY) else {}
@@ -312,7 +310,7 @@ def _ready(request: HttpRequest) -> QuerySet["Version"]:
 
 
 def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, object]:
-    """The plan in tables, or the one sentence that says why there is none. `wish`: a change to be seen, or nothing."""
+    """Make the tables of the plan, or the sentence that says why there is none. `wish`: the change to be detected."""
     try:
         version = _version(request)
         planned = services.plan_or_order(
@@ -348,7 +346,7 @@ def _planned(request: HttpRequest, matrix: str, wish: str = "") -> dict[str, obj
 
 
 def _version(request: HttpRequest) -> "Version":
-    """The version that the form or the address names, else the newest there is."""
+    """Find the version that the form or the address names, else the newest."""
     wanted = request.POST.get("version") or request.GET.get("version") or ""
     if is_row_number(wanted):
         return registry.version(signed_in_user(request), int(wanted))
@@ -359,7 +357,7 @@ def _version(request: HttpRequest) -> "Version":
 
 
 def _start_from(request: HttpRequest) -> str:
-    """The matrix to start from: another run's, one of a single cell of it or of the cells of several, or a preset's."""
+    """The matrix to start from: that of another run, of a single cell of it, or of a preset."""
     cell = request.GET.get("cell", "")
     named = read_row_numbers(request.GET, "like", most=MAX_CHOSEN)
     runs = [selectors.run(signed_in_user(request), number) for number in named]
@@ -370,7 +368,7 @@ def _start_from(request: HttpRequest) -> str:
 
 
 def _preset(request: HttpRequest) -> str:
-    """The matrix of the preset that the address names; of the first one when it names none."""
+    """Read the matrix of the preset that the address names, or of the first preset."""
     wanted = request.GET.get("preset", "")
     preset = next((preset for preset in PRESETS if preset.name == wanted), PRESETS[0])
     return resources.files(preset.package).joinpath(preset.file).read_text(encoding="utf-8")

@@ -52,7 +52,7 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
 
 
 def make_readings_table(before: Sequence[Before], address: RunAddress) -> Table:
-    """What was read before each of a node's last blocks."""
+    """List what was read before each of a node's last blocks."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: moment(read.at)),
@@ -75,7 +75,7 @@ def _number(value: float | None, decimals: int) -> Entry:
 
 
 def _kind(sentence: str) -> str:
-    """What a sentence is about, whichever numbers it has: its first clause without them."""
+    """Cut a sentence to its first clause without numbers, which tells what it is about."""
     first = sentence.partition(":")[0].replace("Another runner", "1 other runners")
     return re.sub(r"\d+(\.\d+)?", "#", first)
 
@@ -124,7 +124,7 @@ Shown = dict[str, str]
 
 
 def fill_form(node: "Node") -> Shown:
-    """The limits as the form has them: minutes, GiB, empty where there is none."""
+    """Fill the form with the node's limits: minutes, GiB, empty where there is none."""
     limits = node.settings
     return {
         "is_paused": "yes" if limits.is_paused else "",
@@ -141,7 +141,7 @@ def fill_form(node: "Node") -> Shown:
 
 
 def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
-    """The limits for the service. Raises Invalid whose code is the field."""
+    """Parse the typed limits for the service. Raises Invalid whose code is the field."""
     return {
         "is_paused": given["is_paused"] == "yes",
         "hours": given["hours"].replace(" ", "").replace("–", "-"),
@@ -158,7 +158,7 @@ def split_names(text: str, *, sep: str | None = None) -> list[str]:
 
 
 def _typed_number(given: Shown, field: str) -> float:
-    """A number as people write it."""
+    """Parse a number with `.` or `,`. Raises Invalid for what is no number within the field's limits."""
     text = given[field].strip().replace(",", ".")
     is_number = text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) <= MAX_DIGITS
     label, unit, least, most = NUMBERS[field]
@@ -221,7 +221,7 @@ def make_floor_table(floor: NoiseFloor | None) -> Table:
 
 @action
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
-    """An order of the owner; a refusal is said on the node's page."""
+    """Carry out an order of the owner; a refusal is shown on the node's page."""
     row = selectors.node(signed_in_user(request), node_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
@@ -231,7 +231,7 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
 
 
 def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
-    """Trials, each with what the reader may answer."""
+    """List trials, each with the buttons of the answers that the reader may give."""
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
     return [
@@ -249,7 +249,7 @@ def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, obj
 
 @action
 def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Asks the owner to let the node try a provider; what comes of it is said on the node's page."""
+    """Ask the owner to let the node try a provider."""
     row, provider = selectors.node(signed_in_user(request), node_id), request.POST.get("provider", "")
     carry_out(
         request,
@@ -261,7 +261,7 @@ def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
 
 @action
 def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
-    """The owner's answer; a refusal is said on the node's page."""
+    """Carry out the owner's answer to a trial; a refusal is shown on the node's page."""
     found = selectors.trial(signed_in_user(request), trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
@@ -272,7 +272,7 @@ def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponse
 
 @action
 def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Keeps the form, or nothing of it: then the page has it as it was typed, with what is wrong beside its field."""
+    """Save the form, or nothing of it: then the page shows what was typed, with the problem beside its field."""
     user = signed_in_user(request)
     row = selectors.node(user, node_id)
     given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}

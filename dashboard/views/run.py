@@ -68,8 +68,8 @@ class Shown(TypedDict):
 
 @page
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """One run. `part=live` is what a running page asks for again and again: it costs next to nothing when unchanged.
-    `part=compared` and `part=cells` are the tables of a large run, which come when they are scrolled to."""
+    """The page of one run. `part=live` is what an open page asks for again and again. `part=compared` and `part=cells`
+    are the tables of a large run, which load when they are scrolled to."""
     user, part = signed_in_user(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
@@ -88,7 +88,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 
 def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
-    """The head, the map and the sections that the page has an older state of, for all with these rights."""
+    """Render the head, the map and the sections that are newer than those of the page."""
     have = pieces.read_held_sections(request)
 
     def make(row: "Run") -> list[str]:
@@ -105,8 +105,7 @@ def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
 def _context(
     request: HttpRequest, row: "Run", *, may_write: bool, moment: Moment | None = None, part: str = ""
 ) -> Shown:
-    """What the head of the page and the map show, for all with these rights. `moment`: as it was asked
-    for already."""
+    """Make what the head and the map show, for all readers with these rights. `moment`: where it was read already."""
     whole_run = pieces.load_whole(row)
     if moment is None and row.state != RunState.FINISHED:
         moment = moment_of(row.pk)
@@ -130,7 +129,7 @@ def _context(
 
 
 def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_write: bool) -> dict[str, object]:
-    """What the head says of the run at this revision, to everybody with the same rights."""
+    """Make the context of the head at this revision, for all readers with these rights."""
     is_open = row.state != RunState.FINISHED
     now: Live | None = None
     if moment is not None:
@@ -169,7 +168,7 @@ class Live(TypedDict):
 
 
 def _origin(row: "Run") -> dict[str, object] | None:
-    """Why there is a run that no person asked for, and where that leads."""
+    """Say why the farm itself started this run, with a link; None for a run that a person started."""
     origin = explain_origin(row)
     if origin is None:
         return None
@@ -180,7 +179,7 @@ def _origin(row: "Run") -> dict[str, object] | None:
 
 
 def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
-    """How far it is, how long it has taken, and what is left at the pace of its rounds."""
+    """How far an open run is, how long it has taken, and how long is left at its pace."""
     progress = selectors.progress(row, moment=moment)
     rounds = f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured"
     return {
@@ -198,7 +197,8 @@ def _is_large(request: HttpRequest, context: Shown) -> bool:
 def _sections(
     request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
 ) -> list[pieces.Section]:
-    """The sections of the page: a chart, the log, and the tables; of a large run those alone that the page has."""
+    """Render the sections of the page: a chart, the log, and the tables. `shown`: of a large run's tables only
+    these."""
     drawn = charts.make_chart(request, row, context["around"], cell_addresses_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
@@ -210,7 +210,7 @@ def _sections(
 
 
 def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
-    """What stands below the head: a chart, tables, downloads, the log."""
+    """Make what stands below the head: a chart, tables, downloads, the log."""
     main = row.version.artifact.main
     return {
         "is_large": _is_large(request, context),
@@ -239,7 +239,8 @@ def make_tables(
     row: "Run | None" = None,
     may_write: bool = False,
 ) -> dict[str, object]:
-    """The tables of a run's cells. `row`: where they can be chosen to be compared, and by who `may_write` run again."""
+    """Make the tables of a run's cells. With `row` cells can be chosen to be compared; with `may_write` also run
+    again."""
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = move_shared_note(
@@ -271,13 +272,13 @@ def _compared(request: HttpRequest, document: Document, address: Address) -> dic
 
 
 def cell_addresses_in(run_id: int) -> Callable[[str], str]:
-    """From a cell's id to its page within the run."""
+    """Return what makes the address of a cell's page in this run from the cell's id."""
     return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
 
 
 @action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Stops the run; what is done stays."""
+    """Stop the run; finished cells stay."""
     row = selectors.run(signed_in_user(request), run_id)
     carry_out(request, lambda: services.cancel_run(run=row, by=signed_in_user(request)), lambda _: "Cancelled.")
     return redirect("dashboard:run", run_id=row.pk)
@@ -285,7 +286,7 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @action
 def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """More rounds of the undecided blocks; of all blocks when none is undecided."""
+    """Order more rounds of the undecided blocks; of all blocks where none is undecided."""
     row = selectors.run(signed_in_user(request), run_id)
     rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
@@ -327,7 +328,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
-    """Those that the search and the filters of the address leave."""
+    """Filter the runs by the search and the filters of the address."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
         rows = rows.filter(version__in=version_ids_of_model_name(wanted))

@@ -56,7 +56,7 @@ MAX_CELLS = 24
 
 
 def find_moment(seen: Revision) -> Moment:
-    """What an open run waits for and what is left of it, asked for once a period for all who look."""
+    """Read what an open run waits for and what is left of it, once a period for all readers."""
     if seen.state == RunState.FINISHED:
         return Moment()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
@@ -64,8 +64,8 @@ def find_moment(seen: Revision) -> Moment:
 
 
 def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
-    """What was made of a run while it did not change: else one part of a page would show another state than the next.
-    Of a run that changes all the time, the last try."""
+    """Make something of a run that did not change meanwhile, so that all parts of a page show one state. After some
+    tries the last result is returned."""
     for _ in range(TRIES):
         row = fetch()
         made = make(row)
@@ -75,8 +75,8 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
 
 
 def render_live_part(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
-    """What changed, 304 where nothing did, and an order to load the page again once the run has ended: what else stands
-    on it is about the finished run. `seen`: the run as this reader may see it now; `moment`: what it waits for."""
+    """Render what changed: 304 where nothing did, and an order to reload the page once the run has ended. `seen`: the
+    run as this reader sees it now; `moment`: what it waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
     response = _unless_known(request, seen, moment, make)
@@ -96,7 +96,7 @@ def _unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Ca
 
 
 def insert_token(request: HttpRequest, text: str) -> str:
-    """A kept piece of a page, its forms with this reader's own token."""
+    """Put the reader's own token into the forms of a cached piece."""
     return text.replace(TOKEN, get_token(request)) if TOKEN in text else text
 
 
@@ -117,19 +117,19 @@ class Section:
 
     @classmethod
     def of(cls, request: HttpRequest, name: str, shown: Mapping[str, object]) -> Self:
-        """The section `name`, drawn by its template from what is shown, with TOKEN in its forms."""
+        """Render the section `name` by its template, with TOKEN in its forms."""
         text = render_to_string(f"dashboard/parts/run_{name}.html", {**shown, "csrf_token": TOKEN}, request)
         at = sha256(text.encode()).hexdigest()[:12]
         return cls(name, text.replace(MARK, f'data-at="{at}"', 1), at)
 
     @property
     def out_of_band(self) -> str:
-        """The same as htmx puts it in place of the one that is there."""
+        """The section as htmx puts it in place of the older one."""
         return self.text.replace("data-at=", 'hx-swap-oob="true" data-at=', 1)
 
 
 def read_held_sections(request: HttpRequest) -> dict[str, str]:
-    """What the page says it has, the state of each section by its name: `have=charts.0a1b2c3d4e5f,log.…`."""
+    """Read which state of each section the page has, by name: `have=charts.0a1b2c3d4e5f,log.…`."""
     pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
     return {name: at for name, _, at in pairs if name in (*ALWAYS, *TABLES)}
 
@@ -218,7 +218,7 @@ def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], s
 
 
 def draw_map(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
-    """The map that the address asks for, and its piece of the page, the same for every reader of this revision."""
+    """Draw the map that the address asks for, and render it, once for all readers of this revision."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
     def laid() -> Layout:
@@ -247,10 +247,8 @@ def render_head(
     may_write: bool,
     moment: Moment | None,
 ) -> str:
-    """The head of the page, made once for all who may do the same with this revision, with TOKEN in its forms.
-
-    `moment`: what it waits for and what is left of it, which no revision of its own tells of.
-    """
+    """Render the head of the page, once for all readers with the same rights, with TOKEN in its forms. `moment`: what
+    the run waits for, which changes without a new revision."""
 
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
@@ -260,7 +258,7 @@ def render_head(
 
 
 def select_document(whole_run: Whole, shown: HeatMap) -> Document:
-    """Of a large run: the document of the cells in the map's rows, with what they were compared with."""
+    """Cut the document of a large run to the cells in the map's rows and what they were compared with."""
     if shown.part is None:
         return whole_run.document
     named = {cell.id for cell in shown.cells}

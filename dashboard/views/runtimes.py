@@ -78,7 +78,7 @@ class Board:
 
 
 def list_distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
-    """The distributions that there is something to say of, plain onnxruntime first."""
+    """List the distributions that are offered, installed or measured, plain onnxruntime first."""
     nodes = list(nodes)
     installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
@@ -95,7 +95,7 @@ def make_board(
     history: "History",
     measured: Mapping[str, "Measured"],
 ) -> Board:
-    """Every release of a distribution that is offered, installed or measured, the newest first."""
+    """List every release of a distribution that is offered, installed or measured, the newest first."""
     proven = {name for node in nodes for name in node.providers}
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     columns = [name for name in carried if name in proven or name == CPU]
@@ -115,7 +115,7 @@ def make_board(
 
 
 def _row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
-    """What the index, the watches and the runs say of a release."""
+    """Make the row of a release from what the index, the watches and the runs know."""
     known = history.known.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
     counts = sorted(history.outcomes.get(version, {}).items())
@@ -166,7 +166,7 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
 
 
 def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
-    """When the package index was asked last, and what went wrong."""
+    """Say when the package index was queried last, and what went wrong."""
     if every_s <= 0:
         return "This farm does not query the package index. It shows the releases it knows, and those on nodes."
     if look is None or look[0] is None:

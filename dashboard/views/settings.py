@@ -72,7 +72,8 @@ class Line:
 
 
 def make_lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
-    """Channels with the fate of their messages. `managed`: teams whose channels the reader may change."""
+    """Make a line for each channel, with how many messages were sent. `managed`: teams whose channels the reader may
+    change."""
     teams = set(managed)
     return [_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
 
@@ -121,7 +122,7 @@ def backup(request: HttpRequest) -> HttpResponse:
 
 @form_page
 def tokens(request: HttpRequest) -> HttpResponse:
-    """The reader's tokens; a POST issues one, whose secret is on this page once, and nowhere after."""
+    """The reader's tokens. A POST issues one, whose secret is shown this once."""
     if request.method != "POST":
         return _tokens(request)
     scopes = request.POST.getlist("scopes")
@@ -150,7 +151,7 @@ def _tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpR
 
 @action
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
-    """Closes one of the reader's tokens."""
+    """Revoke one of the reader's tokens."""
     token = selectors.tokens_of(signed_in_user(request)).filter(pk=token_id).first()
     if token is None:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
@@ -161,7 +162,7 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
 
 @form_page
 def indexes(request: HttpRequest) -> HttpResponseBase:
-    """Package indexes beside the usual one; a POST adds one, and its refusal stands beside what was typed."""
+    """The package indexes beside PyPI. A POST adds one; a refusal is shown with what was typed."""
     require_administrator(request, "its package indexes")
     given, problem = read_fields(request, ("name", "url")), ""
     if request.method == "POST":
@@ -179,7 +180,7 @@ def indexes(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Nothing of the index is installed any more."""
+    """Remove the index; nothing is installed from it any more."""
     registry.remove_index(by=signed_in_user(request), name=name)
     messages.success(request, f"The index {name} was removed.")
     return redirect("dashboard:indexes")
@@ -187,7 +188,7 @@ def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
 
 @form_page
 def channels(request: HttpRequest) -> HttpResponseBase:
-    """The channels of the reader's teams; a POST adds one, and its refusal stands beside its field."""
+    """The channels of the reader's teams. A POST adds one; a refusal is shown beside its field."""
     if request.method != "POST":
         return _channels(request)
     user = signed_in_user(request)
@@ -249,7 +250,7 @@ def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse
 
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
-    """Try it out, silence it, tell it again, remove it, show or renew its secret."""
+    """Test, pause, resume or remove a channel, or show or renew its secret."""
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):

@@ -60,13 +60,13 @@ Context = dict[str, object]
 
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """The page behind a link, as whoever made the link may see it; 404 for no link, 410 once it has ended."""
+    """The page behind a link, as its maker may see it; 404 for an unknown link, 410 for one that has ended."""
     return _answered(request, lambda: HttpResponse(_page(request, open_share(secret))))
 
 
 @require_safe
 def serve_card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
-    """What a link to a run says first, as a picture: for a README or a pull request, as PNG for chats."""
+    """The first words of a shared run as a picture: SVG for a README or a pull request, PNG for chats."""
     return _answered(request, lambda: HttpResponse(_card(open_share(secret), form), content_type=FORMS[form]))
 
 
@@ -83,7 +83,7 @@ def _answered(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpRes
 
 
 def _page(request: HttpRequest, share: "Share") -> str:
-    """The page in HTML; that of a run is kept, as a link may be posted where thousands read it. Raises TooMany."""
+    """Render the page; that of a run is cached, since thousands may read a posted link. Raises TooMany."""
     name, build = PAGES[ShareKind(share.kind)]
 
     def make() -> str:
@@ -105,7 +105,7 @@ def _page(request: HttpRequest, share: "Share") -> str:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """Raises TooMany while as many others are making something."""
+    """Limit how many pages are made at once. Raises TooMany where the limit is reached."""
     if not _makings.acquire(blocking=False):
         raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
     try:
@@ -115,12 +115,13 @@ def _turn() -> Iterator[None]:
 
 
 def _card_address(request: HttpRequest, share: "Share") -> str:
-    """Where chats find the card; empty where there is none."""
+    """The address of the card for chats; empty where there is none."""
     return f"{settings.PUBLIC_URL}{request.path}card.png" if share.kind == ShareKind.RUN and _has_fonts() else ""
 
 
 def _card(share: "Share", form: str) -> str | bytes:
-    """As SVG light or dark as its reader has it, as PNG light. Raises Missing for a link to anything but a run."""
+    """Render the card: as SVG in the reader's colours, as PNG light. Raises Missing for a link to anything but a
+    run."""
     if share.kind != ShareKind.RUN or (form == "png" and not _has_fonts()):
         raise Missing("Only a link to a run has a card.")
     row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
@@ -147,13 +148,13 @@ def _png(svg: str) -> bytes:
 
 @cache
 def _has_fonts() -> bool:
-    """Whether words are drawn: a container may have no font at all."""
+    """Whether the renderer finds a font: a container may have none."""
     empty, said = (_png(render_to_string("dashboard/shared/card.svg", {"lines": some})) for some in ((), ("Aa",)))
     return empty != said
 
 
 def no_address(cell_id: str) -> str:
-    """The address of a cell on a page that leads nowhere: none."""
+    """The empty address of a cell, for pages that link to no other page."""
     return ""
 
 
@@ -266,7 +267,7 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
 
 @form_page
 def shares(request: HttpRequest) -> HttpResponse:
-    """The links; a POST makes one, whose address is on this page once, and nowhere after."""
+    """The share links. A POST makes one, whose address is shown this once."""
     if request.method != "POST":
         return _shown(request)
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
@@ -277,7 +278,7 @@ def shares(request: HttpRequest) -> HttpResponse:
 
 @action
 def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
-    """Closes a link; a refusal is said on the list."""
+    """Revoke a link; a refusal is shown on the list."""
     row = account_selectors.share(signed_in_user(request), share_id)
     carry_out(
         request,
@@ -310,7 +311,7 @@ def _shown(request: HttpRequest, **more: object) -> HttpResponse:
 
 
 def _line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, object]:
-    """`state`: shown to anybody, ended by its day, or closed by somebody."""
+    """A link with its `state`: shown, ended by its day, or closed by somebody."""
     state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
     is_ours = is_manager or row.created_by_id == user.pk
     return {"share": row, "state": state, "may_close": is_ours and state == "shown"}

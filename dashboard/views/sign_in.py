@@ -73,7 +73,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def read_next_page(request: HttpRequest) -> str:
-    """Where the visitor wanted to go, when that is a page of this farm."""
+    """The page of this farm that the visitor wanted to go to; empty where it is none."""
     wanted = local_address(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
     # the administration sends everybody else back here
     is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
@@ -104,7 +104,7 @@ def begin_openid(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def finish_openid(request: HttpRequest) -> HttpResponseBase:
-    """Whoever comes back from the provider: signed in, or told in a sentence why not."""
+    """Sign in whoever comes back from the provider, or say in a sentence why not."""
     try:
         user, wanted, is_new = sessions.complete_sign_in(request)
     except Refusal as refusal:
@@ -119,7 +119,7 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
-    """How the farm is registered, and which groups give which roles; a POST maps one more."""
+    """How the farm is registered with its provider, and which groups give which roles. A POST maps one more."""
     user = require_administrator(request, "its identity provider")
     if request.method == "POST":
         typed = read_fields(request, ("group", "team", "role"))
@@ -145,7 +145,7 @@ def groups(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def forget_group(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
-    """A group that means nothing any more."""
+    """Remove the mapping of a group."""
     user = signed_in_user(request)
     gone = people.forget_group(mapping_id=mapping_id, by=user)
     messages.success(

@@ -29,7 +29,7 @@ ROLES = {
 
 @form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
-    """The reader's teams; a POST makes one."""
+    """The reader's teams. A POST opens one."""
     user = signed_in_user(request)
     if request.method == "POST":
         made = services.open_team(name=request.POST.get("name", ""), by=user)
@@ -46,7 +46,7 @@ def teams(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
-    """A team's people; a POST invites somebody, and shows a new person's link once."""
+    """The members of a team. A POST invites somebody, and shows a new person's link once."""
     found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
         return _shown(request, found)
@@ -59,7 +59,7 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
 
 @action
 def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseBase:
-    """The reader's answer to an invitation; a refusal is said on the page of teams."""
+    """Carry out the reader's answer to an invitation; a refusal is shown on the page of teams."""
     user = signed_in_user(request)
     found = selectors.invitation(user, invitation_id)
     if what not in ("accept", "decline"):
@@ -78,7 +78,7 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
 
 @action
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
-    """Another role for a member, their leaving, or their default; a refusal is said on the team's page."""
+    """Change a member's role, remove a member, or choose the default team; a refusal is shown on the team's page."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
@@ -103,7 +103,7 @@ def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpR
 
 @action
 def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseBase:
-    """An invitation that was not answered ends; a refusal is said on the team's page."""
+    """Withdraw an invitation; a refusal is shown on the team's page."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     withdraw = partial(memberships.withdraw_invitation, team=found, name=username, by=user)
@@ -113,7 +113,7 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
 
 @action
 def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """Who comes first on the team's nodes, and how many minutes a day are measured for it."""
+    """Save who comes first on the team's nodes, and how many minutes a day are measured for it."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     minutes = request.POST.get("daily_minutes", "").strip()
@@ -155,7 +155,7 @@ FIELDS = {
 
 @form_page
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """The team's rule, with counts and bytes of what goes when it acts next; a POST sets it."""
+    """The team's retention rule, with what it removes when it acts next. A POST sets it."""
     user = signed_in_user(request)
     rule = find_retention_rule(user, team_id)
     if request.method == "POST":
@@ -186,7 +186,7 @@ def _rule_words(rule: "RetentionRule") -> str:
 
 
 def _whole(text: str, unit: str) -> int | None:
-    """A number that was typed; None for nothing at all, which is no limit. Raises Invalid for what is no number."""
+    """Parse a whole number; None for an empty text, which means no limit. Raises Invalid."""
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()) or len(text) > 7:

@@ -36,7 +36,7 @@ Lines = tuple[list[Line], list[Line]]
 
 @page
 def trends(request: HttpRequest) -> HttpResponse:
-    """The series of the watch that the address names; of the first one that has any when it names none."""
+    """The series of the watch that the address names, else of the first watch that has any."""
     user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
@@ -60,7 +60,7 @@ def trends(request: HttpRequest) -> HttpResponse:
 
 
 def _grid(watches: list["Watch"]) -> Grid | None:
-    """Kept until any long series gets a value, or an alert of wrong outputs opens or ends."""
+    """Make the grid of models and releases, cached until a series gets a value or an alert of wrong outputs changes."""
     wrong = sorted(pages.find_wrong_outputs(watches))
     key = (pages.fingerprint_points(), tuple(watch.pk for watch in watches), tuple(wrong))
     return cached("pieces", "grid", *key, make=lambda: make_grid(pages.newest_by_release(watches), wrong=wrong))
@@ -71,8 +71,8 @@ def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
 
 
 def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
-    """The chart of a watch's series with its table, and over what it is drawn: as asked, else what tells more. A long
-    one is as it was made for the last reader."""
+    """Draw the chart of a watch's series with its table, over `time` or `release`: as asked, else what shows more. Long
+    series are cached."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.count_points(watch)
 

@@ -67,7 +67,7 @@ MAX_ROWS = 200
 
 @dataclass(frozen=True)
 class Made:
-    """A variant in words. `report` is the state of the look into it, empty where none was asked for."""
+    """A variant in words. `report`: the state of its analysis, empty where none was ordered."""
 
     name: str
     sentence: str
@@ -96,7 +96,7 @@ def variant_name(variant: "Variant") -> str:
 def describe_variant(
     variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()
 ) -> Made:
-    """All of it. `cell`: a measured cell of the variant, on a processor of this kind."""
+    """Describe a variant with its coverage, errors, scales and advice. `cell`: one of its measured cells."""
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
     coverage = coverage_of(variant)
@@ -122,7 +122,7 @@ def describe_variant(
 
 
 def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
-    """Variants of a version with what became of them."""
+    """List the variants of a version with their state."""
     lines = [
         (
             Entry(variant_name(row), href=address(row.pk)),
@@ -148,7 +148,7 @@ def _sentence(variant: "Variant") -> str:
 
 
 def _quantised(coverage: Sequence["Coverage"]) -> str:
-    """`12 of 16 operators`; empty where nothing was to be quantised."""
+    """Say how many operators were quantised: `12 of 16 operators`; empty where there were none to quantise."""
     ran = sum(kind.all - len(kind.kept_float) for kind in coverage)
     return f"{ran} of {numbers.counted(sum(kind.all for kind in coverage), 'operator')}" if coverage else ""
 
@@ -195,7 +195,7 @@ def _name(measured: "Measured") -> Entry:
 
 
 def _setting(cell: Cell) -> str:
-    """With what a cell was measured: `1.31.1, CPU, batch 1, sequence 64, 4 threads`."""
+    """Name the settings of a cell: `1.31.1, CPU, batch 1, sequence 64, 4 threads`."""
     batch = [f"batch {cell.batch}"] if cell.batch is not None else []
     sizes = [f"{name} {size}" for name, size in cell.shapes.items()]
     runs_on = [titles.runtime(cell.runtime), titles.provider(cell.provider)]
@@ -236,7 +236,7 @@ ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.accuracy_e
 
 
 def write_finding(measured: Sequence["Measured"]) -> str:
-    """The largest decided change against the upload, and whether outputs hold. A cell whose outputs are wrong is not
+    """Say the largest decided change against the upload, and whether outputs pass. Cells with wrong outputs are not
     praised."""
     if not measured:
         return ""
@@ -289,7 +289,7 @@ def _facts(variant: "Variant", version: "Version | None", made: Made) -> list[Fa
 
 @page
 def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """How a variant was made, what of it is quantised, where its error is, and what to try next."""
+    """How a variant was made, which operators are quantised, where its errors are, and what to try next."""
     user = signed_in_user(request)
     row = selectors.variant(user, variant_id)
     version = selectors.version_of_artifact(user, row.artifact)
@@ -323,7 +323,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @action
 def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Order the errors by layer and the scales."""
+    """Order the analysis of errors by layer and of scales."""
     row = selectors.variant(signed_in_user(request), variant_id)
     services.order_variant_report(variant=row, by=signed_in_user(request))
     return redirect("dashboard:variant", variant_id=row.pk)
@@ -331,10 +331,7 @@ def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @page
 def serve_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """The report as JSON: every error, and every scale of every channel. Raises Missing before it was made.
-
-    Scales are a part of the quantised model, and so for members.
-    """
+    """The analysis as JSON, for members only: scales are a part of the model. Raises Missing before it was made."""
     row = selectors.variant(signed_in_user(request), variant_id)
     if not can_write(signed_in_user(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can see the scales of variant {variant_id}: they are part of the model.")

@@ -55,7 +55,7 @@ MODELS_OFFERED = 100
 
 
 class Settings(TypedDict):
-    """What a watch's services take alike, whether it is new or not."""
+    """What the services take to create and to change a watch."""
 
     matrix: str
     reference: str
@@ -67,7 +67,7 @@ class Settings(TypedDict):
 
 
 class Typed(Settings):
-    """What stands in the fields. `models` and `channels` are row numbers, limits are percent."""
+    """The fields of the form. `models` and `channels` are row numbers, limits are percent."""
 
     name: str
     label: str
@@ -80,7 +80,7 @@ class Typed(Settings):
 
 
 def empty_form() -> Typed:
-    """What a new watch starts from: the default matrix without its runtimes, every kind, the newest release pinned."""
+    """The form of a new watch: the default matrix without runtimes, every kind, the newest release pinned."""
     plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
@@ -91,7 +91,7 @@ def empty_form() -> Typed:
 
 
 def fill_form(watch: "Watch") -> Typed:
-    """What the form shows of a watch that is there."""
+    """The form of an existing watch."""
     shown = {
         **{name: getattr(watch, name) for name in (*TEXTS, *FLAGS)},
         "team": watch.team.name,
@@ -105,7 +105,7 @@ def fill_form(watch: "Watch") -> Typed:
 
 
 def read_form(post: QueryDict) -> Typed:
-    """What was sent, as it was typed."""
+    """Read the form as it was typed."""
     texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
     sent = {
         **{name: texts[name] for name in (*TEXTS, "team", "matrix")},
@@ -121,7 +121,7 @@ def _percents(rule: Rule) -> dict[str, str]:
 
 
 def parse_rule(given: Typed) -> dict[str, float | list[str]]:
-    """The rule for the service: limits as fractions. Raises Invalid whose code names the field."""
+    """Parse the rule for the service, with limits as fractions. Raises Invalid whose code names the field."""
     kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
     if not kinds:
         raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
@@ -144,7 +144,7 @@ def field_of_refusal(refusal: Refusal) -> str:
 
 @page
 def watches(request: HttpRequest) -> HttpResponse:
-    """Every watch of the reader's teams, in a sentence each, with what came out last."""
+    """Every watch of the reader's teams, a sentence each, with its last result."""
     rows = selectors.watches_visible_to(signed_in_user(request)).order_by("name", "pk")
     if lists.wants_file(request):
         return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch_row)
@@ -224,7 +224,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """The same form for a watch that is there. What it watches stays: series would break off."""
+    """The form of an existing watch. Models cannot be changed, since its series would break off."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
@@ -276,7 +276,7 @@ def _form(
 
 
 def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
-    """The ticked models and the newest others by name, and how many there are beside them."""
+    """The ticked models and the newest others, by name, and how many further models there are."""
     every = models_visible_to(user)
     chosen = _chosen(every, ticked)
     newest = list(every.order_by("-pk")[:MODELS_OFFERED])
@@ -287,7 +287,7 @@ def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
 
 @action
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """Measures now: the newest release, or the named one, against the reference or the named one."""
+    """Measure now: the newest or the named release against the reference or the named one."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     given = read_fields(request, ("candidate", "baseline"))
@@ -306,7 +306,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
-    """Pause, resume, remove."""
+    """Pause, resume or remove a watch."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
