@@ -86,14 +86,16 @@ class Estimate:
     def _measure_progress(self) -> time_left.BlockProgress:
         now, block = self._clock(), self._blocks[self._number - 1]
         checked = min(1.0, self._checks / (CHECKS * len(block.arms)))
-        checked_at = now if self._began is None or checked < 1 else self._began + self._checked_s
+        # the first round takes from the last check or trace on
+        before = [] if self._began is None or checked < 1 else [self._began + self._checked_s]
+        moments = [*before, *self._rounds]
         return replace(
             time_left.BlockProgress.from_plan(block, rounds=len(self._rounds)),
             checked=checked,
             checked_s=self._checked_s,
             begun_s=None if self._began is None else now - self._began,
-            rounds_s=[after - before for before, after in pairwise(self._rounds)],
-            since_s=now - (self._rounds[-1] if self._rounds else checked_at),
+            rounds_s=[later - earlier for earlier, later in pairwise(moments)],
+            since_s=now - moments[-1] if moments else 0.0,
         )
 
 

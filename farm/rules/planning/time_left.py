@@ -67,8 +67,8 @@ class BlockProgress:
 
     @property
     def pace_s(self) -> float | None:
-        """Mean seconds of the latest rounds; the round under way counts as soon as it takes longer. None before two
-        rounds."""
+        """Mean seconds of the latest rounds; the round under way counts as soon as it takes longer. None before a
+        round."""
         latest = self.rounds_s[-PACE_ROUNDS:]
         if not latest:
             return None
@@ -83,7 +83,7 @@ class BlockProgress:
 
     @property
     def launch_slowdown(self) -> float | None:
-        """The slowdown of its rounds, or before two rounds that of its checks and first traces; None while unknown."""
+        """The slowdown of its rounds, or before one that of its checks and first traces; None while unknown."""
         planned_s = self.checked * self.once_s
         return self.checked_s / planned_s if self.slowdown is None and planned_s > 0 else self.slowdown
 
@@ -176,7 +176,7 @@ def format_about(seconds: float) -> str:
 def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
     """Seconds until a block's rounds and what follows them are done; None while that is unknown.
 
-    Rounds beyond the promised time are not counted. Before two rounds, the block is taken to be `stretch` times slower
+    Rounds beyond the promised time are not counted. Before a round, the block is taken to be `stretch` times slower
     than planned.
     """
     missing = max(0.0, ahead.expected_rounds - ahead.rounds)
@@ -188,7 +188,7 @@ def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
         # the round under way is measured to its end
         return max(pace - done_s, min(pace * missing - done_s, ahead.room_s)) + ahead.after_s
     begun_s = ahead.begun_s or 0.0
-    # without two rounds yet: as planned, until so much should have been done and is not
+    # without a round yet: as planned, until so much should have been done and is not
     due_s = ahead.once_s + (ahead.rounds + 1) * ahead.round_s
     slowed = max(stretch, begun_s / due_s) if due_s > 0 else stretch
     left_s = slowed * ahead.planned_s - begun_s

@@ -6,7 +6,7 @@ Everything that tells when something begins or ends, or the time left, reads one
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import inf
 from typing import NamedTuple
 
@@ -277,8 +277,10 @@ class Forecast:
 
     def _make_progress(self, row: _Row, row_reports: Sequence[tuple[str, datetime]]) -> BlockProgress:
         """Return the progress of a leased block, without rounds of an earlier order or of a lost attempt."""
+        # the first round takes from the last check or trace before it on
         rounds_at = [received_at for kind, received_at in row_reports if kind == "round"]
-        begun_at, last_at = row_reports[0][1], rounds_at[-1] if rounds_at else row_reports[-1][1]
+        before = [received_at for kind, received_at in takewhile(lambda report: report[0] != "round", row_reports)][-1:]
+        begun_at, last_at = row_reports[0][1], [*before, *rounds_at][-1]
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
         most, after_s = row.max_rounds - row.first_round, 0.0
         ends = [most]
@@ -297,7 +299,7 @@ class Forecast:
             limit_s=row.block_timeout_s or inf,
             after_s=after_s,
             begun_s=(self.now - begun_at).total_seconds(),
-            rounds_s=[(later - earlier).total_seconds() for earlier, later in pairwise(rounds_at)],
+            rounds_s=[(later - earlier).total_seconds() for earlier, later in pairwise([*before, *rounds_at])],
             since_s=(self.now - last_at).total_seconds(),
         )
 

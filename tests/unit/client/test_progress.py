@@ -97,6 +97,19 @@ def test_what_checks_take_here_and_now_lengthens_the_estimate(clock: Clock) -> N
     assert out.getvalue().splitlines()[-1].endswith(f", time left: {format_about(left_s)}")
 
 
+def test_a_first_round_that_took_long_leaves_as_much_to_do_as_while_it_was_under_way(clock: Clock) -> None:
+    block = make_block()
+    estimate = progress.Estimate([block], clock=clock)
+    estimate.start_block(1)
+    estimate.begin()
+    for _ in range(progress.CHECKS * len(block.arms)):
+        estimate.note_check()
+    clock.now += 140.0
+    under_way_s = estimate.left_s
+    estimate.note_round()
+    assert estimate.left_s == pytest.approx(under_way_s)
+
+
 def test_a_first_round_that_takes_longer_than_all_was_planned_has_no_estimate(clock: Clock) -> None:
     estimate = progress.Estimate([make_block()], clock=clock)
     estimate.start_block(1)
