@@ -51,9 +51,9 @@ COLUMNS: tuple[Column[Queue], ...] = (
     Number("being measured", lambda queue: counted(queue.measuring)),
     Number("nodes", lambda queue: counted(queue.nodes), note="online, and taking such blocks now"),
     Number(
-        "planned work",
-        lambda queue: Entry(numbers.duration(60 * queue.minutes), queue.minutes),
-        note="what the plans expect of all of it on one node",
+        "work left",
+        lambda queue: Entry(numbers.duration(round(60 * queue.minutes)), queue.minutes),
+        note="all of it, by its plans and the machines’ pace; several machines share it",
     ),
     Prose("A block queued now starts", lambda queue: Entry(describe_queue_start(queue))),
 )

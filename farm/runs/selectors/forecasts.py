@@ -117,6 +117,15 @@ class Forecast:
         return {**forecast_spans(self._queued, self._free_machines), **self._leased_spans}
 
     @cached_property
+    def left_s(self) -> Mapping[int, float]:
+        """How many seconds each open block is still measured, by block id, those without a forecast included."""
+        spans = ((row, self.spans.get(row.pk)) for row in self._rows)
+        return {
+            row.pk: self._pace_of(row) * row.planned_s if span is None else span.ends_s - span.begins_s
+            for row, span in spans
+        }
+
+    @cached_property
     def _earliest(self) -> Mapping[int, Span]:
         # the same as `spans`, if other programs released their machines now
         return {**forecast_spans(self._queued, self._machines), **self._leased_spans} if self._blocked_devices else {}
@@ -129,8 +138,7 @@ class Forecast:
         rows = [row for row in self._rows if row.run == run_id]
         spans = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
         begins_s = min((span.begins_s for span in spans), default=0.0)
-        measured_s = sum(span.ends_s - span.begins_s for span in spans)
-        measured_s += sum(self._pace_of(row) * row.planned_s for row in rows if row.pk not in self.spans)
+        measured_s = sum(self.left_s[row.pk] for row in rows)
         is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
         if is_made and len(spans) == len(rows):
             return Expected(begins_s, max(span.ends_s for span in spans), measured_s, any(map(self._is_slowed, rows)))

@@ -1,13 +1,11 @@
 """Lists the blocks that wait for a kind of hardware or for a node, and what nodes do now."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from django.db.models import Exists, FloatField, OuterRef, Q
-from django.db.models.fields.json import KT
-from django.db.models.functions import Cast
+from django.db.models import Exists, OuterRef, Q
 
 from farm.accounts.selectors import Anyone
 from farm.base.grouping import group_by
@@ -25,7 +23,7 @@ MAX_NEXT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The open blocks for a kind of hardware: how many wait and are measured, and the planned minutes that are left.
+    """The open blocks for a kind of hardware: how many wait and are measured, and the minutes of measuring left.
 
     `nodes` counts the online nodes that take such blocks, busy or not. `start_s` is in how many seconds a block would
     begin that a person queues now; None where that cannot be known.
@@ -78,17 +76,10 @@ class _OpenBlock(NamedTuple):
     state: str
     queues: list[str]
     only_node: int | None
-    rounds: int
-    max_rounds: int
-    planned: float | None
 
     @property
     def queues_or_node(self) -> list[str]:
         return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
-
-    @property
-    def minutes(self) -> float:
-        return (self.planned or 0.0) * max(0.0, 1.0 - self.rounds / self.max_rounds if self.max_rounds else 0.0)
 
 
 def online_nodes(user: Anyone) -> list[Node]:
@@ -98,24 +89,34 @@ def online_nodes(user: Anyone) -> list[Node]:
 
 def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
     """List the user's open blocks by hardware, the longest queue first; `nodes` are those of `online_nodes`."""
-    planned = Cast(KT("plan_json__minutes"), FloatField())
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
-    columns = ("pk", "hardware", "state", "queues", "only_node_id", "rounds", "max_rounds", "planned")
-    blocks = (_OpenBlock(*row) for row in rows.order_by().annotate(planned=planned).values_list(*columns))
+    columns = ("pk", "hardware", "state", "queues", "only_node_id")
+    blocks = (_OpenBlock(*row) for row in rows.order_by().values_list(*columns))
     by_hardware = group_by(blocks, lambda block: block.hardware)
     starts_s = forecast.forecast_starts_s({name: [block.pk for block in alike] for name, alike in by_hardware.items()})
-    listed = [_make_queue(name, alike, nodes, starts_s.get(name)) for name, alike in by_hardware.items()]
+    listed = [
+        _make_queue(name, alike, nodes, starts_s.get(name), left_s=forecast.left_s)
+        for name, alike in by_hardware.items()
+    ]
     return sorted(listed, key=lambda queue: (-queue.waiting, queue.hardware))
 
 
-def _make_queue(hardware: str, blocks: Sequence[_OpenBlock], nodes: Sequence[Node], start_s: float | None) -> Queue:
+def _make_queue(
+    hardware: str,
+    blocks: Sequence[_OpenBlock],
+    nodes: Sequence[Node],
+    start_s: float | None,
+    *,
+    left_s: Mapping[int, float],
+) -> Queue:
     queue_names = {name for block in blocks for name in block.queues_or_node}
     measuring = sum(block.state == BlockState.LEASED for block in blocks)
     return Queue(
         hardware=hardware,
         waiting=len(blocks) - measuring,
         measuring=measuring,
-        minutes=sum(block.minutes for block in blocks),
+        # blocks beyond those of a forecast are left out
+        minutes=sum(left_s.get(block.pk, 0.0) for block in blocks) / 60.0,
         nodes=sum(not queue_names.isdisjoint(node.queues) for node in nodes),
         start_s=start_s,
     )

@@ -78,13 +78,15 @@ def test_what_waits_behind_a_run_begins_no_earlier_than_the_run_ends(
         block.hardware: forecast.spans[block.pk].begins_s
         for block in Block.objects.filter(state=BlockState.QUEUED).order_by("run")
     }
-    forecast_starts_s = {
-        queue.hardware: queue.start_s for queue in queues(member, online_nodes(member), forecast=forecast)
-    }
+    by_hardware = {queue.hardware: queue for queue in queues(member, online_nodes(member), forecast=forecast)}
     for name, begins_s in last_begins_s.items():
-        start_s = forecast_starts_s[name]
+        start_s = by_hardware[name].start_s
         assert start_s is not None
         assert start_s >= begins_s
+    for name, queue in by_hardware.items():
+        # 2 min 40 s stood beside blocks of 4 min 20 s
+        runs = Block.objects.filter(hardware=name).values_list("run", flat=True)
+        assert 60.0 * queue.minutes == pytest.approx(sum(expected_of(run, forecast).measured_s for run in runs))
 
 
 def test_the_running_one_and_the_next_are_told_by_the_same_pace(
