@@ -46,11 +46,12 @@ def _tone(place: "release_card.Place") -> str:
     return place.sign.tone if place.sign.tone in ("bad", "warn") else ""
 
 
-def describe_end(ends_at: datetime | None, now: datetime) -> str:
+def describe_end(found: "ReleaseCard", now: datetime) -> str:
     """How long what is open takes yet, and until when; a moment to come is no matter of how long ago."""
-    if ends_at is None:
+    last, least = (found.ends_at, "") if found.ends_at else (found.ends_at_least, "at least ")
+    if last is None:
         return "nobody can tell yet until when"
-    return f"{format_about((ends_at - now).total_seconds())} left, until {ends_at:%Y-%m-%d %H:%M} UTC"
+    return f"{least}{format_about((last - now).total_seconds())} left, until {last:%Y-%m-%d %H:%M} UTC"
 
 
 def list_facts(found: "ReleaseCard") -> Iterator[Fact]:

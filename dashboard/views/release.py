@@ -26,7 +26,7 @@ def release(request: HttpRequest, distribution: str, version: str) -> HttpRespon
         "found": found,
         "headline": found.card.headline,
         "because": found.card.because,
-        "until": reading.describe_end(found.ends_at, timezone.now()),
+        "until": reading.describe_end(found, timezone.now()),
         "facts": list(reading.list_facts(found)),
         "map": reading.draw_map(found.card),
         "alert_table": alert_reading.make_table(list_alerts(user, "all").filter(alerts_about(new))[:ALERTS]),

@@ -50,6 +50,7 @@ def read_release(request: HttpRequest, distribution: str, version: str, query: Q
         ],
         open=[ReleaseOpenOut(model=waiting.name, run=waiting.run) for waiting in release_card.open],
         ends_at=release_card.ends_at,
+        ends_at_least=release_card.ends_at_least,
     )
 
 

@@ -44,7 +44,8 @@ def release(
         console.print(table)
     lines = [f"{work_around.model}: {work_around.sentence}\n{work_around.code}" for work_around in card.work_arounds]
     if card.open:
-        until = f"until {format_minute(card.ends_at)} UTC" if card.ends_at else "nobody can tell yet until when"
+        last, least = (card.ends_at, "") if card.ends_at else (card.ends_at_least, "at least ")
+        until = f"{least}until {format_minute(last)} UTC" if last else "nobody can tell yet until when"
         lines.append(f"Still being measured: {', '.join(waiting.model for waiting in card.open)}; {until}")
     _print(console, [*lines, card.url])
 

@@ -66,7 +66,7 @@ class ReleaseCard:
     """The report card with what belongs to it.
 
     `others` are older versions that it can be compared with. `open` is still to be measured, and is done at `ends_at`;
-    None where nothing is open or there is no forecast.
+    None where nothing is open or there is no forecast, and then not before `ends_at_least`.
     """
 
     card: Card
@@ -74,6 +74,7 @@ class ReleaseCard:
     work_arounds: Sequence[WorkAround]
     open: Sequence[OpenRun]
     ends_at: datetime | None
+    ends_at_least: datetime | None = None
 
 
 # a model's id, and a node's name
@@ -127,7 +128,7 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     rows = [Row(pk, name, places[pk], states.get(pk, {}), takers.get(pk, 1)) for pk, name in names.items()]
     remedies = {work_around.alert: work_around.words for work_around in work_arounds}
     return ReleaseCard(
-        Card(new, old, rows, remedies), others, work_arounds, open_runs, _forecast_end(open_runs, forecast)
+        Card(new, old, rows, remedies), others, work_arounds, open_runs, *_forecast_end(open_runs, forecast)
     )
 
 
@@ -279,10 +280,15 @@ def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[in
     return states, takers
 
 
-def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> datetime | None:
-    """Forecast when all of these runs will have ended; None where one of them has no forecast."""
+def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[datetime | None, datetime | None]:
+    """Forecast when all of these runs will have ended, or else before when they will not; None where that is not
+    known."""
     expected = [None if watched.run is None else forecast.forecast_run(watched.run) for watched in runs]
-    ends = [None if times is None else times.ends_s for times in expected]
-    if not ends or None in ends:
-        return None
-    return forecast.now + timedelta(seconds=max(end for end in ends if end is not None))
+    known = [times for times in expected if times is not None]
+    if not expected or len(known) < len(expected):
+        return None, None
+    ends_s = [times.earliest_end_s if times.ends_s is None else times.ends_s for times in known]
+    if None in ends_s:
+        return None, None
+    last = forecast.now + timedelta(seconds=max(end_s for end_s in ends_s if end_s is not None))
+    return (None, last) if any(times.ends_s is None for times in known) else (last, None)

@@ -65,3 +65,6 @@ class ReleaseCardOut(Answer):
     ends_at: datetime | None = Field(
         description="until when, by the queue's forecast; null: nothing is, or nobody can tell"
     )
+    ends_at_least: datetime | None = Field(
+        default=None, description="where nobody can tell, as while another program has a machine: not before then"
+    )

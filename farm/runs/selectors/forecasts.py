@@ -86,7 +86,8 @@ class Expected(NamedTuple):
 
     `begins_s` is when its first block begins, 0 where one has, and `ends_s` when its last one ends; both are None where
     nobody can know. `measured_s` is how long its blocks are measured; `is_slowed` says that other programs slow them
-    now. Where another program holds the machine, the run does not begin before `earliest_s`.
+    now. Where another program holds the machine, the run neither begins before `earliest_s` nor ends before
+    `earliest_end_s`.
     """
 
     begins_s: float | None
@@ -94,6 +95,7 @@ class Expected(NamedTuple):
     measured_s: float
     is_slowed: bool = False
     earliest_s: float | None = None
+    earliest_end_s: float | None = None
 
 
 class Forecast:
@@ -142,8 +144,12 @@ class Forecast:
         is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
         if is_made and len(spans) == len(rows):
             return Expected(begins_s, max(span.ends_s for span in spans), measured_s, any(map(self._is_slowed, rows)))
-        earliest_s = min((self._earliest[row.pk].begins_s for row in rows if row.pk in self._earliest), default=None)
-        return Expected(None, None, measured_s, earliest_s=earliest_s) if rows else None
+        if not rows:
+            return None
+        earliest = [span for row in rows if (span := self._earliest.get(row.pk)) is not None]
+        earliest_s = min((span.begins_s for span in earliest), default=None)
+        ends_s = [span.ends_s for span in earliest]
+        return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=max(ends_s, default=None))
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
         """List the nodes that may take a waiting block of the run, and count the most that may take the same one."""

@@ -56,7 +56,13 @@ def test_where_nothing_changed_it_says_what_would_have_been_seen(
     )
     told = signed_in.get(API).json()
     assert [one["model"] for one in told["open"]] == ["decoder"]
-    assert told["ends_at"] is not None
+    assert (told["ends_at"] is None, told["ends_at_least"]) == (False, None)
+    # "nobody can tell" stood beside the run's own "begins in at least about 65 s, about 65 s of measuring"
+    Node.objects.filter(pk=node.pk).update(doing="`onnxfarm bench` has been measuring on this machine.")
+    words = assert_is_page(signed_in.get(PAGE))
+    assert re.search(r"decoder ; at least about \d+ (s|min) left, until \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", words)
+    told = signed_in.get(API).json()
+    assert (told["ends_at"], told["ends_at_least"] is None) == (None, False)
 
 
 def test_a_model_is_running_only_where_a_block_of_it_was_begun(
