@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from django.db.models import F
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from farm.alerts.models import Alert, WatchRound
@@ -14,7 +15,7 @@ from farm.rules.runtimes.order import is_downgrade
 from farm.rules.wording.numbers import counted
 
 KEY_SIGNS = 32
-# how many rounds are searched for the last one that did not measure an older candidate
+# how many rounds are searched for the newest one that did not measure an older candidate
 NEWEST_ROUNDS = 20
 _TONES: dict[str, tuple[Tone, str]] = {
     RoundOutcome.QUIET: ("good", "{} as before"),
@@ -36,8 +37,8 @@ class Standing(NamedTuple):
 
 
 def describe_standing(model: Model) -> Standing:
-    """Describe a model's open alerts, or else the outcome of its last judged round. Alerts and rounds of calls with a
-    candidate older than the baseline do not count."""
+    """Describe a model's open alerts, or else what a fresh block has yet to confirm, or the outcome of its last judged
+    round. Alerts and rounds of calls with a candidate older than the baseline do not count."""
     rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
     alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]
     if alerts:
@@ -48,12 +49,15 @@ def describe_standing(model: Model) -> Standing:
         more = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
         text = f"{', '.join(kinds) or 'alert'} {newest.began}{more}"
         return Standing(newest.distribution, text, "bad")
-    rounds = WatchRound.objects.filter(version__model=model, base=None, state=RoundState.JUDGED)
-    rounds = rounds.select_related("watch")
-    newest_first = rounds.order_by("-judged_at").defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
+    told = (RoundState.CONFIRMING, RoundState.JUDGED)
+    rounds = WatchRound.objects.filter(version__model=model, base=None, state__in=told).select_related("watch")
+    in_order = rounds.order_by(F("judged_at").desc(nulls_first=True))
+    newest_first = in_order.defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
     last = next((alert for alert in newest_first if not is_downgrade(alert.old, alert.new)), None)
     if last is None:
         return Standing("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
+    if last.state == RoundState.CONFIRMING:
+        return Standing(last.watch.distribution, f"{last.new} to be confirmed", "unsure")
     # where the farm could not measure, the badge says nothing bad of the model
     is_infra = Alert.objects.filter(model=model, state=AlertState.INFRA, round=last).exists()
     tone, text = _TONES[RoundOutcome.INFRA if is_infra else RoundOutcome(last.outcome)]

@@ -7,11 +7,12 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch
-from farm.alerts.states import AlertState
+from farm.alerts.states import AlertState, RoundState
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from tests.conftest import ApiOf
 from tests.integration.alerts.driving import Lab, offer, slower_from
+from tests.integration.dashboard.watching import bare_round
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +35,15 @@ def test_a_badge_follows_the_model_from_unwatched_to_slower_to_settled(
     assert said(api_of, version, viewer) == ("slower since 1.31.0", "bad")
     Alert.objects.update(state=AlertState.INVALID)
     assert said(api_of, version, viewer) == ("1.31.0 reviewed", "unsure")
+
+
+def test_a_change_that_a_fresh_block_has_yet_to_confirm_is_a_result(
+    api_of: ApiOf, version: Version, watch: Watch, viewer: User
+) -> None:
+    """The badge said "no result yet" while the watch had measured 26 % slower."""
+    bare_round(watch, version)
+    bare_round(watch, version, new="1.31.0", state=RoundState.CONFIRMING, outcome="", judged_at=None)
+    assert said(api_of, version, viewer) == ("1.31.0 to be confirmed", "unsure")
 
 
 def test_the_image_is_public_by_its_key_alone(api_of: ApiOf, version: Version, viewer: User) -> None:
