@@ -181,11 +181,13 @@ def _origin(row: "Run") -> dict[str, object] | None:
 def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
     """How far an open run is, how long it has taken, and how long is left at its pace."""
     progress = selectors.progress(row, moment=moment)
+    # while it waits, for its first round or for further ones, nothing goes on that has started
+    began_at = None if progress.moment.still else progress.started_at
     rounds = f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured"
     return {
         "percent": round(100 * progress.share),
         "words": f"{progress.counts.words}; {rounds}",
-        "since": ("started", progress.started_at) if progress.started_at else ("submitted", progress.created_at),
+        "since": ("started", began_at) if began_at else ("submitted", progress.created_at),
         "left": progress.words_left,
     }
 

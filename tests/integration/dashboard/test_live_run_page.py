@@ -48,6 +48,8 @@ def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) ->
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert words.count("queued") >= 8
     assert runs.moment_of(begun.pk).words_left in words
+    # "started 15 min ago" stood beside "begins in about 35 s"
+    assert re.search(r"0 of 8 rounds measured; submitted .{1,40} ago ?; begins in", words)
     assert "measuring" not in words.lower().replace("s of measuring", "")
 
 
