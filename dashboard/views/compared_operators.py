@@ -15,7 +15,8 @@ from django.urls import reverse
 from dashboard.figures import lanes, timelines
 from dashboard.figures.figure import script_json, shorten_start
 from dashboard.figures.operators import APART
-from dashboard.reading.side import Chosen, name_cells
+from dashboard.reading.compared_cells import name_cells
+from dashboard.reading.judging import ChosenCell
 from dashboard.views import lists
 from dashboard.views.access import signed_in_user
 from farm.contract.document_cells import Cell, OperatorTime
@@ -92,7 +93,7 @@ class Group:
         return any(self.moved)
 
 
-def group_operators(chosen: Sequence[Chosen], paired: Sequence[Comparison | None]) -> list[Group]:
+def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | None]) -> list[Group]:
     """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
     with the base where one block measured both, with operators and the base as its baseline."""
     cells = [choice.cell for choice in chosen]
@@ -178,7 +179,7 @@ def _measured_change(group: Group, known: Comparison | None) -> OperatorChange |
     )
 
 
-def write_headline(chosen: Sequence[Chosen], found: Sequence[Group]) -> str:
+def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
     """How many groups moved, and the largest of them."""
     moved = [group for group in found if group.has_moved]
     counted = numbers.counted(len(found), "operator")
@@ -206,7 +207,7 @@ def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[G
     return shown
 
 
-def make_table(chosen: Sequence[Chosen], rows: Sequence[Group]) -> Table:
+def make_table(chosen: Sequence[ChosenCell], rows: Sequence[Group]) -> Table:
     """A row a group: what each cell executes there and how long it takes, the base first."""
     base, *others = name_cells(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
@@ -244,7 +245,7 @@ def _executed_as(group: Group) -> str:
     return " | ".join(dict.fromkeys(kernels))
 
 
-def make_file_row(chosen: Sequence[Chosen], group: Group) -> dict[str, str | float | None]:
+def make_file_row(chosen: Sequence[ChosenCell], group: Group) -> dict[str, str | float | None]:
     """A group in a file: each cell's operators and time, the change against the base, and whether it moved."""
     row: dict[str, str | float | None] = {"node": group.node, "covers": " ".join(group.covers)}
     for place, (cell, side) in enumerate(zip(chosen, group.sides, strict=True)):
@@ -282,19 +283,19 @@ def _both_times(group: Group) -> str:
 VIEWS = ("operators", "timeline")
 
 
-def read_view(request: HttpRequest, chosen: list[Chosen]) -> str:
+def read_view(request: HttpRequest, chosen: list[ChosenCell]) -> str:
     view = request.GET.get("view", "")
     return view if view in VIEWS and len(chosen) > 1 else ""
 
 
-def find_groups(user: "User", chosen: list[Chosen]) -> list[Group]:
+def find_groups(user: "User", chosen: list[ChosenCell]) -> list[Group]:
     """The cells' operators, joined; none where fewer than two of them were traced."""
     if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
     return group_operators(chosen, find_comparisons(user, chosen))
 
 
-def find_comparisons(user: "User", chosen: list[Chosen]) -> list[Comparison | None]:
+def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison | None]:
     """Each cell but the base compared with the base, with operators; None where no block measured both."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
@@ -305,7 +306,7 @@ def find_comparisons(user: "User", chosen: list[Chosen]) -> list[Comparison | No
     ]
 
 
-def make_panel(request: HttpRequest, view: str, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
+def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
     """What the page says of them: the table of the operators, or the inferences on one axis."""
     if view == "timeline":
         return _timelines(request, chosen, found)
@@ -322,7 +323,7 @@ def make_panel(request: HttpRequest, view: str, chosen: list[Chosen], found: lis
     }
 
 
-def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
+def _graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
     """Where the base and another cell of the same version lie over one graph."""
     base, *others = chosen
     called = name_cells(chosen)[1:]
@@ -334,7 +335,7 @@ def _graphs(chosen: list[Chosen]) -> list[tuple[str, str]]:
     ]
 
 
-def _timelines(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
+def _timelines(request: HttpRequest, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
     rows = [selectors.run(signed_in_user(request), choice.run_id) for choice in chosen]
     read = [find_or_order_timeline(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
     traced = [lanes.Traced(name, trace) for name, trace in zip(name_cells(chosen), read, strict=True)]
@@ -353,7 +354,7 @@ CHANGES: tuple[Column[GraphChange], ...] = (
 )
 
 
-def _graph_changes(chosen: list[Chosen], found: list[Group]) -> dict[str, object]:
+def _graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
     """The executed graphs of two cells as a diff."""
     if len(chosen) != 2:
         return {}
@@ -367,7 +368,7 @@ def _graph_changes(chosen: list[Chosen], found: list[Group]) -> dict[str, object
     }
 
 
-def render_file(request: HttpRequest, chosen: list[Chosen], found: list[Group]) -> HttpResponse:
+def render_file(request: HttpRequest, chosen: list[ChosenCell], found: list[Group]) -> HttpResponse:
     *_, rows = _asked_for(request, found)
     return lists.render_file(request, "compared-operators", rows, lambda group: make_file_row(chosen, group))
 

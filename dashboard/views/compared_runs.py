@@ -14,7 +14,8 @@ from dashboard import axes
 from dashboard.figures import beside
 from dashboard.figures.figure import latency_entry
 from dashboard.reading import copies
-from dashboard.reading.side import FACTS, PROCESSOR_TIME, Chosen, Judged, judge
+from dashboard.reading.compared_lines import FACTS, PROCESSOR_TIME
+from dashboard.reading.judging import ChosenCell, PairVerdict, judge_pair
 from dashboard.views import lists
 from dashboard.views.access import signed_in_user
 from farm.contract.document import Document
@@ -77,7 +78,7 @@ class Match:
 
     name: str
     cells: tuple[Cell | None, ...]
-    judged: tuple[Judged | None, ...]
+    judged: tuple[PairVerdict | None, ...]
 
     def is_wrong(self, place: int) -> bool:
         """Whether outputs of the run at this place are wrong; the base has place 0."""
@@ -133,11 +134,11 @@ def _judge(
     other: Cell | None,
     of_base: Mapping[str, Sequence[Comparison]],
     of_other: Mapping[str, Sequence[Comparison]],
-) -> Judged | None:
+) -> PairVerdict | None:
     if base is None or other is None or base.p50_ms is None or other.p50_ms is None:
         return None
-    chosen = Chosen(BASE, 0, base, ""), Chosen(OTHER, 1, other, "")
-    return judge(*chosen, of_base.get(base.id, []), of_other.get(other.id, []))
+    chosen = ChosenCell(BASE, 0, base, ""), ChosenCell(OTHER, 1, other, "")
+    return judge_pair(*chosen, of_base.get(base.id, []), of_other.get(other.id, []))
 
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
@@ -174,8 +175,8 @@ def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
     return f"{counted} {'differs' if len(sure) == 1 else 'differ'}; largest: {sure[0].name}, {top.change}"
 
 
-def _counts(judged: Judged | None) -> TypeGuard[Judged]:
-    """Whether a change is clear, and of right outputs: wrong outputs are never praised."""
+def _counts(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
+    """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
     return judged is not None and judged.excludes_no_change and not judged.wrong
 
 
@@ -214,16 +215,16 @@ def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ..
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
             continue
         entries += [Entry(judged.change, judged.ratio), Entry(judged.interval, judged.low)]
-        entries.append(Entry(sign=judged.sign, value=judged.sign.word, soft="" if judged.change else judged.how))
+        entries.append(Entry(sign=judged.sign, value=judged.sign.word, soft="" if judged.change else judged.evidence))
     return tuple(entries)
 
 
-def _p50(run: int, cell: Cell | None, address: Address, judged: Judged | None) -> Entry:
+def _p50(run: int, cell: Cell | None, address: Address, judged: PairVerdict | None) -> Entry:
     if cell is None:
         return Entry("no such cell")
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
-    timed = cell if judged is None else judged.times_for(cell).with_compared_time(cell)
+    timed = cell if judged is None else judged.times_of(cell).with_compared_time(cell)
     return replace(latency_entry(timed, says=timed is not cell), href=address(run, cell.id))
 
 

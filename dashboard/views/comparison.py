@@ -13,7 +13,9 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.figures import beside
 from dashboard.figures.figure import Figure
-from dashboard.reading import copies, pairs, side
+from dashboard.reading import compared_lines, copies, pairs
+from dashboard.reading.compared_cells import MAX_CHOSEN, Row, make_rows, name_cells, pin_base, write_headline
+from dashboard.reading.judging import ChosenCell, PairVerdict, judge_pair
 from dashboard.views import compared_operators, compared_runs, lists
 from dashboard.views.access import page, signed_in_user
 from dashboard.views.lists import first_rows, make_page_in_order, read_row_numbers, read_search_words
@@ -40,11 +42,11 @@ KEPT = ("cells", "base", "view", "metric", "every", "find")
 class Panel(TypedDict):
     """What a page says of cells side by side: the sentence, the rows, and the chart where there is one to draw."""
 
-    chosen: list[side.Chosen]
+    chosen: list[ChosenCell]
     headline: str
     every: bool
     find: str
-    rows: list[side.Line]
+    rows: list[compared_lines.Line]
     equal: int
     table: Table
     figure: NotRequired[Figure]
@@ -56,24 +58,24 @@ class Panel(TypedDict):
 def compare(request: HttpRequest) -> HttpResponse:
     """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
     `runs=RUN` twice or more, whole runs cell by cell."""
-    numbers = read_row_numbers(request.GET, "runs", most=side.MAX_CHOSEN)
+    numbers = read_row_numbers(request.GET, "runs", most=MAX_CHOSEN)
     if len(numbers) > 1:
         return compared_runs.render_runs(request, numbers)
-    chosen, problems, known = _chosen(request)
-    judged = judge_by_base(signed_in_user(request), chosen, known)
+    chosen, problems, known = _read_cells(request)
+    verdicts = judge_by_base(signed_in_user(request), chosen, known)
     view = compared_operators.read_view(request, chosen)
     if view:
-        return _closer(request, view, chosen, judged)
-    panel = make_panel(request, chosen, judged)
+        return _render_closer(request, view, chosen, verdicts)
+    panel = make_panel(request, chosen, verdicts)
     if lists.wants_file(request) and chosen:
         return lists.render_file(
-            request, "compared-cells", panel["rows"], lambda line: side.make_file_row(chosen, line)
+            request, "compared-cells", panel["rows"], lambda line: compared_lines.make_file_row(chosen, line)
         )
     offer = list_offered(request, {choice.key for choice in chosen})
     context: dict[str, object] = {
         **panel,
         "problems": problems,
-        "compared": _compared(request, chosen, judged),
+        "compared": _list_cells(request, chosen, verdicts),
         "copies": copies.copy_cells(
             {choice.run_id: known[choice.run_id].matrix for choice in chosen},
             chosen=pages.cell_specs([(choice.run_id, choice.cell.id) for choice in chosen]),
@@ -81,14 +83,14 @@ def compare(request: HttpRequest) -> HttpResponse:
         ),
         "share_subject": ",".join(choice.key for choice in chosen),
         "may_share": selectors.can_write_runs(signed_in_user(request), {known[choice.run_id].pk for choice in chosen}),
-        "may_add": len(chosen) < side.MAX_CHOSEN,
+        "may_add": len(chosen) < MAX_CHOSEN,
         "kept": lists.read_parameters(request, KEPT),
         **offer,
     }
     if not chosen:
         whole = request.GET.get("by") == "runs" or bool(numbers)
         context |= (
-            _two_of(offer["runs"], numbers)
+            _choose_two_runs(offer["runs"], numbers)
             if whole
             else {"pairs": pairs.list_pairs(list_measured_cells(offer["runs"]))}
         )
@@ -96,75 +98,65 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/compare.html", context)
 
 
-def _closer(request: HttpRequest, view: str, chosen: list[side.Chosen], judged: list[side.Judged]) -> HttpResponse:
+def _render_closer(
+    request: HttpRequest, view: str, chosen: list[ChosenCell], verdicts: list[PairVerdict]
+) -> HttpResponse:
     """The operators or the timelines of the chosen cells, below the list of them."""
-    found = compared_operators.find_groups(signed_in_user(request), chosen)
+    groups = compared_operators.find_groups(signed_in_user(request), chosen)
     if lists.wants_file(request):
-        return compared_operators.render_file(request, chosen, found)
+        return compared_operators.render_file(request, chosen, groups)
     context = {
-        "headline": write_headline(chosen, judged),
+        "headline": write_headline(chosen, verdicts),
         "chosen": chosen,
-        "compared": _compared(request, chosen, judged),
+        "compared": _list_cells(request, chosen, verdicts),
         "view": view,
         "kept": lists.read_parameters(request, KEPT),
-        **compared_operators.make_panel(request, view, chosen, found),
+        **compared_operators.make_panel(request, view, chosen, groups),
     }
     return render(request, "dashboard/compare_closer.html", context)
 
 
-def write_headline(chosen: list[side.Chosen], judged: list[side.Judged]) -> str:
-    """What the cells say beside each other, and of which model, where all are of one."""
-    said, is_one = side.write_headline(chosen, judged), len({choice.cell.model for choice in chosen}) == 1
-    return answers.name_models(said, [chosen[0].cell]) if said and is_one else said
-
-
-def make_panel(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> Panel:
-    """The panel as the address asks for it, whoever reads it."""
+def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> Panel:
+    """Make the panel that the address asks for. A share link's page has the same."""
     every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
-    whole = side.make_lines(chosen, judged) if len(chosen) > 1 else []
-    rows = side.select_lines(whole, every=every, wanted=wanted)
+    whole = compared_lines.make_lines(chosen, verdicts) if len(chosen) > 1 else []
+    rows = compared_lines.select_lines(whole, every=every, wanted=wanted)
     panel: Panel = {
         "chosen": chosen,
-        "headline": write_headline(chosen, judged),
+        "headline": write_headline(chosen, verdicts),
         "every": every,
         "find": wanted,
         "rows": rows,
         "equal": sum(not line.differs for line in whole),
-        "table": side.make_table(chosen, rows),
+        "table": compared_lines.make_table(chosen, rows),
     }
     metrics = beside.drawable_metrics([choice.cell for choice in chosen])
     if len(chosen) < 2 or not metrics:
         return panel
-    is_by_processor = any(verdict.by_processor for verdict in judged)
+    is_by_processor = any(verdict.by_processor for verdict in verdicts)
     metric = compared_runs.choose_metric(request, metrics, is_by_processor=is_by_processor)
-    panel |= {"figure": _bars(metric, chosen, judged), "metrics": metrics, "metric": metric.name}
+    panel |= {"figure": _draw_bars(metric, chosen, verdicts), "metrics": metrics, "metric": metric.name}
     return panel
 
 
-def _bars(metric: Metric, chosen: list[side.Chosen], judged: list[side.Judged]) -> Figure:
-    base = chosen[0].cell
-    changes = [
-        "",
-        *(
-            side.describe_change(metric, base, choice.cell, how).text
-            for choice, how in zip(chosen[1:], judged, strict=True)
-        ),
-    ]
-    bars = [
-        beside.Bar(name, choice.cell, choice.href, how)
-        for name, choice, how in zip(side.name_cells(chosen), chosen, changes, strict=True)
-    ]
+def _draw_bars(metric: Metric, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> Figure:
+    base, names = chosen[0].cell, name_cells(chosen)
+    bars = [beside.Bar(names[0], base, chosen[0].href)]
+    for name, choice, verdict in zip(names[1:], chosen[1:], verdicts, strict=True):
+        change = compared_lines.describe_change(metric, base, choice.cell, verdict)
+        bars.append(beside.Bar(name, choice.cell, choice.href, change.text))
     return beside.draw_cells(metric, bars)
 
 
-def _compared(request: HttpRequest, chosen: list[side.Chosen], judged: list[side.Judged]) -> list[side.Row]:
+def _list_cells(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> list[Row]:
     """The cells as rows, with the addresses that pin one as the base and that take one away."""
     keys = [choice.key for choice in chosen]
     rows = []
-    for row in side.make_rows(chosen, judged):
-        rest = [key for key in keys if key != row.one.key]
-        pin = "" if row.is_base else _address(request, keys, base=row.one.key)
-        rows.append(replace(row, pin=pin, without=_address(request, rest, base="" if row.is_base else keys[0])))
+    for row in make_rows(chosen, verdicts):
+        others = [key for key in keys if key != row.choice.key]
+        is_base = row.verdict is None
+        pin = "" if is_base else _address(request, keys, base=row.choice.key)
+        rows.append(replace(row, pin=pin, without=_address(request, others, base="" if is_base else keys[0])))
     return rows
 
 
@@ -177,55 +169,55 @@ def _address(request: HttpRequest, keys: list[str], *, base: str) -> str:
     return f"?{query.urlencode(safe=':')}"
 
 
-def _chosen(request: HttpRequest) -> tuple[list[side.Chosen], list[str], dict[int, "Run"]]:
-    """The cells of the address, the base first, why others that it names are not among them, and the cells' runs."""
+def _read_cells(request: HttpRequest) -> tuple[list[ChosenCell], list[str], dict[int, "Run"]]:
+    """The cells that the address names, the base first, a sentence for each that cannot be shown, and their runs."""
     runs: dict[int, Run] = {}
     known, problems = [], []
     keys = list(dict.fromkeys(request.GET.getlist("cells")))
-    if len(keys) > side.MAX_CHOSEN:
-        problems.append(f"{len(keys)} cells were chosen; the first {side.MAX_CHOSEN} of them are compared.")
-    for key in keys[: side.MAX_CHOSEN]:
+    if len(keys) > MAX_CHOSEN:
+        problems.append(f"{len(keys)} cells were chosen; the first {MAX_CHOSEN} of them are compared.")
+    for key in keys[:MAX_CHOSEN]:
         try:
-            known.append(_named(signed_in_user(request), key, runs))
+            known.append(_load_cell(signed_in_user(request), key, runs))
         except Missing as missing:
             problems.append(str(missing))
-    return side.pin_base(known, request.GET.get("base", "")), problems, runs
+    return pin_base(known, request.GET.get("base", "")), problems, runs
 
 
-def _named(user: "User", key: str, runs: dict[int, "Run"]) -> side.Chosen:
+def _load_cell(user: "User", key: str, runs: dict[int, "Run"]) -> ChosenCell:
     run_id, _, cell_id = key.partition(":")
     if not is_row_number(run_id):
         raise Missing(f"“{key[:60]}” names no cell: write RUN:CELL.")
     # several cells of one run are the usual thing
     run = runs.get(int(run_id)) or runs.setdefault(int(run_id), selectors.run(user, int(run_id)))
     cell = selectors.cell_document(run, cell_id)
-    return side.Chosen(key, run.pk, cell, reverse("dashboard:cell", args=[run.pk, cell.id]), run.version_id)
+    return ChosenCell(key, run.pk, cell, reverse("dashboard:cell", args=[run.pk, cell.id]), run.version_id)
 
 
 def judge_by_base(
-    user: "User", chosen: list[side.Chosen], known: Mapping[int, "Run"] | None = None
-) -> list[side.Judged]:
-    """Each cell but the first against the first. `known`: runs that the user may see, where they were read already."""
+    user: "User", chosen: list[ChosenCell], known: Mapping[int, "Run"] | None = None
+) -> list[PairVerdict]:
+    """Judge each cell but the first against the first. `known`: runs that were read already, for this user."""
     if len(chosen) < 2:
         return []
     if len({choice.cell.node for choice in chosen}) > 1:
         devices = devices_by_block({choice.run_id for choice in chosen})
         chosen = [replace(choice, device=devices.get((choice.run_id, choice.cell.block), "")) for choice in chosen]
 
-    def comparisons_of(choice: side.Chosen) -> list[Comparison]:
+    def comparisons_of(choice: ChosenCell) -> list[Comparison]:
         run = (known or {}).get(choice.run_id) or selectors.run(user, choice.run_id)
         return selectors.comparisons_of(run, name=choice.cell.id, with_operators=False)
 
     base, *others = chosen
     measured = comparisons_of(base)
     return [
-        side.judge(base, other, measured, comparisons_of(other) if other.run_id != base.run_id else ())
+        judge_pair(base, other, measured, comparisons_of(other) if other.run_id != base.run_id else ())
         for other in others
     ]
 
 
-def _two_of(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
-    """Which runs the form begins with: the named one, else the second newest, as base, against the newest other."""
+def _choose_two_runs(runs: list["Run"], named: list[int]) -> dict[str, int | None]:
+    """Choose what the form begins with: as base the named run, else the second newest; against it the newest other."""
     known = [run.pk for run in runs]
     base = next((number for number in named if number in known), known[1] if len(known) > 1 else None)
     return {"base": base, "against": next((number for number in known if number != base), None)}
@@ -247,11 +239,11 @@ class Offered(TypedDict):
 
 def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
     """What may be chosen. `taken`: keys of cells that are chosen already."""
-    runs, typed = _runs(request), read_search_words(request)
+    runs, typed = _list_runs(request), read_search_words(request)
     if typed:
         matching = cells_matching(signed_in_user(request), typed)
         cells = [
-            _entry(f"{match.run_id}:{match.name}", _words(match), f"run {match.run_id}, {match.name}", taken)
+            _entry(f"{match.run_id}:{match.name}", _describe_cell(match), f"run {match.run_id}, {match.name}", taken)
             for match in matching[:MAX_HITS]
         ]
         return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MAX_HITS}
@@ -269,12 +261,12 @@ def _entry(key: str, name: str, where: str, taken: set[str]) -> dict[str, str | 
     return {"key": key, "name": name, "id": where, "is_taken": key in taken}
 
 
-def _words(cell: MeasuredCell) -> str:
+def _describe_cell(cell: MeasuredCell) -> str:
     where = f" on {cell.node}" if cell.node else ""
     return f"{cell.model} v{cell.version}: {titles.setting(cell)}{where}"
 
 
-def _runs(request: HttpRequest) -> list["Run"]:
+def _list_runs(request: HttpRequest) -> list["Run"]:
     """The newest runs, and the one that the address names."""
     runs = first_rows(selectors.runs_listed(signed_in_user(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")

@@ -15,7 +15,7 @@ from django.views.decorators.http import condition, require_safe
 
 from dashboard import netron
 from dashboard.figures.figure import script_json, shorten_start
-from dashboard.reading import side
+from dashboard.reading import compared_cells, judging
 from dashboard.reading.operators import COVERS, NODE, RAN_ON, TYPE, time_columns, total_us
 from dashboard.views import compared_operators
 from dashboard.views.access import page, signed_in_user
@@ -158,12 +158,12 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
     pair = []
     for traced in (base, chosen):
         row = run(user, traced.run_id)
-        pair.append(side.Chosen(cell_key(traced), row.pk, cell_document(row, traced.name), "", row.version_id))
+        pair.append(judging.ChosenCell(cell_key(traced), row.pk, cell_document(row, traced.name), "", row.version_id))
     found = compared_operators.group_operators(pair, compared_operators.find_comparisons(user, pair))
     return {
         "against": cell_key(base),
         "headline": compared_operators.write_headline(pair, found),
-        "because": f"Times on the nodes: {' → '.join(side.name_cells(pair))}, from traces.",
+        "because": f"Times on the nodes: {' → '.join(compared_cells.name_cells(pair))}, from traces.",
         "notes": compared_operators.write_graph_notes(found),
         "table": compared_operators.make_table(pair, found),
         "left_out": "",

@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.cache import cached
-from dashboard.reading import facts, file_rows, heatmap, inspection, runs, side
+from dashboard.reading import compared_cells, facts, file_rows, heatmap, inspection, judging, runs
 from dashboard.reading.copies import write_curl
 from dashboard.views import charts, hardware, lists, models
 from dashboard.views.access import action, carry_out, form_page, page, read_number, signed_in_user
@@ -234,16 +234,16 @@ def _hardware(request: HttpRequest, share: "Share") -> Context:
 
 
 def _compare(request: HttpRequest, share: "Share") -> Context:
-    def find_cells() -> list[side.Chosen]:
+    def find_cells() -> list[judging.ChosenCell]:
         found = []
         for run_id, name in share_links.split(share.subject):
             cell = selectors.cell_document(selectors.run(share.created_by, run_id), name)
-            found.append(side.Chosen(f"{run_id}:{name}", run_id, cell, href=""))
+            found.append(judging.ChosenCell(f"{run_id}:{name}", run_id, cell, href=""))
         return found
 
     chosen = _still_there(find_cells)
     judged = judge_by_base(share.created_by, chosen)
-    return {**make_panel(request, chosen, judged), "compared": side.make_rows(chosen, judged)}
+    return {**make_panel(request, chosen, judged), "compared": compared_cells.make_rows(chosen, judged)}
 
 
 def _still_there(look: Callable[[], Found]) -> Found:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.reading import side
+from dashboard.reading import judging
 from dashboard.views.compared_runs import match_cells, write_headline
 from farm.contract.document_cells import Cell, Parity
 from farm.rules.comparing.quantities import change_between
@@ -33,8 +33,8 @@ def test_another_file_of_another_name_stays_another_model() -> None:
     )
     assert write_headline([1, 2], apart).endswith("different models, shown side by side without a verdict")
     unknown = [timed("c1", model, 1.0, model_sha256="") for model in ("clf", "bert")]
-    first, second = (side.Chosen(f"{run}:c1", run, cell, "") for run, cell in enumerate(unknown))
-    assert side.judge(first, second, []).sign.word == "different models"
+    first, second = (judging.ChosenCell(f"{run}:c1", run, cell, "") for run, cell in enumerate(unknown))
+    assert judging.judge_pair(first, second, []).sign.word == "different models"
 
 
 @pytest.mark.parametrize("other", ["a" * 64, OTHER], ids=["one model", "two models"])

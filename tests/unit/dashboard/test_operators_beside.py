@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.figures import lanes
 from dashboard.figures.timelines import Matched
-from dashboard.reading import side
+from dashboard.reading import judging
 from dashboard.views import compared_operators as reading
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
@@ -20,11 +20,11 @@ def ran(node: str, time_us: float, *covers: str, op_type: str = "MatMul") -> Ope
     return OperatorTime(node=node, covers=list(covers), op_type=op_type, provider=CPU, time_us=time_us)
 
 
-def chosen(by_id: dict[str, Cell], *sides: list[OperatorTime], **changes: object) -> list[side.Chosen]:
+def chosen(by_id: dict[str, Cell], *sides: list[OperatorTime], **changes: object) -> list[judging.ChosenCell]:
     """A base and others that executed these operators; `changes`: what the others are else."""
     cell = by_id["b1-a0"]
     return [
-        side.Chosen(f"{at}:c", at, cell.model_copy(update={"operators": rows, **(changes if at else {})}), "")
+        judging.ChosenCell(f"{at}:c", at, cell.model_copy(update={"operators": rows, **(changes if at else {})}), "")
         for at, rows in enumerate(sides)
     ]
 

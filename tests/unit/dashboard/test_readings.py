@@ -4,7 +4,7 @@ import pytest
 
 from dashboard import axes
 from dashboard.reading import cell as reading
-from dashboard.reading import cells, comparisons, facts, runs, side
+from dashboard.reading import cells, comparisons, facts, judging, runs
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Input
@@ -310,42 +310,42 @@ def test_facts_of_a_cell_tell_the_device_behind_a_plug_in_and_what_an_engine_tak
 def test_cells_of_one_block_are_judged_as_pairs_and_others_without_a_verdict(
     document: Document, by_id: dict[str, Cell]
 ) -> None:
-    base, other = (side.Chosen(f"1:{name}", 1, by_id[name], address(name)) for name in ("b1-a0", "b1-a1"))
-    paired = side.judge(base, other, document.comparisons)
+    base, other = (judging.ChosenCell(f"1:{name}", 1, by_id[name], address(name)) for name in ("b1-a0", "b1-a1"))
+    paired = judging.judge_pair(base, other, document.comparisons)
     assert (paired.sign.word, paired.change) == ("slower", "24 % slower")
-    assert paired.how.endswith("8 rounds side by side in one block")
+    assert paired.evidence.endswith("8 rounds side by side in one block")
     busy = [one.model_copy(update={"verdict_from": "processor"}) for one in document.comparisons]
-    judged = side.judge(base, other, busy)
-    assert judged.how.endswith("in one block, processor time")
+    judged = judging.judge_pair(base, other, busy)
+    assert judged.evidence.endswith("in one block, processor time")
     assert (paired.by_processor, judged.by_processor) == (False, True)
-    later = side.judge(base, side.Chosen("2:b1-a1", 2, other.cell, ""), document.comparisons)
+    later = judging.judge_pair(base, judging.ChosenCell("2:b1-a1", 2, other.cell, ""), document.comparisons)
     assert later.sign.word == "not side by side"
     assert later.change.startswith("2")
     pi = other.cell.model_copy(update={"node": "pi"})
-    assert side.judge(base, side.Chosen("2:x", 2, pi, ""), []).sign.word == "different hardware"
-    bigger = side.judge(base, side.Chosen("1:b1-a2", 1, by_id["b1-a2"], ""), [])
+    assert judging.judge_pair(base, judging.ChosenCell("2:x", 2, pi, ""), []).sign.word == "different hardware"
+    bigger = judging.judge_pair(base, judging.ChosenCell("1:b1-a2", 1, by_id["b1-a2"], ""), [])
     assert bigger.change.endswith(" % fewer items/s")
     longer = by_id["b1-a2"].model_copy(update={"shapes": {"sequence": 63}})
     without = by_id["b1-a2"].model_copy(update={"batch": None})
     for one in (longer, without):
-        unlike = side.judge(base, side.Chosen("1:x", 1, one, ""), [])
-        assert unlike.how == "The workloads differ: other shapes, or one without a batch."
-    crashed = side.judge(base, side.Chosen("1:b1-a11", 1, by_id["b1-a11"], ""), [])
-    assert crashed.how == "One of the two has too few launches."
+        unlike = judging.judge_pair(base, judging.ChosenCell("1:x", 1, one, ""), [])
+        assert unlike.evidence == "The workloads differ: other shapes, or one without a batch."
+    crashed = judging.judge_pair(base, judging.ChosenCell("1:b1-a11", 1, by_id["b1-a11"], ""), [])
+    assert crashed.evidence == "One of the two has too few launches."
 
 
 def test_cells_of_one_block_that_differ_along_two_axes_are_never_called_apart(by_id: dict[str, Cell]) -> None:
     """Such cells were "not measured side by side: the machine may have changed", though one block measured both."""
-    base = side.Chosen("1:b1-a0", 1, by_id["b1-a0"], "")
+    base = judging.ChosenCell("1:b1-a0", 1, by_id["b1-a0"], "")
     changed = {"runtime": by_id["b1-a1"].runtime, "precision": "int8-dynamic", "id": "b1-x"}
     for more, why in (({}, "both changed: precision and runtime"), ({"threads": 9}, "all changed: ")):
         other = base.cell.model_copy(update={**changed, **more})
-        found = side.judge(base, side.Chosen("1:b1-x", 1, other, ""), [])
+        found = judging.judge_pair(base, judging.ChosenCell("1:b1-x", 1, other, ""), [])
         assert found.sign.word == "several changes"
-        assert f"; {why}" in found.how
-        assert side.judge(base, side.Chosen("2:b1-x", 2, other, ""), []).sign.word == "not side by side"
+        assert f"; {why}" in found.evidence
+        assert judging.judge_pair(base, judging.ChosenCell("2:b1-x", 2, other, ""), []).sign.word == "not side by side"
     twin = base.cell.model_copy(update={"id": "b1-y"})
-    assert side.judge(base, side.Chosen("1:b1-y", 1, twin, ""), []).sign.word == "not compared"
+    assert judging.judge_pair(base, judging.ChosenCell("1:b1-y", 1, twin, ""), []).sign.word == "not compared"
 
 
 def test_a_comparison_that_shares_nothing_worth_saying_is_named_by_its_node(by_id: dict[str, Cell]) -> None:

@@ -10,7 +10,7 @@ from dashboard.figures import cell_bars, latency, pareto, ratios, samples, throu
 from dashboard.figures.figure import Figure
 from dashboard.figures.generation import draw_phases
 from dashboard.reading import cell as reading
-from dashboard.reading import cells, comparisons, side
+from dashboard.reading import cells, compared_cells, compared_lines, comparisons, judging
 from dashboard.reading.heatmap import make_heat_map
 from dashboard.views.cell import make_panels, write_headline
 from dashboard.views.compared_runs import _p50, match_cells
@@ -134,26 +134,26 @@ def test_the_baseline_of_a_row_is_what_its_cells_are_compared_with(judged: Docum
 def test_compared_cells_show_the_time_that_they_are_judged_by_and_the_sign_turns_with_the_base(
     judged: Document,
 ) -> None:
-    old, new = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
-    found = side.judge(old, new, judged.comparisons)
-    assert [row.p50 for row in side.make_rows([old, new], [found])] == [
+    old, new = (judging.ChosenCell(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
+    found = judging.judge_pair(old, new, judged.comparisons)
+    assert [row.p50 for row in compared_cells.make_rows([old, new], [found])] == [
         "0.945 ms ± 0.002 of CPU time",
         "1.270 ms ± 0.003 of CPU time",
     ]
-    assert (found.sign.mark, side.judge(new, old, judged.comparisons).sign.mark) == ("▲", "▼")
+    assert (found.sign.mark, judging.judge_pair(new, old, judged.comparisons).sign.mark) == ("▲", "▼")
 
 
 def test_times_of_compared_cells_are_of_one_clock_where_one_verdict_rests_on_processor_time(judged: Document) -> None:
     calm = busy("c3", 1.1, threads=2)
     known = [*judged.comparisons, make_comparison("slower", 1.2, candidate="c3", ci_low=1.1, ci_high=1.3)]
-    base, *others = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in (*judged.cells, calm))
-    verdicts = [side.judge(base, other, known) for other in others]
+    base, *others = (judging.ChosenCell(f"1:{cell.id}", 1, cell, "") for cell in (*judged.cells, calm))
+    verdicts = [judging.judge_pair(base, other, known) for other in others]
     assert [verdict.by_processor for verdict in verdicts] == [True, False]
     for turned in (1, -1):
-        shown = side.make_rows([base, *others[::turned]], verdicts[::turned])
+        shown = compared_cells.make_rows([base, *others[::turned]], verdicts[::turned])
         assert all(row.p50.endswith("of CPU time") for row in shown)
     untimed = calm.model_copy(update={"cpu_p50_ms": None, "cpu_samples_ms": []})
-    last = side.make_rows([base, others[0], side.Chosen("1:c3", 1, untimed, "")], verdicts)[-1]
+    last = compared_cells.make_rows([base, others[0], judging.ChosenCell("1:c3", 1, untimed, "")], verdicts)[-1]
     assert "CPU time" not in last.p50
 
 
@@ -163,7 +163,7 @@ def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     (found,) = match.judged
     assert found is not None
     assert found.ratio == pytest.approx(1.2, rel=1e-3)
-    assert "processor time" in found.how
+    assert "processor time" in found.evidence
     shown = _p50(2, match.cells[1], lambda run, cell: "", found)
     assert (shown.value, shown.soft) == (1.2, "CPU time")
 
@@ -190,8 +190,8 @@ def test_a_failed_parity_says_by_what_and_against_which_limit_wherever_it_stands
     place = [head.text for head in table.heads].index("Note")
     assert [text in row[place].text for row in table.rows] == [False, True]
     assert text in make_heat_map(both, judged.comparisons, address).rows[0].places[1].title
-    base, other = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in both)
-    assert text in side.judge(base, other, judged.comparisons).how
+    base, other = (judging.ChosenCell(f"1:{cell.id}", 1, cell, "") for cell in both)
+    assert text in judging.judge_pair(base, other, judged.comparisons).evidence
 
 
 def test_page_and_terminal_say_one_figure_of_items_and_of_session_creation(judged: Document) -> None:
@@ -256,11 +256,11 @@ def test_a_map_by_session_creation_says_of_which_clock_it_is(judged: Document) -
 
 def test_compared_cells_show_session_creation_by_the_launches_of_its_verdict(judged: Document) -> None:
     (pair,) = judged.comparisons
-    old, new = (side.Chosen(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
-    found = side.judge(old, new, [pair.model_copy(update={"metrics": [session()]})])
-    (line,) = (line for line in side.make_lines([old, new], [found]) if line.name == "Session creation")
+    old, new = (judging.ChosenCell(f"1:{cell.id}", 1, cell, "") for cell in judged.cells)
+    found = judging.judge_pair(old, new, [pair.model_copy(update={"metrics": [session()]})])
+    (line,) = (line for line in compared_lines.make_lines([old, new], [found]) if line.name == "Session creation")
     assert line.texts == ["5.04 ms of CPU time", "6.28 ms of CPU time"]
-    assert [line.name for line in side.make_lines([old], []) if "ession creation" in line.name]
+    assert [line.name for line in compared_lines.make_lines([old], []) if "ession creation" in line.name]
 
 
 def session() -> MetricChange:

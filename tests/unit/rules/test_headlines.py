@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dashboard import axes
 from dashboard.figures import figure
-from dashboard.reading import comparisons, heatmap, side
+from dashboard.reading import comparisons, heatmap, judging
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
@@ -159,11 +159,11 @@ def test_number_sign_and_interval_are_the_same_in_sentence_document_terminal_and
     assert " ".join(case.terminal) in terminal(found)
     assert page_row(found, pair)[2:5] == list(case.page)
     (judged,) = [
-        side.judge(side.Chosen("", 1, BASE, ""), side.Chosen("", 1, one, ""), [pair])
+        judging.judge_pair(judging.ChosenCell("", 1, BASE, ""), judging.ChosenCell("", 1, one, ""), [pair])
         for one in found.cells
         if one.id == pair.candidate
     ]
-    assert (judged.change, judged.how.split(",")[0]) == case.page[1:]
+    assert (judged.change, judged.evidence.split(",")[0]) == case.page[1:]
 
 
 FASTER = {"axis": "precision", "verdict": "faster", "ratio": 0.17, "ci_low": 0.16, "ci_high": 0.18}
@@ -310,7 +310,7 @@ def test_different_models_that_were_not_measured_as_such_make_no_verdict():
     said = sentences.comparison_sentence(pair, {"base": BASE, "other": other})
     assert said.startswith("≠ not comparable: ")
     assert said.endswith("They are different models, encoder and decoder.")
-    judged = side.judge(side.Chosen("", 1, BASE, ""), side.Chosen("", 2, other, ""), [])
+    judged = judging.judge_pair(judging.ChosenCell("", 1, BASE, ""), judging.ChosenCell("", 2, other, ""), [])
     assert (judged.sign.word, judged.change, judged.ratio) == ("different models", "", None)
 
 

@@ -1,0 +1,83 @@
+"""Chosen cells beside each other: their names, their times, and the sentence that leads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dashboard import axes
+from dashboard.reading.judging import ChosenCell, PairVerdict
+from farm.rules.presenting import sentences
+from farm.rules.presenting.times import latency_of
+from farm.rules.wording import numbers
+
+MAX_CHOSEN = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """A compared cell in the list of them. `verdict`: against the base, None for the base itself.
+
+    `pin`, `without`: addresses that make it the base and that take it away; empty where nobody may choose.
+    """
+
+    choice: ChosenCell
+    name: str
+    p50: str
+    verdict: PairVerdict | None = None
+    pin: str = ""
+    without: str = ""
+
+
+def pin_base(chosen: Sequence[ChosenCell], base: str) -> list[ChosenCell]:
+    """Put the cell with this key first, which makes it the base; the order stays where no cell has it."""
+    return sorted(chosen, key=lambda choice: choice.key != base)
+
+
+def name_cells(chosen: Sequence[ChosenCell]) -> list[str]:
+    """Name the cells by what differs between them, or by run and cell where that does not tell them apart."""
+    differing = axes.varying_axes(choice.cell for choice in chosen)
+    names = [axes.name_of(choice.cell, differing) for choice in chosen]
+    return names if len(set(names)) == len(names) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
+
+
+def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Row]:
+    """List the cells, the base first, all by processor time where one verdict is of that.
+
+    A time is left out where its quotient with that of the base would contradict the verdict.
+    """
+    names = name_cells(chosen)
+    if not verdicts:
+        return [Row(choice, name, latency_of(choice.cell)) for choice, name in zip(chosen, names, strict=True)]
+    by_processor = any(verdict.by_processor for verdict in verdicts)
+    rows = []
+    for choice, name, verdict in zip(chosen, names, [None, *verdicts], strict=True):
+        shown = replace(verdict or verdicts[0], by_processor=by_processor)
+        agrees = verdict is None or shown.agrees_with_times(chosen[0].cell, choice.cell)
+        rows.append(Row(choice, name, shown.times_of(choice.cell).words(choice.cell) if agrees else "", verdict))
+    return rows
+
+
+def write_headline(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> str:
+    """Say whose outputs are wrong, then how the other cells compare with the base; empty for a single cell."""
+    if not verdicts:
+        return ""
+    names, wrong_keys = name_cells(chosen), {key for verdict in verdicts for key in verdict.wrong}
+    wrong = {name: choice.cell for name, choice in zip(names, chosen, strict=True) if choice.key in wrong_keys}
+    base, *others = names
+    if len(others) == 1 and not wrong and verdicts[0].change.endswith(verdicts[0].sign.word):
+        return numbers.unbroken(f"{others[0]} is {verdicts[0].change} than {base}")
+    sayings = [
+        f"{name} {_describe_verdict(verdict)}"
+        for name, verdict in zip(others, verdicts, strict=True)
+        if not verdict.wrong
+    ]
+    wrong_names = numbers.listed([*wrong], most=MAX_CHOSEN)
+    parts = [sentences.wrong_among([*wrong.values()], wrong_names, of=len(chosen))] if wrong else []
+    if sayings:
+        parts.append(f"Against {base}: {numbers.listed(sayings, most=MAX_CHOSEN)}")
+    return numbers.unbroken(". ".join(parts))
+
+
+def _describe_verdict(verdict: PairVerdict) -> str:
+    """Describe a verdict and its size: `19 % slower`, `undecided (2 % slower)`, or the verdict alone without a size."""
+    change, word = verdict.change, verdict.sign.word
+    return change if change.endswith(word) else f"{word} ({change})" if change else word
