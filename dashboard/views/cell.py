@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from dashboard import axes
-from dashboard.figures import accuracies, samples, scenarios, timelines
+from dashboard.figures import accuracies, samples, scenarios, timelines, warm_up
 from dashboard.figures.figure import Address
 from dashboard.reading import accuracy, comparisons, copies, facts, operators
 from dashboard.reading import cell as reading
@@ -341,7 +341,7 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
         "figures": [
             timelines.draw_timeline(trace, untraced_ms=cell.p50_ms),
             timelines.draw_placement(trace),
-            *([] if gone else [samples.draw_warm_up(cell, list_launches(row, cell_id))]),
+            *([] if gone else [warm_up.draw_warm_up(cell, list_launches(row, cell_id))]),
         ],
         "gone": gone,
         "waits": trace == WAITS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import cell_bars, samples, theme, timelines
+from dashboard.figures import cell_bars, samples, theme, timelines, warm_up
 from dashboard.figures.figure import Figure, spread_places
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -33,7 +33,7 @@ def figures(document: Document) -> list[Figure]:
     launches = [(number, [2.0] * 3 + [1.0] * 97) for number in range(8)]
     return [
         timelines.draw_timeline(mixed), timelines.draw_placement(mixed),
-        samples.draw_warm_up(document.cells[0], launches),
+        warm_up.draw_warm_up(document.cells[0], launches),
         cell_bars.draw_cold_start(document.cells, address), cell_bars.draw_memory(document.cells, address),
     ]  # fmt: skip
 
@@ -106,7 +106,7 @@ def test_switches_between_providers_are_counted_and_lie_end_to_end() -> None:
 def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell]) -> None:
     values = [3.0] * 600 + [1.0] * 5400
     values[4321] = 50.0
-    figure = samples.draw_warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
+    figure = warm_up.draw_warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
     assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
     assert len(figure.data) == samples.MAX_LAUNCHES
     assert all(max(line["y"]) == 50.0 for line in figure.data)
@@ -117,10 +117,10 @@ def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell])
 
 def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict[str, Cell]) -> None:
     timings = [1.0, 1.1] * 100
-    figure = samples.draw_warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
+    figure = warm_up.draw_warm_up(by_id["b1-a0"], [(0, [*timings, 90.0])])
     assert figure.layout["yaxis"]["range"][1] < 3
     assert figure.note.endswith("Above the axis: 1, up to 90.0.")
-    assert "Above" not in samples.draw_warm_up(by_id["b1-a0"], [(0, timings)]).note
+    assert "Above" not in warm_up.draw_warm_up(by_id["b1-a0"], [(0, timings)]).note
     far = by_id["b1-a0"].model_copy(
         update={"samples_ms": [1.0, 1.1, 1.0, 30.0], "p50_ms": 1.05, "p50_ci_ms": (1.0, 30.0)}
     )
@@ -131,8 +131,8 @@ def test_one_outlier_flattens_neither_the_launches_nor_their_timings(by_id: dict
 
 
 def test_a_steady_launch_is_called_settled_and_too_few_timings_are_said(by_id: dict[str, Cell]) -> None:
-    assert samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
-    assert "No launch has the 10 timings" in samples.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
+    assert warm_up.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 50)]).title.startswith("Settled")
+    assert "No launch has the 10 timings" in warm_up.draw_warm_up(by_id["b1-a0"], [(0, [1.0] * 3)]).empty
 
 
 def test_cold_start_and_memory_lead_to_cells_and_name_the_ends(document: Document) -> None:
