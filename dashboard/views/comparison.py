@@ -23,7 +23,6 @@ from farm.base.refusals import Missing
 from farm.contract.document_comparisons import Comparison
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
-from farm.rules.presenting import answers
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors

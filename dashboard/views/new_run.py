@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
 from dashboard.reading import copies, inspection, refusals
-from dashboard.reading.side import MAX_CHOSEN
+from dashboard.reading.compared_cells import MAX_CHOSEN
 from dashboard.views.access import action, form_page, signed_in_user
 from dashboard.views.lists import first_rows, read_row_numbers
 from farm.alerts.services.index import find_releases_for_matrix

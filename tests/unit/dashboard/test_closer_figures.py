@@ -108,9 +108,9 @@ def test_a_slow_beginning_is_told_and_no_extreme_is_lost(by_id: dict[str, Cell])
     values[4321] = 50.0
     figure = warm_up.draw_warm_up(by_id["b1-a0"], [(number, values) for number in range(24)])
     assert figure.title == "The first tenth of a launch is 200 % slower than its last half"
-    assert len(figure.data) == samples.MAX_LAUNCHES
+    assert len(figure.data) == warm_up.MAX_LAUNCHES
     assert all(max(line["y"]) == 50.0 for line in figure.data)
-    assert sum(len(line["x"]) for line in figure.data) <= samples.MAX_POINTS
+    assert sum(len(line["x"]) for line in figure.data) <= warm_up.MAX_POINTS
     assert len(figure.json.encode()) < LIMIT
     assert len(figure.table.rows) == 24
 

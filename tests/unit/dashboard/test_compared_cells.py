@@ -245,7 +245,7 @@ def test_items_per_second_are_of_the_time_that_the_verdict_beside_them_rests_on(
             strict=True,
         )
     )
-    figures = {"ratio": 1.03, "low": 1.01, "high": 1.05, "is_items": True, "by_processor": True}
+    figures = {"ratio": 1.03, "low": 1.01, "high": 1.05, "quantity": "items", "by_processor": True}
     verdict = judging.PairVerdict(sign_of("faster"), "3 % more items/s", "", **figures)
     known = {line.name: line for line in compared_lines.make_lines([base, other], [verdict])}
     judged, by_clock = known["Throughput of processor time"], known["Throughput"]
