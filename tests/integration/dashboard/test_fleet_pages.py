@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from dashboard.views.fleet import draw_qr_code
 from farm.accounts.models import Team, User
@@ -81,7 +82,10 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
     assert "when a node with this hardware comes online" in words
 
 
-def test_an_invitation_shows_the_command_once(signed_in: Client) -> None:
+def test_an_invitation_shows_the_command_once(signed_in: Client, settings: Settings) -> None:
+    # no phone reaches an address of this machine alone
+    assert "as a QR code" not in signed_in.post("/fleet/invite/").content.decode()
+    settings.PUBLIC_URL = settings.GATEWAY_URL = "https://farm.example.org"
     response = signed_in.post("/fleet/invite/")
     assert "ofe_" in assert_is_page(response)
     page = response.content.decode()
