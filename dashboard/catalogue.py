@@ -138,7 +138,6 @@ def _either(word: str) -> str:
 
 
 def _covered(marked: str) -> float:
-    """The share of a heading's words that were asked for."""
     asked = [marked[word.start() - 1] == BEGIN for word in WORD.finditer(marked.lower())]
     return sum(asked) / max(len(asked), 1)
 

@@ -96,5 +96,4 @@ EXAMPLES = (
 
 
 def find_example(words: str) -> str:
-    """Return the first example that begins with these words."""
     return next(example for example in EXAMPLES if f"{example} ".startswith(f"{words} "))

@@ -175,7 +175,6 @@ def _format_axis(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
 
 
 def _format_axes(cell: Cell, varying: Iterable[Axis]) -> str:
-    """Format the axes' values in one line: `1.29.0, int8-dynamic, batch 8`."""
     return ", ".join(_format_axis(axis, cell, is_alone=True) for axis in varying)
 
 
@@ -349,7 +348,6 @@ def _format_sides(comparison: Comparison, cells: Mapping[str, Cell], varying: It
 
 
 def _rank_change(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int, float]:
-    """Make a key that sorts slower first, and larger changes before smaller ones."""
     change = change_of(comparison, cells)
     return rank(change.word), -change.size
 

@@ -90,7 +90,6 @@ def items_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
 
 
 def _says(times: Times, name: str, cell: Cell, title: str) -> bool:
-    """Whether a figure is marked as processor time, because its column has both kinds."""
     return times.is_processor(name, cell) and f" or {PROCESSOR}" in title
 
 

@@ -106,7 +106,7 @@ FIGURES = {LATENCY: draw_latency, GOODPUT: draw_goodput, PROCESSOR: draw_process
 
 
 def _finding(lines: CellLines) -> str:
-    """Write the scenario's own sentence for one cell; for several the lowest and the highest rate that kept the
+    """Write the scenario's own sentence of a single cell; of several the lowest and the highest rate that kept the
     bound."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Latency over the rate of arrivals"

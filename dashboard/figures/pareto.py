@@ -266,7 +266,6 @@ def _points(
 
 
 def _diameter(amount: float | None, largest: float) -> float:
-    """Return the width of a point whose area is in proportion to the amount; the largest one is LARGEST wide."""
     return round(max(SMALLEST, LARGEST * sqrt(amount / largest)), 1) if amount else SMALLEST
 
 

@@ -236,7 +236,6 @@ def _stroke(line: Json) -> str:
 
 
 def _of(each: Any, place: int) -> Any:
-    """Read a property of a point or bar that is a list, or one value for all."""
     return each[place] if isinstance(each, list) else each
 
 

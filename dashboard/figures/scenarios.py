@@ -59,7 +59,7 @@ def _resident_mib(reading: CellPhase) -> float:
 
 
 def _finding(lines: CellLines) -> str:
-    """Write the scenario's own sentence for one cell; for several how many grow."""
+    """Write the scenario's own sentence of a single cell; of several how many grow."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
     known = [(cell, cell.figures[GROWTH]) for cell in lines.cells if GROWTH in cell.figures]

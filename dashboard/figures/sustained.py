@@ -87,7 +87,6 @@ def list_points(cell: Cell) -> list[CurvePoint]:
 
 
 def _end_s(point: CurvePoint) -> float:
-    """The end of a point's span, in seconds since the process began."""
     return point.at_s + point.span_s
 
 

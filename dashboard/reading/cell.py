@@ -85,7 +85,6 @@ def describe_placement(cell: Cell) -> Placement:
 
 
 def _chosen(cell: Cell) -> str:
-    """What ONNX Runtime's own choice came to: by the trace, where there is one."""
     traced = [provider.name for provider in sorted(cell.providers, key=lambda part: -part.time_share)]
     return " → ".join(map(titles.provider, traced or cell.active_providers))
 

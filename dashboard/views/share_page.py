@@ -60,7 +60,7 @@ Context = dict[str, object]
 
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """The page behind a link, as its maker may see it; 404 for an unknown link, 410 for one that has ended."""
+    """The page behind a link, as its maker may see it; 404 for an unknown link, 410 for an ended one."""
     return _answered(request, lambda: HttpResponse(_page(request, open_share(secret))))
 
 
@@ -115,7 +115,6 @@ def _turn() -> Iterator[None]:
 
 
 def _card_address(request: HttpRequest, share: "Share") -> str:
-    """The address of the card for chats; empty where there is none."""
     return f"{settings.PUBLIC_URL}{request.path}card.png" if share.kind == ShareKind.RUN and _has_fonts() else ""
 
 
@@ -148,7 +147,6 @@ def _png(svg: str) -> bytes:
 
 @cache
 def _has_fonts() -> bool:
-    """Whether the renderer finds a font: a container may have none."""
     empty, said = (_png(render_to_string("dashboard/shared/card.svg", {"lines": some})) for some in ((), ("Aa",)))
     return empty != said
 

@@ -148,7 +148,6 @@ def _sentence(variant: "Variant") -> str:
 
 
 def _quantised(coverage: Sequence["Coverage"]) -> str:
-    """Say how many operators were quantised: `12 of 16 operators`; empty where there were none to quantise."""
     ran = sum(kind.all - len(kind.kept_float) for kind in coverage)
     return f"{ran} of {numbers.counted(sum(kind.all for kind in coverage), 'operator')}" if coverage else ""
 

@@ -71,6 +71,5 @@ class Group(Generic[Entry]):
 
 
 def raise_first_problem(problems: Iterable[str]) -> None:
-    """Raise EntryError with the first of these sentences, if there is one."""
     for problem in problems:
         raise EntryError(problem)

@@ -84,5 +84,4 @@ def _run_in_fork(order: Order, payload: object, *, server: forks.ForkServer, lim
 
 
 def _choose_level(policy: Policy) -> Policy:
-    """Fill in the level for this machine where the policy names none."""
     return policy if policy.level is not None else replace(policy, level=confinement.require_level())

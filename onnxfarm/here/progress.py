@@ -251,5 +251,4 @@ def _repeat_every_second(say_again: Callable[[], None]) -> Iterator[None]:
 
 
 def _count_processes(block: PlannedBlock) -> int:
-    """Count the processes of a block: for every arm a check, a trace and the minimum of rounds."""
     return len(block.arms) * (CHECKS + block.min_rounds)

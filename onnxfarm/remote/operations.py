@@ -41,7 +41,6 @@ class Operation(Generic[Shape]):
 
 
 def _once(method: str, path: str, answers: type[Shape]) -> Operation[Shape]:
-    """Make an operation that is not repeatable."""
     return Operation(method, path, answers, is_repeatable=False)
 
 

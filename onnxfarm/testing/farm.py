@@ -78,7 +78,6 @@ class FakeFarm:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stop, and end open connections like a machine that is switched off."""
         self._server.cut()
 
     def offer(self, order: BlockOrder) -> None:

@@ -64,7 +64,6 @@ class Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True, name="fake-farm").start()
 
     def process_request(self, request: object, client_address: object) -> None:
-        """Remember the connection, so that it can be cut."""
         self._open.add(request)
         super().process_request(request, client_address)  # type: ignore[arg-type]
 

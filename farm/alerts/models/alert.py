@@ -33,7 +33,6 @@ class AlertQuerySet(OwnedQuerySet["Alert"]):
     """Queries for alerts."""
 
     def unsettled(self) -> Self:
-        """Filter to alerts that are open or acknowledged."""
         return self.filter(state__in=OPEN_ALERTS)
 
 

@@ -76,7 +76,6 @@ def make_welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Wel
 
 
 def clear_doing(node: Node) -> None:
-    """Forget what the node said it was waiting for, as it has a block now."""
     if node.doing:
         Node.objects.filter(pk=node.pk).update(doing="")
 

@@ -195,7 +195,6 @@ def _checked(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
 
 
 def _own_tolerances(given: Mapping[str, Tolerance], check: CheckReport | None) -> Mapping[str, Tolerance]:
-    """Keep the tolerances of outputs that this model has; others are of models measured beside it."""
     names = {output.name for output in check.outputs} if check is not None else set()
     return {name: given[name] for name in sorted(given) if not names or name in names}
 

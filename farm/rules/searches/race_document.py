@@ -271,7 +271,6 @@ def _advise(race: Race, outcome: Outcome) -> str:
 
 
 def _gain(race: Race, outcome: Outcome) -> str:
-    """Write what the answer takes against the default, which was compared with it."""
     cost = outcome.costs[race.contenders[0].digest]
     return format_ratio(race.goal, 1.0 / cost.ratio, 1.0 / cost.high, 1.0 / cost.low)
 

@@ -214,7 +214,6 @@ def _describe_bound_nodes(numbers: Sequence[int]) -> list[str]:
 
 
 def _list_takers(run: Run, queues: Set[str]) -> list[Node]:
-    """List the nodes, online or not, that may take a block of these queues."""
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by)
     return [node for node in serving.defer("log_tail").order_by("pk") if not queues.isdisjoint(node.queues)]
 

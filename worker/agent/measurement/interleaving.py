@@ -69,12 +69,10 @@ class InterleavedProcess:
                 return ENDED
 
     def take_turn(self) -> bytes:
-        """Give the process a turn, and return its word after it; see `listen`."""
         self._wake()
         return self.listen()
 
     def let_end(self) -> None:
-        """Let the process summarise its timings and end."""
         if not self._future.done():
             self._wake()
 

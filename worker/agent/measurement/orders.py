@@ -123,5 +123,4 @@ _BUDGETS: dict[Budget, BudgetPart] = {
 
 
 def make_budget_part(budget: Budget) -> BudgetPart:
-    """Make the part of an order that says how long to measure."""
     return _BUDGETS[budget].copy()

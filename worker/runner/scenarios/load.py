@@ -203,7 +203,6 @@ class OpenLoop:
                 raise faults.Refusal("not_supported", text)
 
     def _headline(self) -> RateStep:
-        """Return the rate that was asked for, or the middle one of several."""
         ordered = sorted(self._steps, key=lambda step: step.rate)
         return ordered[AROUND.index(1.0)] if len(ordered) == len(AROUND) and self._rates else ordered[len(ordered) // 2]
 
