@@ -176,7 +176,7 @@ def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
 
 
 def _counts(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
-    """Whether a change is sure, and of outputs that are right: others are not praised, however fast they are."""
+    """Whether a change is clear, and of right outputs: wrong outputs are never praised."""
     return judged is not None and judged.excludes_no_change and not judged.wrong
 
 

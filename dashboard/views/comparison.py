@@ -13,8 +13,8 @@ from django.urls import reverse
 from dashboard import axes
 from dashboard.figures import beside
 from dashboard.figures.figure import Figure
-from dashboard.reading import compared_lines, copies, pairs
-from dashboard.reading.compared_cells import MAX_CHOSEN, Row, make_rows, name_cells, pin_base, write_headline
+from dashboard.reading import compared_cells, compared_lines, copies, pairs
+from dashboard.reading.compared_cells import MAX_CHOSEN, Row, make_rows, name_cells, pin_base
 from dashboard.reading.judging import ChosenCell, PairVerdict, judge_pair
 from dashboard.views import compared_operators, compared_runs, lists
 from dashboard.views.access import page, signed_in_user
@@ -23,6 +23,7 @@ from farm.base.refusals import Missing
 from farm.contract.document_comparisons import Comparison
 from farm.contract.numbers import is_row_number
 from farm.rules.cells.metric import Metric
+from farm.rules.presenting import answers
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
@@ -113,6 +114,13 @@ def _render_closer(
         **compared_operators.make_panel(request, view, chosen, groups),
     }
     return render(request, "dashboard/compare_closer.html", context)
+
+
+def write_headline(chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> str:
+    """Say how the cells compare, and of which model they are where all are of one."""
+    headline = compared_cells.write_headline(chosen, verdicts)
+    is_one_model = len({choice.cell.model for choice in chosen}) == 1
+    return answers.name_models(headline, [chosen[0].cell]) if headline and is_one_model else headline
 
 
 def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> Panel:
