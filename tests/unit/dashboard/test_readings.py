@@ -74,7 +74,7 @@ def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Docu
     wrong = "Wrong outputs of ONNX Runtime 1.24.1 (onnxruntime-openvino): 1 of 9 cells fails parity."
     assert (told.headline, told.because) == ("Measuring encoder", wrong)
     found = runs.make_opening(document, model="encoder", planned=9, ended=4, activity="queued")
-    assert found.headline.startswith("Wrong outputs of ")
+    assert found.headline.startswith("encoder: wrong outputs of ")
     assert found.rest.endswith("So far: 4 of 9 cells have ended.")
 
 
