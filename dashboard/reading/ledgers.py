@@ -49,10 +49,10 @@ def describe_week(
     return " · ".join(filter(None, (did + took, waits if waiting else "", noise, disturbed if busy else "")))
 
 
-def waiting_table(waiting: Sequence[Next]) -> Table:
+def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
     columns: tuple[Column[Next], ...] = (
         Column("Run", _run),
-        Column("Begins", lambda row: Entry(describe_start(row), row.begins_in_minutes)),
+        Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
         Number("takes", _takes, note="by its plan and the machine’s pace"),
     )
     return Table.of("next", "What waits for this node", columns, waiting)
@@ -69,10 +69,10 @@ def work_table(work: Sequence[Work]) -> Table:
     return Table.of("ledger", "What this node did, and for whom", columns, work)
 
 
-def describe_start(row: Next) -> str:
+def describe_start(row: Next, node: "Node") -> str:
     """`in about 12 min`, `next` where nothing comes before it."""
     if row.begins_in_minutes is None:
-        return UNFORESEEN
+        return "when it takes blocks again" if node.kept_by else UNFORESEEN
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
 
 

@@ -62,7 +62,9 @@ COLUMNS: tuple[Column[Queue], ...] = (
 def describe_queue_start(queue: Queue) -> str:
     """Say when a block queued now may be expected to start."""
     if queue.start_s is None:
-        return UNFORESEEN if queue.nodes else "when a node with this hardware comes online"
+        if queue.nodes or not queue.kept:
+            return UNFORESEEN if queue.nodes else "when a node that takes them comes online"
+        return f"not yet: {'; '.join(queue.kept)}"
     return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 
@@ -76,7 +78,7 @@ def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending:
     parts = [f"{numbers.listed(pending)} {'waits' if len(pending) == 1 else 'wait'} for approval"] if pending else []
     parts += [f"{numbers.counted(measuring, 'block')} being measured"] if measuring else []
     parts += [f"{waiting} waiting" if measuring else f"{numbers.counted(waiting, 'block')} waiting"] if waiting else []
-    parts += [f"{stuck} of them for hardware that no node online has"] if stuck else []
+    parts += [f"{stuck} of them that no node online takes now"] if stuck else []
     return f"{online} of {numbers.counted(nodes, 'node')} online; {', '.join(parts) or 'nothing waits'}"
 
 
@@ -123,7 +125,7 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
         {
             "node": node,
             "now": now[node.pk],
-            "next": [(waiting, describe_start(waiting)) for waiting in waits[node.pk][:1]],
+            "next": [(waiting, describe_start(waiting, node)) for waiting in waits[node.pk][:1]],
             "waiting": len(waits[node.pk]),
             "alarms": selectors.false_alarms(node),
             "may_approve": node.health == NodeHealth.PENDING and selectors.can_manage_node(user, node),

@@ -198,7 +198,7 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
         "alarms": selectors.false_alarms(row),
         "events": list(selectors.node_events(row)[:EVENTS_SHOWN]),
         "now": now,
-        "next": waiting_table(waiting),
+        "next": waiting_table(waiting, row),
         "ledger": work,
         "days": DAYS,
         "work": work_table(work.work) if work else None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
@@ -17,7 +17,7 @@ from farm.contract.version import name_node_queue, name_tag_queue
 from farm.fleet.models.event import NodeEvent
 from farm.fleet.models.lendings import Lending
 from farm.fleet.states import HEALTH_ARROWS, NodeEventKind, NodeHealth, NodeState, Trials
-from farm.rules.planning.hours import is_within
+from farm.rules.presenting.idle_reasons import PENDING, explain_pause
 from farm.rules.runtimes.web import BROWSER
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         lent = Lending.objects.in_force().filter(team=team).values("node")
         walled = ~Q(sandbox="none") if uploader is None else ~Q(sandbox="none") | Q(owner=uploader)
         return self.with_writing_owner().filter(Q(team=team) | Q(pk__in=lent), walled)
+
+    def known_to(self, team: Team) -> Self:
+        """Filter to nodes that all members of this team may hear of: theirs, and those that were offered to it."""
+        members = team.memberships.values("user")
+        shared = Count("memberships", filter=Q(memberships__user__in=members))
+        teams = Team.objects.annotate(shared=shared).filter(shared=len(members)).order_by().values("pk")
+        return self.filter(Q(pk__in=team.lendings.values("node")) | Q(team__in=teams))
 
     def seen_and_active(self) -> Self:
         """Filter to nodes whose health is active and that have said hello at least once."""
@@ -180,18 +187,24 @@ class Node(models.Model):
     @property
     def pause(self) -> str:
         """The sentence that says why its owner's settings keep it from taking blocks now; empty where they do not."""
-        limits = self.settings
-        if limits.is_paused:
-            return "Paused by its owner."
-        if not is_within(limits.hours, timezone.now(), timezone=limits.timezone):
-            return f"Outside its owner's hours, {limits.hours} {limits.timezone}."
-        return ""
+        words = explain_pause(self.settings, timezone.now())
+        return f"{words[0].upper()}{words[1:]}." if words else ""
+
+    @property
+    def kept_by(self) -> str:
+        """What keeps the node from taking blocks while it is online, after "is online but"; empty where nothing."""
+        if self.health == NodeHealth.ACTIVE:
+            return explain_pause(self.settings, timezone.now())
+        return PENDING if self.health == NodeHealth.PENDING else self.health
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues that the node consumes: its own, and one for each tag; none while it may take no block."""
-        if self.health != NodeHealth.ACTIVE or self.pause:
-            return ()
+        """The queues that the node consumes now; none while it may take no block."""
+        return () if self.kept_by else self.all_queues
+
+    @property
+    def all_queues(self) -> tuple[str, ...]:
+        """The queues that the node consumes while nothing keeps it: its own, and one for each tag."""
         return (name_node_queue(str(self.pk)), *(name_tag_queue(tag) for tag in self.all_tags))
 
     @property

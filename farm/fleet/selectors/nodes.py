@@ -18,6 +18,7 @@ from farm.fleet.models.trial import OPEN_TRIALS
 from farm.fleet.states import NodeHealth, NodeState, Trials, TrialState
 from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning.plans import NodeOffer
+from farm.rules.presenting.idle_reasons import NO_SANDBOX, explain_not_lent
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.learnt import merge_learnt
 
@@ -99,6 +100,22 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     ]
 
 
+def list_kept_nodes(team: Team, *, uploader: User | None) -> list[tuple[Node, str]]:
+    """List the nodes online that all of the team may hear of and that take no block of it now, each with why."""
+    serving = set(Node.objects.serving(team, uploader=uploader).values_list("pk", flat=True))
+    lent = set(Lending.objects.in_force().filter(team=team).values_list("node", flat=True))
+    online = Node.objects.known_to(team).filter(state=NodeState.ONLINE).exclude(health=NodeHealth.RETIRED)
+    kept = []
+    for node in online.defer(*UNREAD).order_by("pk"):
+        why = node.kept_by
+        if node.team_id != team.pk and node.pk not in lent:
+            why = explain_not_lent(team.name)
+        elif node.pk not in serving and node.sandbox == "none":
+            why = NO_SANDBOX
+        kept += [(node, why)] if why else []
+    return kept
+
+
 def _list_trials(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:
     """Map node ids to the states of their trials, by provider, that are open or failed lately."""
     states: dict[int, dict[str, TrialState]] = {}
@@ -124,6 +141,11 @@ def _trials_of(node: Node, tried: Mapping[int, Mapping[str, TrialState]]) -> dic
 def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
     nodes = Node.objects.visible_to(user).order_by().values("pk")
     return Trial.objects.filter(node__in=nodes).select_related("node__team", "node__owner", "asked_by", "answered_by")
+
+
+def nodes_awaiting_approval(user: Anyone) -> QuerySet[Node]:
+    """Return the nodes that nobody has approved yet and that the user may approve."""
+    return Node.objects.managed_by(user).filter(health=NodeHealth.PENDING).defer(*UNREAD).order_by("pk").distinct()
 
 
 def trials_awaiting_answer(user: Anyone) -> QuerySet[Trial]:

@@ -41,13 +41,14 @@ def plan(
     known: Known = NOTHING_MORE,
     machine: NodeOffer | None = None,
     with_null_pair: bool = False,
+    kept: Sequence[str] = (),
 ) -> Plan:
     """Plan which blocks measure the matrix, and gives each point that cannot run its reason.
 
     Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
     `fleet` None means that one machine, `machine`, measures by itself. `known` is what the package index says of
     releases. `with_null_pair` adds an A/A twin of the baseline to one in eight of a node's blocks, and to each on its
-    first day.
+    first day. `kept`: why nodes that are online are not in an empty fleet.
     """
     models = [model] if isinstance(model, ModelFacts) else model
     first, *others = models
@@ -55,7 +56,8 @@ def plan(
     if matrix.pre and known.newest_pre is not None:
         known = known.model_copy(update={"newest": known.newest_pre})
     unknown_outputs = tolerances.find_unknown_outputs(matrix.tolerances, models)
-    request = Request(first, fleet, seed, known, machine, matrix.allowed, matrix.inputs, unknown_outputs, learnt)
+    beside = (matrix.inputs, unknown_outputs, learnt, kept)
+    request = Request(first, fleet, seed, known, machine, matrix.allowed, *beside)
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]
     resolved: list[Resolved] = []

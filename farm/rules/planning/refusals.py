@@ -54,11 +54,15 @@ class Circumstances:
     has_fleet: bool = True
 
 
-def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer]) -> Reason:
-    """Return the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution."""
+def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer], kept: Sequence[str] = ()) -> Reason:
+    """Return the reason why no node of the fleet takes the cell: the hardware, the provider or the distribution.
+
+    `kept`: of a fleet of none, the nodes that are online all the same, each with why it measures nothing here.
+    """
     tags = sorted({tag for node in fleet for tag in node.tags})
     if not fleet:
-        text = "No node is online: enrol one, or wait until one comes, and plan again."
+        known = f": {'; '.join(kept)}. Add" if kept else " yet: have one lent to it, or add"
+        text = f"No node measures for this team{known} a node, and plan again."
     elif not tags:
         text = "The nodes that are online have not proven their hardware yet: plan again once they have."
     elif spec.hardware.startswith("node:"):

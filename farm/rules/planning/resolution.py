@@ -62,6 +62,8 @@ class Request:
     unknown_outputs: Sequence[str] = ()
     # what releases beyond the table were seen to load
     learnt: opsets.Learnt = field(default_factory=dict)
+    # nodes that measure nothing for this team, each with why, where its fleet is empty
+    kept: Sequence[str] = ()
 
 
 class Resolver:
@@ -175,7 +177,8 @@ class Resolver:
         if (too_few := threads.refusal(spec, cores=most)) is not None:
             return too_few
         if (reason := self._no_node.get(program)) is None:
-            reason = self._no_node[program] = refusals.explain_no_node(spec, self._request.fleet or ())
+            asked = self._request
+            reason = self._no_node[program] = refusals.explain_no_node(spec, asked.fleet or (), asked.kept)
         return reason
 
     def _by_run(self, session: Part) -> Part:

@@ -2,8 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from farm.contract.node import NodeSettings
+from farm.rules.planning.hours import is_within
 from farm.rules.wording.numbers import counted
+
+# why a node that is online takes no block of a team, after "is online but"
+PENDING = "not approved yet"
+NO_SANDBOX = "without a sandbox, so that it measures only what its owner uploaded"
+
+
+def explain_pause(limits: NodeSettings, now: datetime) -> str:
+    """Say why a node takes no block now by its owner's limits: `paused by its owner`; empty where it may."""
+    if limits.is_paused:
+        return "paused by its owner"
+    if not is_within(limits.hours, now, timezone=limits.timezone):
+        return f"outside its owner's hours until {limits.hours.partition('-')[0]} {limits.timezone}"
+    return ""
+
+
+def explain_not_lent(team: str) -> str:
+    return f"not lent to “{team}” (its owner offers it, an admin of “{team}” agrees)"
+
+
+def describe_kept_node(name: str, why: str) -> str:
+    return f"{name} is online but {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +37,9 @@ class Waiting:
     `trials`: nodes that try a provider for it, in words;
     `spent`: that its team has had its minutes of the day, in words; `told`: what nodes that could measure it say keeps
     them; `busy`: what such nodes measure now, in words; `nodes`: how many nodes online take its blocks; `offline`:
-    those that would and are not there, each with when it was last heard of; `only`: the nodes, where no other may ever
-    measure it, each with what keeps it; `hardware`: what its blocks ask for.
+    those that would and are not there, each with when it was last heard of; `kept`: those that are there and take none,
+    each with why; `only`: the nodes, where no other may ever measure it, each with what keeps it; `hardware`: what its
+    blocks ask for; `team`: whose run it is.
     """
 
     trials: Sequence[str] = ()
@@ -25,8 +50,10 @@ class Waiting:
     busy: Sequence[str] = ()
     nodes: int = 0
     offline: Sequence[str] = ()
+    kept: Sequence[str] = ()
     only: Sequence[str] = ()
     hardware: Sequence[str] = ()
+    team: str = ""
 
 
 def idle_reason(waiting: Waiting) -> str:
@@ -50,8 +77,12 @@ def _explain_queued(waiting: Waiting) -> str:
         return f"Only {' or '.join(waiting.only)} may measure what is left. For other nodes, start a new run."
     if not waiting.nodes:
         what = ", ".join(waiting.hardware) or "this hardware"
+        if waiting.kept:
+            started = f"start {' or '.join(waiting.offline)}, or " if waiting.offline else ""
+            kept = "; ".join(waiting.kept)
+            return f"No node takes this run's blocks for {what} now: {kept}. To begin sooner, {started}add a node."
         known = f"Start {' or '.join(waiting.offline)}" if waiting.offline else "Start one"
-        return f"No node that takes blocks for {what} is online. {known}, or add a node."
+        return f"No node that takes blocks of “{waiting.team}” for {what} is online. {known}, or add a node."
     if waiting.busy:
         return f"Queued: {'; '.join(waiting.busy)}."
     return "Queued: a node takes the next block within seconds."

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, takewhile
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from django.db.models import FloatField
 from django.db.models.fields.json import KT, KeyTextTransform
@@ -19,6 +19,7 @@ from farm.base.grouping import group_by
 from farm.contract.cells import Budget
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Lending, Node
+from farm.fleet.selectors.nodes import SHUT_OUT
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PROMISE_FACTOR, max_rounds_to_order
@@ -38,6 +39,17 @@ MIN_OF_MACHINE = 3
 # an overdue block is expected to take so long still, or this share of its time so far
 MIN_LEFT_S = 5.0
 OVERDUE_SHARE = 0.1
+
+
+class OfTeam(Protocol):
+    """What of a block decides which nodes take it."""
+
+    @property
+    def queues_or_node(self) -> Sequence[str]: ...
+    @property
+    def team(self) -> int: ...
+    @property
+    def uploader(self) -> int | None: ...
 
 
 class _Row(NamedTuple):
@@ -154,12 +166,13 @@ class Forecast:
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
         """List the nodes that may take a waiting block of the run, and count the most that may take the same one."""
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
-        takers = [{node.name for node in self.nodes.values() if self._may_take(node, row)} for row in rows]
+        takers = [{node.name for node in self.nodes.values() if self.may_take(node, row)} for row in rows]
         return sorted(set().union(*takers)), max(map(len, takers), default=0)
 
     def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
         """List the ids of blocks that the node may take next, with their forecasts, the earliest first."""
-        waiting = {row.pk for row in self._rows if row.state != BlockState.LEASED and self._may_take(node, row)}
+        rows = self._rows if node.may_take_blocks else ()
+        waiting = {row.pk for row in rows if row.state != BlockState.LEASED and self.may_take(node, row)}
         mine = [(pk, span) for pk, span in self.spans.items() if span.device == node.device and pk in waiting]
         return sorted(mine, key=lambda pair: pair[1].begins_s)
 
@@ -180,10 +193,10 @@ class Forecast:
     def blocks_without_forecast(self, node: Node) -> list[int]:
         """List the ids of blocks that wait for a node without a forecast, in the order of the queue.
 
-        Another program has its machine, it is offline, or their team has no minutes left.
+        Another program has its machine, its owner's limits keep it, it is offline, or their team has no minutes left.
         """
         open_rows = (row for row in self._rows if row.state != BlockState.LEASED and row.pk not in self.spans)
-        return [row.pk for row in open_rows if self._may_take(node, row)]
+        return [row.pk for row in open_rows if self.may_take(node, row)]
 
     @cached_property
     def _rows(self) -> list[_Row]:
@@ -242,12 +255,13 @@ class Forecast:
         key = (row.queues_or_node, row.team, row.uploader)
         if key not in self._devices_by_audience:
             self._devices_by_audience[key] = frozenset(
-                node.device for node in self.nodes.values() if self._may_take(node, row)
+                node.device for node in self.nodes.values() if self.may_take(node, row)
             )
         return self._devices_by_audience[key]
 
-    def _may_take(self, node: Node, row: _Row) -> bool:
-        if set(row.queues_or_node).isdisjoint(node.queues):
+    def may_take(self, node: Node, row: OfTeam) -> bool:
+        """Say whether the node takes such a block while nothing keeps it."""
+        if node.health in SHUT_OUT or set(row.queues_or_node).isdisjoint(node.all_queues):
             return False
         is_safe = node.sandbox != "none" or node.owner_id == row.uploader
         return is_safe and (node.team_id == row.team or (node.pk, row.team) in self._lendings)

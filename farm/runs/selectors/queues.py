@@ -14,6 +14,7 @@ from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import newest_waits
 from farm.fleet.states import NodeState
 from farm.rules.planning.schedule import Span
+from farm.rules.presenting.idle_reasons import describe_kept_node
 from farm.runs.models import Block, Run
 from farm.runs.selectors.forecasts import Forecast
 from farm.runs.states import OPEN_BLOCKS, BlockState
@@ -25,8 +26,8 @@ MAX_NEXT: Final = 20
 class Queue:
     """The open blocks for a kind of hardware: how many wait and are measured, and the minutes of measuring left.
 
-    `nodes` counts the online nodes that take such blocks, busy or not. `start_s` is in how many seconds a block would
-    begin that a person queues now; None where that cannot be known.
+    `nodes` counts the online nodes that take such blocks, busy or not; `kept` are others that would, each with why not.
+    `start_s` is in how many seconds a block would begin that a person queues now; None where that cannot be known.
     """
 
     hardware: str
@@ -34,6 +35,7 @@ class Queue:
     measuring: int
     minutes: float
     nodes: int
+    kept: Sequence[str]
     start_s: float | None
 
 
@@ -76,6 +78,8 @@ class _OpenBlock(NamedTuple):
     state: str
     queues: list[str]
     only_node: int | None
+    team: int
+    uploader: int | None
 
     @property
     def queues_or_node(self) -> list[str]:
@@ -83,33 +87,33 @@ class _OpenBlock(NamedTuple):
 
 
 def online_nodes(user: Anyone) -> list[Node]:
-    columns = ("id", "health", "tags", "owner_tags", "settings_json", "owner", "host")
+    columns = ("id", "name", "team", "health", "tags", "owner_tags", "settings_json", "owner", "host", "sandbox")
     return list(Node.objects.visible_to(user).filter(state=NodeState.ONLINE).only(*columns))
 
 
 def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
     """List the user's open blocks by hardware, the longest queue first; `nodes` are those of `online_nodes`."""
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
-    columns = ("pk", "hardware", "state", "queues", "only_node_id")
+    columns = ("pk", "hardware", "state", "queues", "only_node_id", "run__team_id", "run__version__uploaded_by_id")
     blocks = (_OpenBlock(*row) for row in rows.order_by().values_list(*columns))
     by_hardware = group_by(blocks, lambda block: block.hardware)
     starts_s = forecast.forecast_starts_s({name: [block.pk for block in alike] for name, alike in by_hardware.items()})
-    listed = [
-        _make_queue(name, alike, nodes, starts_s.get(name), left_s=forecast.left_s)
-        for name, alike in by_hardware.items()
-    ]
+    listed = []
+    for name, alike in by_hardware.items():
+        audiences = {(*block.queues_or_node, block.team, block.uploader): block for block in alike}.values()
+        takers = [node for node in nodes if any(forecast.may_take(node, block) for block in audiences)]
+        listed.append(_make_queue(name, alike, takers, starts_s.get(name), left_s=forecast.left_s))
     return sorted(listed, key=lambda queue: (-queue.waiting, queue.hardware))
 
 
 def _make_queue(
     hardware: str,
     blocks: Sequence[_OpenBlock],
-    nodes: Sequence[Node],
+    takers: Sequence[Node],
     start_s: float | None,
     *,
     left_s: Mapping[int, float],
 ) -> Queue:
-    queue_names = {name for block in blocks for name in block.queues_or_node}
     measuring = sum(block.state == BlockState.LEASED for block in blocks)
     return Queue(
         hardware=hardware,
@@ -117,7 +121,8 @@ def _make_queue(
         measuring=measuring,
         # blocks beyond those of a forecast are left out
         minutes=sum(left_s.get(block.pk, 0.0) for block in blocks) / 60.0,
-        nodes=sum(not queue_names.isdisjoint(node.queues) for node in nodes),
+        nodes=sum(node.may_take_blocks for node in takers),
+        kept=[describe_kept_node(node.name, node.kept_by) for node in takers if node.kept_by],
         start_s=start_s,
     )
 
@@ -134,7 +139,8 @@ def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
         work[key] = Now(run if is_seen else None, team, since)
         machine_holders[device] = f"waits while {name} measures {work[key].words} on its machine"
     for node in nodes:
-        waits_for = machine_holders.get(node.device) or (waits.get(node.device, "") if node.doing else "")
+        told = machine_holders.get(node.device) or (waits.get(node.device, "") if node.doing else "")
+        waits_for = node.kept_by or told
         work.setdefault(node.pk, Now(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
     return work
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from farm.base.refusals import Missing
 from farm.contract.blocks import SAID_ARM
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
-from farm.fleet.selectors.nodes import name_or_removed, newest_waits
+from farm.fleet.selectors.nodes import list_kept_nodes, name_or_removed, newest_waits
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
-from farm.rules.presenting.idle_reasons import Waiting, idle_reason
+from farm.rules.presenting.idle_reasons import Waiting, describe_kept_node, idle_reason
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
@@ -178,6 +178,8 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
     queues = {name for block in queued for name in block.queues_or_node}
     nodes = _list_takers(run, queues)
     online = [node for node in nodes if node.state == NodeState.ONLINE]
+    kept = {} if online else dict(list_kept_nodes(run.team, uploader=run.version.uploaded_by))
+    fitting = [node for node in kept if not queues.isdisjoint(node.all_queues)]
     devices = {node.device for node in online}
     leased = (
         Block.objects.filter(state=BlockState.LEASED, device__in=devices).select_related("run", "node").order_by("pk")
@@ -197,16 +199,18 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
         busy=[] if free else busy[:MAX_NAMED],
         nodes=len(online),
         offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
-        only=_describe_bound_nodes(bound) if not online and len(bound) == len(queues) else (),
+        only=_describe_bound_nodes(bound, kept) if not online and len(bound) == len(queues) else (),
+        kept=[describe_kept_node(node.name, kept[node]) for node in fitting[:MAX_NAMED]],
         hardware=sorted({block.hardware for block in queued}),
+        team=run.team.name,
     )
 
 
-def _describe_bound_nodes(numbers: Sequence[int]) -> list[str]:
+def _describe_bound_nodes(numbers: Sequence[int], kept: Mapping[Node, str]) -> list[str]:
     """Describe the nodes of these ids, each with why it takes no block now."""
     nodes = Node.objects.filter(pk__in=numbers).defer("log_tail").order_by("pk")[:MAX_NAMED]
     return [
-        f"{node.name} ({node.pause.rstrip('.') or node.health})"
+        f"{node.name} ({kept.get(node) or node.health})"
         if node.state == NodeState.ONLINE
         else f"{node.name} (offline, {node.last_heard})"
         for node in nodes

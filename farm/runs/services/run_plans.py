@@ -18,7 +18,7 @@ from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooMany, Unprocessable
 from farm.contract.base import digest_json
-from farm.fleet.selectors import node_offers
+from farm.fleet.selectors import list_kept_nodes, node_offers
 from farm.registry import selectors as registry
 from farm.registry.models import PlanOrder, Version
 from farm.registry.models.plan_order import OPEN
@@ -31,6 +31,7 @@ from farm.rules.matrices.matrix import Matrix, count_points
 from farm.rules.matrices.settings import read_fraction
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
+from farm.rules.presenting.idle_reasons import describe_kept_node
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import latencies, with_null_history
 from farm.runs.selectors.sides import collect_model_facts, versions_beside
@@ -80,7 +81,9 @@ def plan_run(
         model.model_copy(update=known_ms._asdict()) if (known_ms := latencies(side)) is not None else model
         for model, side in zip(collect_model_facts(versions), versions, strict=True)
     ]
-    return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=with_null_pair)
+    left_out = () if fleet else list_kept_nodes(version.model.team, uploader=uploader)
+    kept = [describe_kept_node(node.name, why) for node, why in left_out]
+    return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=with_null_pair, kept=kept)
 
 
 def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:

@@ -2,10 +2,12 @@
 
 import json
 import re
+from datetime import timedelta
 from html import unescape
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard.views.fleet import draw_qr_code
@@ -22,6 +24,7 @@ from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
 
 pytestmark = pytest.mark.django_db
+IN_2_H = timezone.now() + timedelta(hours=2)
 
 
 def test_a_nodes_page_shows_facts_tags_noise_and_log(signed_in: Client, run: Run, node: Node) -> None:
@@ -79,7 +82,30 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
     node.save()
     words = assert_is_page(signed_in.get("/fleet/"))
     assert "0 of 1 node online" in words
-    assert "when a node with this hardware comes online" in words
+    assert "when a node that takes them comes online" in words
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"is_paused": True}, "paused by its owner"),
+        ({"hours": f"{IN_2_H:%H:%M}-{IN_2_H + timedelta(hours=1):%H:%M}"}, "outside its owner's hours until"),
+    ],
+)
+def test_a_node_that_its_owner_keeps_says_so_wherever_its_blocks_wait(
+    signed_in: Client, version: Version, owner: User, node: Node, limits: dict[str, object], why: str
+) -> None:
+    """ "1 of them for hardware that no node online has" stood above a row "online, active", and on its page nothing."""
+    run = rows.begin_run(version, owner)
+    Node.objects.filter(pk=node.pk).update(settings_json=limits)
+    words = assert_is_page(signed_in.get("/fleet/"))
+    assert "1 block waiting, 1 of them that no node online takes now" in words
+    assert f"not yet: bench-1 is online but {why}" in words
+    assert words.count(why) == 2, "in the queue, and in the row of the node"
+    assert f"bench-1 is online but {why}" in assert_is_page(signed_in.get(f"/runs/{run.pk}/"))
+    words = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert f"run {run.pk} when it takes blocks again" in words
+    assert "1 block waits" in words
 
 
 def test_an_invitation_shows_the_command_once(signed_in: Client, settings: Settings) -> None:

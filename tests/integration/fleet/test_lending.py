@@ -7,13 +7,14 @@ from django.test import Client
 from farm.accounts.memberships import remove_member, set_role
 from farm.accounts.models import AuditEvent, Membership, Team, User
 from farm.accounts.states import Role, Scope
-from farm.base.refusals import Conflict, Missing, NotAllowed
+from farm.base.refusals import Conflict, Missing, NotAllowed, Unprocessable
 from farm.fleet import services as fleet
 from farm.fleet.models import Lending, Node
-from farm.fleet.states import LendingState, NodeHealth
+from farm.fleet.states import LendingState, NodeHealth, NodeState
 from farm.registry.models import Version
 from farm.runs import services
 from farm.runs.models import Block
+from farm.runs.selectors.runs import progress
 from farm.runs.states import BlockState
 from tests.conftest import ApiOf, make_user
 from tests.integration.node_api.calls import NodeClient
@@ -60,6 +61,28 @@ def test_a_member_s_machine_gets_no_block_of_a_team_whose_admin_never_agreed(nod
     assert offered(node, member).words == "Waits for an admin of lab to agree."
     with pytest.raises(Conflict, match="does not measure for team “lab”"):
         claim(node, block)
+
+
+def test_a_team_reads_that_a_node_online_is_not_lent_to_it_once_the_node_was_offered(
+    node: Node, member: User, head: User, lab: Team, block: Block
+) -> None:
+    """ "No node is online", on a farm whose fleet page said that one is; a node of others is named once offered."""
+
+    def refusal() -> str:
+        with pytest.raises(Unprocessable) as refused:
+            make_run(block.run.version, head)
+        return str(refused.value)
+
+    Node.objects.filter(name="lab-1").update(state=NodeState.OFFLINE)
+    assert "No node that takes blocks of “lab” for cpu is online." in progress(block.run).words
+    assert refusal() == "No node measures for this team yet: have one lent to it, or add a node, and plan again."
+    fleet.decline(lending=offered(node, member), by=head)
+    why = "bench-1 is online but not lent to “lab” (its owner offers it, an admin of “lab” agrees)"
+    assert f"blocks for cpu now: {why}. To begin" in progress(block.run).words
+    assert refusal() == f"No node measures for this team: {why}. Add a node, and plan again."
+    Lending.objects.all().delete()
+    Membership.objects.filter(user=head).delete()
+    assert why in progress(block.run).words, "all that are left in “lab” are in “vision” too"
 
 
 def test_nobody_but_an_admin_of_the_receiving_team_agrees(node: Node, member: User, owner: User, lab: Team) -> None:

@@ -178,7 +178,7 @@ def test_rounds_that_only_one_node_may_measure_ask_for_that_node_and_for_no_othe
     assert f"Only {node.name} (offline, last heard of on 2026-01-01" in words
     assert "add a node" not in words
     Node.objects.filter(pk=node.pk).update(state=NodeState.ONLINE, settings_json={"is_paused": True})
-    assert f"Only {node.name} (Paused by its owner) may" in selectors.runs.progress(run).words
+    assert f"Only {node.name} (paused by its owner) may" in selectors.runs.progress(run).words
 
 
 @pytest.fixture

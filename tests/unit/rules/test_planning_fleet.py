@@ -41,7 +41,7 @@ def test_hardware_is_a_tag_all_of_several_any_of_several_or_a_node(hardware, tak
 @pytest.mark.parametrize(
     ("options", "fleet", "words"),
     [
-        ({}, [], "No node is online"),
+        ({}, [], "No node measures for this team yet: have one lent to it, or add a node, and plan again"),
         # nodes that came a moment ago
         ({}, [node("a", tags=[])], "have not proven their hardware yet"),
         (
