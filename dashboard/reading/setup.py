@@ -1,5 +1,6 @@
 """What an administrator sees to on a farm's first day, each step done or not as the farm is now."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +29,7 @@ class Step:
     command: str = ""
     page: tuple[str, str] = ("", "")
     document: str = ""
+    anchor: str = ""
 
     @property
     def state(self) -> str:
@@ -44,12 +46,17 @@ def write_headline(steps: Sequence[Step]) -> str:
     return f"{done} of {len(steps)} steps of setting up are done" if done < len(steps) else "This farm is set up"
 
 
+def name_home() -> str:
+    """The option that names this farm: without it a command means the folder `var` of wherever it is typed."""
+    return f"--home {shlex.quote(str(settings.HOME))}"
+
+
 def _address() -> Step:
     url = str(settings.PUBLIC_URL)
     is_done = url.startswith("https://")
     words = f"People come by {url}." if is_done else f"{url} is not encrypted: only this machine should use it."
-    command = "onnxfarm serve --tls-cert farm.pem --tls-key farm.key"
-    return Step("Address and TLS", is_done, words, command=command, document="deploying")
+    command = f"onnxfarm serve {name_home()} --tls-cert farm.pem --tls-key farm.key"
+    return Step("Address and TLS", is_done, words, command=command, document="operations")
 
 
 def _mail() -> Step:
@@ -59,8 +66,10 @@ def _mail() -> Step:
         if is_done
         else "No mail server is named: alerts go to webhooks and chats alone."
     )
-    command = "ONNXFARM_MAIL_URL=smtp+tls://USER:PASSWORD@HOST ONNXFARM_MAIL_FROM=farm@example.org onnxfarm serve"
-    return Step("Mail", is_done, words, command=command, page=("dashboard:channels", "Add a channel"), document="watch")
+    named = "ONNXFARM_MAIL_URL=smtp+tls://USER:PASSWORD@HOST ONNXFARM_MAIL_FROM=farm@example.org"
+    command = f"{named} onnxfarm serve {name_home()}"
+    page = ("dashboard:channels", "Add a channel")
+    return Step("Mail", is_done, words, command=command, page=page, document="watch", anchor="notify-a-channel")
 
 
 def _backup() -> Step:
@@ -71,7 +80,7 @@ def _backup() -> Step:
         "Backup",
         is_done,
         words,
-        command="onnxfarm farm backup farm.backup",
+        command=f"onnxfarm farm backup farm.backup {name_home()}",
         page=("dashboard:backup", "Backup"),
         document="operations",
     )

@@ -117,7 +117,8 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 @page
 def backup(request: HttpRequest) -> HttpResponse:
     require_administrator(request, "its backups")
-    return render(request, "dashboard/backup.html", {"last": selectors.last_backup()})
+    commands = {what: f"onnxfarm farm {what} farm.backup {setup.name_home()}" for what in ("backup", "restore")}
+    return render(request, "dashboard/backup.html", {"last": selectors.last_backup(), **commands})
 
 
 @form_page

@@ -33,6 +33,10 @@ def test_each_step_is_done_when_the_farm_is_so(admin: User, settings: Settings, 
     settings.PUBLIC_URL = "http://127.0.0.1:8000"
     assert "0 of 5 steps" in assert_is_page(client.get("/settings/"))
     assert done(client) == [False] * 5
+    # typed elsewhere they were of another farm, or began a second one
+    commands = [step.command for step in client.get("/settings/").context["steps"][:3]]
+    assert all(f" --home {settings.HOME}" in command for command in commands)
+    assert f" --home {settings.HOME}" in assert_is_page(client.get("/settings/backup/"))
     settings.PUBLIC_URL, settings.HAS_MAIL, settings.EMAIL_HOST = "https://farm.example", True, "mail.example"
     AuditEvent.objects.create(verb=BACKED_UP)
     User.objects.update(last_login=timezone.now())
