@@ -32,6 +32,7 @@ from farm.accounts.states import ShareKind
 from farm.base.refusals import Gone, Missing, Refusal, TooMany
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus
+from farm.fleet.enrolment import explain_local_address
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
 from farm.rules.presenting.cell_counts import list_own
@@ -271,7 +272,7 @@ def shares(request: HttpRequest) -> HttpResponse:
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
     days = read_number(request, "days")
     made, url = share_links.share(kind=kind, subject=subject, by=signed_in_user(request), days=days)
-    return _shown(request, made=made, url=url)
+    return _shown(request, made=made, url=url, warning=explain_local_address(settings.PUBLIC_URL))
 
 
 @action

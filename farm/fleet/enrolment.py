@@ -69,10 +69,15 @@ def explain_unreachable_address() -> str:
         return ""
     name, url = next(iter(local.items()))
     return (
-        f"Other machines cannot reach {url}: it is an address of this machine only. To add them, start it with "
+        f"{explain_local_address(url)} To add them, start it with "
         "onnxfarm serve --tls-cert FILE --tls-key FILE, or put it behind a proxy with TLS and set "
         f"{name} to its https:// address (docs/operations.md)."
     )
+
+
+def explain_local_address(url: str) -> str:
+    """Say that other machines cannot reach this address; empty where they may."""
+    return f"Other machines cannot reach {url}: it is an address of this machine only." if _is_local(url) else ""
 
 
 def explain_unusable_tab_address() -> str:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from farm.accounts.models import AuditEvent, Share, Team, User
 from farm.accounts.services import revoke_share
@@ -159,10 +160,15 @@ def test_a_link_that_nobody_made_is_a_helpful_404() -> None:
     assert answer["X-Robots-Tag"] == "noindex, nofollow"
 
 
-def test_a_button_makes_a_link_and_the_list_closes_it(signed_in: Client, run: Run) -> None:
+@pytest.mark.parametrize(("address", "is_warned"), [("http://127.0.0.1:8000", True), ("https://farm.example", False)])
+def test_a_button_makes_a_link_and_the_list_closes_it(
+    signed_in: Client, run: Run, settings: Settings, address: str, is_warned: bool
+) -> None:
+    settings.PUBLIC_URL = address
     assert 'action="/settings/shares/"' in signed_in.get(f"/runs/{run.pk}/").content.decode()
     answer = signed_in.post("/settings/shares/", {"kind": "run", "subject": str(run.pk), "days": "7"})
     assert "Copy it now; it is not shown again." in assert_is_page(answer)
+    assert ("cannot reach http" in assert_is_page(answer)) == is_warned
     url = re.search(r"<code>(http\S+/shared/ofp_[^<]+/)</code>", answer.content.decode())
     assert url
     assert Client().get(path_of(url[1])).status_code == 200
