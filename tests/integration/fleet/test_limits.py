@@ -117,6 +117,7 @@ def test_a_limit_out_of_range_is_refused_on_the_page_in_one_sentence(node: Node,
     words = assert_is_page(answer, 404 if field == "teams" else 400)
     assert "Not saved: correct the marked field." in words
     page = answer.content.decode()
+    assert f'action="/fleet/{node.pk}/settings/#limits"' in page, "the answer opens at its form"
     assert page.count('aria-invalid="true"') == 1
     assert f'<p class="error" id="{field}-error">' in page
     # what was typed stands there still
