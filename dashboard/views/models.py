@@ -259,7 +259,9 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         **context,
         **_pareto(request, row),
         **trends.describe_model(row),
-        **describe_best(signed_in_user(request), row, request.GET.get("budget", "")[:40]),
+        **describe_best(
+            signed_in_user(request), row, request.GET.get("budget", "")[:40], otherwise=_describe_unmeasured(chosen)
+        ),
         **describe_newest_run(of_uploads, cell_addresses_in),
         "version_table": version_table(versions, chosen, compared=compared_with_before(signed_in_user(request), row)),
         "removed": list(selectors.removed_versions(row, user=signed_in_user(request))[:100]),
@@ -281,11 +283,23 @@ def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
     }
 
 
-def describe_best(user: "Anyone", model: "Model", budget: str = "") -> dict[str, object]:
+UNMEASURED = "has not been measured yet"
+
+
+def _describe_unmeasured(version: "Version | None") -> str:
+    """Say what there is to say of a model of which no run that was asked for measured anything."""
+    if version is None or version.state == VersionState.REJECTED:
+        return "was rejected" if version is not None else UNMEASURED
+    return "has been measured by a search alone" if find_last_answered_search(version.pk) else UNMEASURED
+
+
+def describe_best(
+    user: "Anyone", model: "Model", budget: str = "", *, otherwise: str = UNMEASURED
+) -> dict[str, object]:
     """Say how fast the model is at best, with the settings as chips. `budget`: the latency in ms as it was typed."""
     best = best_settings.make_panel(*measured_settings(user, model), budget)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
-    told = best.headline if best else "has not been measured yet"
+    told = best.headline if best else otherwise
     because = best.because if best else ""
     return {"best": best, "headline": f"{model.name} {told}", "because": because, "facts": chips}
 

@@ -95,6 +95,7 @@ def test_an_answer_has_its_settings_its_snippets_and_the_gate(
     assert reverse("dashboard:find", args=[first.pk]) in origin
     model = member_pages.get(reverse("dashboard:model", args=[version.model_id])).content.decode()
     assert "faster than the default, 2 threads" in model
+    assert "has not been measured yet" not in model
 
 
 def test_cancel_leaves_the_best_so_far(member_pages: Client, version: Version, lab: Lab, member: User) -> None:

@@ -63,7 +63,9 @@ def test_a_rejected_version_says_why(signed_in: Client, team: Team, owner: User)
     version.save()
     words = assert_is_page(signed_in.get(f"/models/{version.model_id}/"))
     assert "encoder.onnx is empty" in words
-    assert "New run" not in words
+    assert "encoder was rejected" in words
+    for what in ("New run", "New watch", "onnxfarm submit", "onnxfarm watch add"):
+        assert what not in words, what
 
 
 def test_a_version_that_is_being_inspected_asks_for_news(signed_in: Client, team: Team, owner: User) -> None:
