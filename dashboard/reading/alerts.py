@@ -71,9 +71,10 @@ def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
     """How much has to be looked at, or came in a `period`, in one sentence."""
     if period:
         return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
-    new = counts["open"] - counts["acknowledged"]
-    first = numbers.counted(new, "open alert") if new else "No open alert"
-    others = [f"{counts[name]} {name}" for name in ("acknowledged", "snoozed") if counts[name]]
+    seen = "" if counts["acknowledged"] == counts["open"] else f"{counts['acknowledged']} of them "
+    acknowledged = f", {seen}acknowledged" if counts["acknowledged"] else ""
+    first = f"{numbers.counted(counts['open'], 'open alert')}{acknowledged}" if counts["open"] else "No open alert"
+    others = [f"{counts['snoozed']} snoozed"] if counts["snoozed"] else []
     if counts["infra"]:
         others.append(f"{counts['infra']} where the farm could not measure")
     return f"{first}; {numbers.listed(others)}" if others else first
@@ -114,7 +115,9 @@ def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
 
 
 def _release(alert: "Alert") -> Entry:
-    return Entry(alert.began, is_name=True, title=f"found in {alert.bad}, against {alert.good}")
+    found = f"found in {alert.bad}"
+    soft = "" if alert.bad in alert.began else found
+    return Entry(alert.began, is_name=True, soft=soft, title=f"{found}, against {alert.good}")
 
 
 def _model(alert: "Alert") -> Entry:

@@ -203,7 +203,8 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
     ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
     told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
     worse = sum(is_worse(lead) for _, lead in told)
-    counts = f"{worse} worse, {len(told) - worse} better in the last 7 days" if recent else ""
+    sides = [f"{count} {word}" for count, word in ((worse, "worse"), (len(told) - worse, "better")) if count]
+    counts = f"{', '.join(sides)} in the last 7 days" if sides else ""
     again = confirmed_leads(row.run for row, _ in told[:MAX_NEWS]) if told else {}
     shown = [(row, lead, again.get(row.run, NOTHING)) for row, lead in told[:MAX_NEWS]]
     return News(Table.of("news", "Better or worse", NEWS, shown), worse, counts, bool(ended))

@@ -13,12 +13,13 @@ from django.utils import timezone
 from dashboard import markup
 from dashboard.reading import alerts as alert_reading
 from dashboard.reading import runs as run_reading
+from dashboard.reading import setup
 from dashboard.reading.facts import Fact
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, releases_since
 from farm.fleet.selectors import nodes_without_logs
-from farm.fleet.selectors.nodes import count_nodes_online
+from farm.fleet.selectors.nodes import count_nodes_online, nodes_awaiting_approval
 from farm.fleet.states import NodeHealth
 from farm.registry.confinement import current_confinement
 from farm.rules.wording import numbers
@@ -54,8 +55,12 @@ def home(request: HttpRequest) -> HttpResponse:
     fleet = f"{online} of {numbers.counted(node_count, 'node')} online" if node_count else no_fleet
     seen = f"{numbers.counted(counts['acknowledged'], 'acknowledged alert')}" if counts["acknowledged"] else ""
     news = run_reading.make_news(newest_ended(user), since=week)
+    steps = setup.list_steps(user) if user.is_superuser else []
+    invitations, pending = list(invitations_of(user)), list(nodes_awaiting_approval(user)[:NODES])
+    set_up = setup.write_headline(steps) if not all(step.is_done for step in steps) else ""
     context = {
-        "invitations": list(invitations_of(user)),
+        "invitations": invitations,
+        "set_up": set_up,
         "alert_count": counts["open"],
         "alert_table": alert_reading.make_table(list_alerts(user, "open")[:ALERTS]) if counts["open"] else None,
         "alerts_shown": ALERTS,
@@ -67,24 +72,29 @@ def home(request: HttpRequest) -> HttpResponse:
         "waits": describe_wait([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
         "has_team": has_team,
         "nodes": [_chip(node) for node in nodes],
-        "pending": [node for node in nodes if node.health == NodeHealth.PENDING],
+        "pending": pending,
         "walls": current_confinement(),
-        "headline": _headline(counts["open"] - counts["acknowledged"], news.worse),
+        "headline": _headline(
+            counts["open"] - counts["acknowledged"], news.worse, len(invitations) + len(pending), otherwise=set_up
+        ),
         "because": " · ".join(filter(None, (seen, news.counts, describe_activity(open_count, searches), fleet))),
     }
     return render(request, "dashboard/home.html", context)
 
 
-def _headline(alerts: int, worse: int) -> str:
-    if alerts:
-        return f"{numbers.counted(alerts, 'open alert')} {'needs' if alerts == 1 else 'need'} you"
-    return f"{numbers.counted(worse, 'model')} {'is' if worse == 1 else 'are'} worse" if worse else "Nothing needs you"
+def _headline(alerts: int, worse: int, requests: int, *, otherwise: str) -> str:
+    """`requests`: invitations, and nodes to approve."""
+    for count, what in ((alerts, "open alert"), (0 if worse else requests, "request")):
+        if count:
+            return f"{numbers.counted(count, what)} {'needs' if count == 1 else 'need'} you"
+    worse_words = f"{numbers.counted(worse, 'model')} {'is' if worse == 1 else 'are'} worse" if worse else ""
+    return worse_words or otherwise or "Nothing needs you"
 
 
 def describe_activity(runs: int, searches: int) -> str:
-    """Says how many runs are in progress. `searches`: how many more measure for alerts."""
+    """Says how many runs are in progress. `searches`: how many more are of searches, or confirm what opens an alert."""
     parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
-    parts += [f"{numbers.counted(searches, 'run')} for alerts"] if searches else []
+    parts += [f"{numbers.counted(searches, 'run')} for searches and alerts"] if searches else []
     return ", ".join(parts) or "nothing is being measured"
 
 

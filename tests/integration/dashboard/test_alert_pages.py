@@ -82,7 +82,7 @@ def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_wha
     # without an interval none is claimed
     first = table_rows(signed_in.get("/alerts/?sort=id"), "alert")[0]
     assert first[3:5] == ["24.0 % slower", ""]
-    assert first[7] == "since 1.31.0"
+    assert first[7] == "since 1.31.0 found in 1.31.1"
 
 
 def test_chosen_alerts_are_acknowledged_together_and_those_of_others_are_not(

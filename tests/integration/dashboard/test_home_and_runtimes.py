@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from farm.accounts.models import Team, User
+from farm.accounts.services import create_owner
 from farm.alerts.models import Release
 from farm.fleet.models import Node
 from farm.fleet.states import NodeHealth
@@ -39,10 +40,11 @@ def test_an_alert_that_somebody_looks_after_needs_nobody_else(
     watching.bare_alert(watch, version, bad="1.30.0", state="acknowledged")
     words = assert_is_page(signed_in.get("/"))
     assert "Nothing needs you 1 acknowledged alert" in words
-    assert "No open alert; 1 acknowledged" in assert_is_page(signed_in.get("/alerts/"))
+    assert "1 open alert, acknowledged" in assert_is_page(signed_in.get("/alerts/"))
     assert 'class="count"' not in signed_in.get("/").content.decode()
     watching.bare_alert(watch, version, bad="1.31.0")
     assert "1 open alert needs you 1 acknowledged alert" in assert_is_page(signed_in.get("/"))
+    assert "2 open alerts, 1 of them acknowledged" in assert_is_page(signed_in.get("/alerts/"))
 
 
 def test_pre_releases_are_not_among_those_that_became_known(signed_in: Client, node: Node) -> None:
@@ -76,12 +78,12 @@ def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
 def test_what_the_farm_measures_for_alerts_alone_is_no_empty_list(
     signed_in: Client, version: Version, node: Node, owner: User
 ) -> None:
-    """ "No runs in progress" stood below "1 run for alerts"."""
+    """ "No runs in progress" stood below "1 run for searches and alerts"."""
     run = rows.finished_run(version, node, owner, matrix=ONE, slow={})
     Run.objects.filter(pk=run.pk).update(state=RunState.RUNNING, reason=RunReason.BISECTION)
     words = assert_is_page(signed_in.get("/"))
     assert "Nothing needs you" in words
-    assert "In progress Only runs for alerts ." in words
+    assert "In progress Only runs for searches and alerts ." in words
 
 
 def test_somebody_in_no_team_is_told_whom_to_ask(stranger: User) -> None:
@@ -119,9 +121,33 @@ def test_what_comes_next_says_why_it_waits_and_how_many_more_do(
     assert f"Run {first.pk} waits" not in assert_is_page(signed_in.get("/"))
 
 
-def test_a_machine_that_asks_to_join_needs_somebody(signed_in: Client, team: Team, owner: User) -> None:
+def test_a_machine_that_asks_to_join_needs_who_may_approve_it(
+    signed_in: Client, team: Team, owner: User, member: User
+) -> None:
     rows.make_node(team, owner, name="pi", health=NodeHealth.PENDING)
-    assert "pi waits for approval." in assert_is_page(signed_in.get("/"))
+    words = assert_is_page(signed_in.get("/"))
+    assert "pi waits for approval." in words
+    assert "1 request needs you" in words, "“Nothing needs you” stood above it"
+    assert "pi waits for approval." not in assert_is_page(client_of(member).get("/")), "who has no button to approve it"
+
+
+def test_home_leads_an_administrator_to_what_is_left_of_setting_up(signed_in: Client) -> None:
+    """ "Nothing needs you" stood there with one of five steps done, and nothing led to them."""
+    assert "of setting up" not in assert_is_page(signed_in.get("/"))
+    response = client_of(create_owner(name="root", team_name="home")).get("/")
+    assert re.search(r"\d of 5 steps of setting up are done", assert_is_page(response))
+    assert re.search(r'<p class="note"><a href="/settings/">\d of 5 steps', response.content.decode())
+
+
+def test_an_alert_of_today_is_named_with_its_release_and_not_above_nothing_worse(
+    signed_in: Client, version: Version, node: Node, owner: User
+) -> None:
+    """ "1 open alert needs you" stood above "0 worse, 0 better", and the release that was found worse nowhere."""
+    alert = watching.bare_alert(make_watch(version, owner), version, bad="1.32.0", first_bad="1.30.0")
+    rows.finished_run(version, node, owner, matrix=ONE, slow={})
+    words = assert_is_page(signed_in.get("/"))
+    assert "0 worse" not in words
+    assert f"{alert.began} found in 1.32.0" in words
 
 
 def test_runtimes_say_where_each_release_is_installed_or_would_be(
