@@ -115,7 +115,7 @@ class Measured:
 
     def deciding(self, comparison: int) -> Paired:
         """The rounds of a comparison of the block that its verdict rests on, by the product's choice of times."""
-        return self.judge.paired(self.judge.block.comparisons[comparison])
+        return self.judge.pair_rounds(self.judge.block.comparisons[comparison])
 
     @property
     def pairs(self) -> list[tuple[float, float]]:

@@ -31,7 +31,7 @@ import numpy as np
 
 from farm.rules.cells.metrics import ALERTING, BY_NAME, JUDGED
 from farm.rules.changes.watch_rounds import Rule
-from farm.rules.comparing import fastest, margins, repeats, verdicts
+from farm.rules.comparing import fastest, margins, multiplicity, repeats, verdicts
 from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.judging import metric_verdicts
 from farm.rules.wording.vocabulary import is_change
@@ -49,7 +49,7 @@ def measure(place: blocks.Workplace, number: int, *, seed: int, pairs: int) -> l
     load = os.getloadavg()[0]
     subject, measured = place.measure_twins(number, seed=seed, pairs=pairs)
     judge = measured.judge
-    judged = judge.judged(judge.block.comparisons)
+    judged = judge.judge(judge.block.comparisons)
     block = {"block": number, "model": subject.name, "load_1m": round(load, 2), "wall_s": round(measured.wall_s, 1)}
     lines = []
     for slot, (one, changes) in enumerate(zip(judged, metric_verdicts.judge_metrics(judge, judged), strict=True)):
@@ -87,12 +87,18 @@ def verdicts_on(name: str, blocks: Sequence[Pairs]) -> list[tuple[str, float]]:
     judging = BY_NAME[name].judging
     assert judging is not None
     if judging.by == "repeat":
-        repeated = [repeats.judge([(old, new) for old, new in some], least=judging.margin) for some in blocks]
+        repeated = [repeats.judge([(old, new) for old, new in some], margin=judging.margin) for some in blocks]
         words = {"more": "bigger", "less": "smaller"}
         return [(words.get(one.way, one.way), one.ratio) for one in repeated if one is not None]
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
     judged = judge_many(blocks, margin=max(judging.margin, margins.MIN_MARGIN))
-    return [(one.verdict, one.ratio) for one in (verdicts.keep_significant(judged) if name == JUDGED.name else judged)]
+    holds = [True] * len(judged)
+    if name == JUDGED.name:
+        holds = multiplicity.benjamini_hochberg([one.p_total for one in judged])
+    return [
+        (one.verdict if held or not is_change(one.verdict) else "undecided", one.ratio)
+        for one, held in zip(judged, holds, strict=True)
+    ]
 
 
 class Farm:

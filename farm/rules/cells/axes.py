@@ -39,7 +39,7 @@ def format_pairs(entries: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(entries.items()))
 
 
-def _sizes(cell: Cell) -> Mapping[str, int]:
+def _list_sizes(cell: Cell) -> Mapping[str, int]:
     """Find the sizes of a cell's free dimensions.
 
     Empty for a cell that generates: the scenario says its lengths, and the shapes are those of its check alone.
@@ -67,7 +67,7 @@ def session_name(cell: Cell) -> str:
     return str(cell.session.get("name") or format_pairs(cell.session) or "default")
 
 
-def _unusual_hardware(spec: CellSpec) -> str | None:
+def _find_unusual_hardware(spec: CellSpec) -> str | None:
     """Find the hardware tag of a cell; None where it is the tag that its provider needs anyway."""
     provider = providers.find(spec.provider)
     usual = provider.tag_with(spec.provider_options) if provider is not None else None
@@ -86,7 +86,7 @@ AXES: tuple[Axis, ...] = (
         "hardware",
         "Hardware",
         is_setting=False,
-        declared=MatrixAxis("hardware", read=readers.read_hardware, schema=_TEXT, value_in=_unusual_hardware),
+        declared=MatrixAxis("hardware", read=readers.read_hardware, schema=_TEXT, value_in=_find_unusual_hardware),
     ),
     Axis(
         "node",
@@ -150,10 +150,10 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "shapes",
         "Shapes",
-        value_of=lambda c: cast("SupportsRichComparison", _sizes(c)),
-        short_of=lambda c: format_sizes(_sizes(c)),
-        label_of=lambda c: format_sizes(_sizes(c)) or "default shapes",
-        sort_key_of=lambda c: sorted(_sizes(c).items()),
+        value_of=lambda c: cast("SupportsRichComparison", _list_sizes(c)),
+        short_of=lambda c: format_sizes(_list_sizes(c)),
+        label_of=lambda c: format_sizes(_list_sizes(c)) or "default shapes",
+        sort_key_of=lambda c: sorted(_list_sizes(c).items()),
         default={},
         declared=MatrixAxis(
             "shapes",

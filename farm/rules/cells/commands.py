@@ -34,17 +34,17 @@ def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolera
 
     `tolerances`: how far the outputs of the run may differ, by output name.
     """
-    declared = _settings_without_option(cell)
+    declared = _list_settings_without_option(cell)
     samples = cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
     own = tolerances or {}
     if not all(map(_PLAIN.match, own)):
-        declared["tolerance"] = {name: tolerance.model_dump() for name, tolerance in own.items()}
+        declared["tolerance"] = {name: limit.model_dump() for name, limit in own.items()}
     words = ["onnxfarm", "bench", file_argument(main), "--ort", _format_release(cell.runtime)]
     words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
     words += (
         ["--source", file_argument(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
     )
-    words += _option_words(
+    words += _list_options(
         # an option replaces the matrix's axis
         ("--provider", cell.provider if "provider" not in declared else None),
         ("--batch", cell.workload.batch),
@@ -58,11 +58,11 @@ def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolera
         ),
         ("--seed", cell.workload.seed or None),
     )
-    words += _shape_options(cell) if "shapes" not in declared else []
-    words += _input_options(cell) if "inputs" not in declared else []
+    words += _list_shape_options(cell) if "shapes" not in declared else []
+    words += _list_input_options(cell) if "inputs" not in declared else []
     if "tolerance" not in declared:
-        words += _option_words(*(("--tolerance", f"{name}={each.atol},{each.rtol}") for name, each in own.items()))
-    words += _option_words(
+        words += _list_options(*(("--tolerance", f"{name}={limit.atol},{limit.rtol}") for name, limit in own.items()))
+    words += _list_options(
         ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
         ("--prompts", PROMPTS if scenarios.of_cell(cell).prompts_sha256 else None),
         ("--calibration", CALIBRATION if samples != recipes.RANDOM else None),
@@ -94,7 +94,7 @@ def matrix_command(
     words += ["--ort", ",".join(_format_release(Runtime.of(release)) for release in releases)] if releases else []
     words += [word for name in sorted(packages or ()) for word in ("--allow-package", name)]
     words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
-    words += _option_words(("--seed", cell.workload.seed or None))
+    words += _list_options(("--seed", cell.workload.seed or None))
     words += [
         word
         for ending, (option, is_given) in given.items()
@@ -120,22 +120,22 @@ def diverge_command(
     if cell.provider_options or cell.recipe.options or not is_plain or not is_known(cell.runtime.distribution):
         return ""
     words = ["onnxfarm", "diverge", file_argument(main), "--ort", _format_release(cell.runtime)]
-    words += _option_words(
+    words += _list_options(
         ("--against", _format_release(against) if against is not None else None),
         ("--provider", cell.provider),
         ("--threads", cell.session.threads),
         ("--level", cell.session.optimization if cell.session.optimization != "all" else None),
         ("--precision", cell.recipe.precision if cell.recipe.precision != "fp32" else None),
     )
-    given = bool(cell.workload.inputs_sha256) if has_inputs is None else has_inputs
-    batch = _option_words(("--batch", cell.workload.batch))
+    is_given = bool(cell.workload.inputs_sha256) if has_inputs is None else has_inputs
+    batch = _list_options(("--batch", cell.workload.batch))
     made = [
         *batch,
-        *_shape_options(cell),
-        *_input_options(cell),
-        *_option_words(("--seed", cell.workload.seed or None)),
+        *_list_shape_options(cell),
+        *_list_input_options(cell),
+        *_list_options(("--seed", cell.workload.seed or None)),
     ]
-    return shlex.join([*words, *(["--inputs", INPUTS] if given else made)])
+    return shlex.join([*words, *(["--inputs", INPUTS] if is_given else made)])
 
 
 def bisect_command(main: str, *, good: str, bad: str, provider: str) -> str:
@@ -159,17 +159,17 @@ def _format_release(runtime: Runtime) -> str:
     return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.format_runtime(runtime)
 
 
-def _option_words(*options: tuple[str, object]) -> list[str]:
+def _list_options(*options: tuple[str, object]) -> list[str]:
     return [word for name, value in options if value is not None for word in (name, str(value))]
 
 
-def _shape_options(cell: CellSpec) -> list[str]:
+def _list_shape_options(cell: CellSpec) -> list[str]:
     if cell.workload.inputs_sha256 is not None:
         return []  # given inputs have them
     return [word for name, size in sorted(cell.workload.shapes.items()) for word in ("--shape", f"{name}={size}")]
 
 
-def _input_options(cell: CellSpec) -> list[str]:
+def _list_input_options(cell: CellSpec) -> list[str]:
     return [word for name, text in sorted(cell.workload.inputs.items()) for word in ("--input", f"{name}={text}")]
 
 
@@ -181,7 +181,7 @@ def _has_plain_shapes(cell: CellSpec) -> bool:
     return all(_PLAIN.match(name) for name in cell.workload.shapes)
 
 
-def _settings_without_option(cell: CellSpec) -> dict[str, object]:
+def _list_settings_without_option(cell: CellSpec) -> dict[str, object]:
     """Find the settings that only `--matrix` can say: session options, unusual names of dimensions and so on."""
     session = session_set_of(cell.session, name="as-measured").as_plain()
     unsaid = {

@@ -52,7 +52,7 @@ class Kind:
         try:
             return self._adapter.validate_python(written)
         except ValidationError as problem:
-            raise _to_matrix_problem(problem, what, written, schema=self.schema) from None
+            raise _make_matrix_problem(problem, what, written, schema=self.schema) from None
 
 
 def whole_number(maximum: int, *, minimum: int = 1) -> Kind:
@@ -70,11 +70,11 @@ def parse_finite(written: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _to_matrix_problem(problem: ValidationError, what: str, written: Any, *, schema: Schema) -> MatrixProblem:
+def _make_matrix_problem(problem: ValidationError, what: str, written: Any, *, schema: Schema) -> MatrixProblem:
     first = problem.errors(include_url=False)[0]
-    own = first.get("ctx", {}).get("error")
-    if isinstance(own, MatrixProblem):
-        return own
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, MatrixProblem):
+        return cause
     for key in first["loc"]:
         if key in schema.get("properties", {}):
             what, written, schema = str(key), written[key], schema["properties"][key]

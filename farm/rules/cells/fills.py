@@ -78,18 +78,18 @@ def parse(text: str) -> Fill:
 
 def _parse_random(plain: str, text: str) -> Fill | None:
     """Parse a form whose values depend on the seed; None where it has no such form."""
-    kind, _, rest = plain.partition(":")
+    kind, _, numbers = plain.partition(":")
     if plain in (NORMAL, WORDS):
         return Fill(plain)
-    if kind in (TEXT, WORDS) and rest:
-        return Fill(kind, texts=tuple(rest.split("|")))
-    if kind == BELOW and rest:
-        return Fill(BELOW, dimension=rest)
-    if kind in (OF, BOXES) and all(map(_VALUE.match, rest.split("|"))):
-        return _parse_numbers(kind, [_parse_number(number, text) for number in rest.split("|")], text)
-    if (found := _RANGE.match(plain)) is None:
+    if kind in (TEXT, WORDS) and numbers:
+        return Fill(kind, texts=tuple(numbers.split("|")))
+    if kind == BELOW and numbers:
+        return Fill(BELOW, dimension=numbers)
+    if kind in (OF, BOXES) and all(map(_VALUE.match, numbers.split("|"))):
+        return _parse_numbers(kind, [_parse_number(number, text) for number in numbers.split("|")], text)
+    if (match := _RANGE.match(plain)) is None:
         return None
-    low, high = _parse_number(found[1], text), _parse_number(found[2], text)
+    low, high = _parse_number(match[1], text), _parse_number(match[2], text)
     if low > high:
         raise MatrixProblem(f"The range {text!r} ends below its start: write LOW..HIGH, such as 0..99.")
     if high - low == float("inf"):
@@ -147,13 +147,13 @@ def misfit_reason(fill: Fill, dtype: str) -> str | None:
         return "a normal distribution has fractions; write LOW..HIGH, such as 0..99."
     if (fraction := next((n for n in (fill.low, fill.high, *fill.numbers) if isinstance(n, float)), None)) is not None:
         return f"{fraction} is not a whole number."
-    low, high = _integer_limits(dtype)
+    low, high = _find_integer_limits(dtype)
     if fill.kind in ("value", "range", OF, BOXES) and not low <= fill.low <= fill.high <= high:
         return f"write numbers from {low} to {high}."
     return None
 
 
-def _integer_limits(dtype: str) -> tuple[int, int]:
+def _find_integer_limits(dtype: str) -> tuple[int, int]:
     """Find the smallest and the largest number of an integer type: bool, int8, …, uint64."""
     if dtype == "bool":
         return 0, 1
@@ -168,13 +168,13 @@ def read_fills(written: object) -> dict[str, str]:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_INPUTS:
         raise MatrixProblem(f"inputs is {written!r}: write names and what they are made of, such as `ids: 0..99`.")
-    found = {}
+    fills = {}
     for name, value in written.items():
         if isinstance(value, bool) or not isinstance(value, str | int | float) or len(str(value)) > MAX_TEXT:
             raise MatrixProblem(f"The input {name!r} is {value!r}: write a number or a range, such as 0..99.")
         parse(str(value))
-        found[str(name)] = str(value)
-    return found
+        fills[str(name)] = str(value)
+    return fills
 
 
 def describe_fill(text: str, *, seed: int) -> str:
@@ -186,18 +186,18 @@ def describe_fill(text: str, *, seed: int) -> str:
         fill = parse(text)
     except MatrixProblem:
         return text
-    own = seed if fill.seed is None else fill.seed
+    used = seed if fill.seed is None else fill.seed
     words = {
-        NORMAL: f"random, standard normal, seed {own}",
-        "range": f"random, {fill.low} to {fill.high}, seed {own}",
+        NORMAL: f"random, standard normal, seed {used}",
+        "range": f"random, {fill.low} to {fill.high}, seed {used}",
         POSITIONS: f"counted from the size of {fill.dimension}" if fill.dimension else "0, 1, 2, …",
-        OF: f"random of {', '.join(map(str, fill.numbers))}, seed {own}",
-        BOXES: f"random boxes, 0 to {fill.high}, seed {own}",
-        BELOW: f"random, 0 to below the size of {fill.dimension}, seed {own}",
+        OF: f"random of {', '.join(map(str, fill.numbers))}, seed {used}",
+        BOXES: f"random boxes, 0 to {fill.high}, seed {used}",
+        BELOW: f"random, 0 to below the size of {fill.dimension}, seed {used}",
         "size": f"the size of {fill.dimension}",
         "value": f"{fill.low} everywhere",
-        TEXT: f"random of {', '.join(fill.texts)}, seed {own}",
-        WORDS: f"random words, seed {own}",
+        TEXT: f"random of {', '.join(fill.texts)}, seed {used}",
+        WORDS: f"random words, seed {used}",
     }
     return words[fill.kind]
 

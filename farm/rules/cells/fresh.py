@@ -37,25 +37,25 @@ class Fresh(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = read_options(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
-        sets = read_count("sets", given.pop("sets", MIN_SETS), minimum=MIN_SETS, maximum=MAX_SETS, scenario=cls.kind)
-        nested = given.pop(_SHAPES, {})
+        written = read_options(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
+        sets = read_count("sets", written.pop("sets", MIN_SETS), minimum=MIN_SETS, maximum=MAX_SETS, scenario=cls.kind)
+        nested = written.pop(_SHAPES, {})
         if not isinstance(nested, Mapping):
             raise MatrixProblem(
                 f"The shapes of fresh are {nested!r}: write sizes such as `sequence: [16, 64, random]`."
             )
-        sizes = {**given, **{str(name): some for name, some in nested.items()}}
-        return cls(sets=sets, shapes={name: _read_sizes(name, some) for name, some in sizes.items()})
+        sizes = {**written, **{str(name): values for name, values in nested.items()}}
+        return cls(sets=sets, shapes={name: _read_sizes(name, values) for name, values in sizes.items()})
 
     @property
     def text(self) -> str:
         sets = [f"sets={self.sets}"] if self.sets != MIN_SETS else []
-        sizes = [f"{name}={'+'.join(map(str, some))}" for name, some in sorted(self.shapes.items())]
+        sizes = [f"{name}={'+'.join(map(str, values))}" for name, values in sorted(self.shapes.items())]
         return ":".join([self.kind, *sets, *sizes])
 
     @property
     def label(self) -> str:
-        sizes = [f"{name} {', '.join(map(str, some))}" for name, some in sorted(self.shapes.items())]
+        sizes = [f"{name} {', '.join(map(str, values))}" for name, values in sorted(self.shapes.items())]
         return "fresh inputs" + (f" ({'; '.join(sizes)})" if sizes else "")
 
     @property
@@ -93,10 +93,10 @@ def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
         raise MatrixProblem(f"The scenario fresh has the option {name!r}: it has sets, and sizes by dimension.")
     if not 1 <= len(values) <= MAX_SIZES:
         raise MatrixProblem(f"The sizes of {name!r} are {len(values)}: fresh takes 1 to {MAX_SIZES} of a dimension.")
-    found: tuple[Size, ...] = tuple(
+    sizes: tuple[Size, ...] = tuple(
         RANDOM if value == RANDOM else read_count(name, value, minimum=1, maximum=MAX_DIMENSION, scenario="fresh")
         for value in values
     )
-    if all(size == RANDOM for size in found):
+    if all(size == RANDOM for size in sizes):
         raise MatrixProblem(f"The sizes of {name!r} are random alone: add a size for it to be drawn up to.")
-    return found
+    return sizes

@@ -49,23 +49,23 @@ class Generate(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = read_options(cls.kind, options, example="generate: {prompt: 128, new: 64}")
-        sampler = samplers.pop_sampler(given)
-        digest = str(given.pop("given", ""))
+        written = read_options(cls.kind, options, example="generate: {prompt: 128, new: 64}")
+        sampler = samplers.pop_sampler(written)
+        digest = str(written.pop("given", ""))
         if digest and not _DIGEST.match(digest):
             text = f"given of generate is {digest[:80]!r}: write the SHA-256 digest of a file of prompts."
             raise MatrixProblem(text)
-        found = cls(
-            prompt=_number("prompt", given.pop("prompt"), 1, MAX_PROMPT) if "prompt" in given else 0,
-            new=_number("new", given.pop("new", USUAL_NEW), MIN_NEW, MAX_NEW),
+        scenario = cls(
+            prompt=_read_number("prompt", written.pop("prompt"), 1, MAX_PROMPT) if "prompt" in written else 0,
+            new=_read_number("new", written.pop("new", USUAL_NEW), MIN_NEW, MAX_NEW),
             sampler=sampler,
-            seed=_number("seed", given.pop("seed"), 0, MAX_SEED) if "seed" in given else None,
-            batch=_number("batch", given.pop("batch"), 1, MAX_BATCH) if "batch" in given else None,
+            seed=_read_number("seed", written.pop("seed"), 0, MAX_SEED) if "seed" in written else None,
+            batch=_read_number("batch", written.pop("batch"), 1, MAX_BATCH) if "batch" in written else None,
             given=digest,
         )
-        if given:
-            raise MatrixProblem(choice_sentence("option of generate", next(iter(given)), _OPTIONS))
-        return found
+        if written:
+            raise MatrixProblem(choice_sentence("option of generate", next(iter(written)), _OPTIONS))
+        return scenario
 
     @property
     def text(self) -> str:
@@ -128,13 +128,13 @@ class Generate(Scenario):
             "kind": self.kind,
             "prompt": self.prompt or USUAL_PROMPT,
             "new": self.new,
-            "seed": self._seed(work),
+            "seed": self._choose_seed(work),
             **self.sampler.runner_settings(),
             **sequences,
             **given,
         }
 
-    def _seed(self, work: Workload) -> int:
+    def _choose_seed(self, work: Workload) -> int:
         return work.seed if self.seed is None else self.seed
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
@@ -142,11 +142,11 @@ class Generate(Scenario):
 
         Where neither scenario nor matrix gives a batch, it becomes the number of given prompts.
         """
-        given = model.prompts
-        if given is None or not (self.given == given.sha256 or not (self.given or self.prompt)):
+        prompts = model.prompts
+        if prompts is None or not (self.given == prompts.sha256 or not (self.given or self.prompt)):
             return self if self.prompt or self.given else replace(self, prompt=USUAL_PROMPT)
-        rows = given.rows if given.rows > 1 and self.batch is None and not is_batched else self.batch
-        return replace(self, prompt=self.prompt or given.tokens, given=given.sha256, batch=rows)
+        rows = prompts.rows if prompts.rows > 1 and self.batch is None and not is_batched else self.batch
+        return replace(self, prompt=self.prompt or prompts.tokens, given=prompts.sha256, batch=rows)
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
         yield from super().refusals(spec, model, shape_problem=shape_problem)
@@ -163,24 +163,24 @@ class Generate(Scenario):
         if spec.provider != providers.CPU.name:
             yield f"generate is measured on the CPU provider alone yet, not on {spec.provider}: leave that out."
         if self.given:
-            yield from self._prompt_refusals(model, batch=spec.workload.batch or 1)
+            yield from self._refuse_prompts(model, batch=spec.workload.batch or 1)
 
-    def _prompt_refusals(self, model: ModelFacts, *, batch: int) -> Iterator[str]:
-        given = model.prompts
-        if given is None or given.sha256 != self.given:
+    def _refuse_prompts(self, model: ModelFacts, *, batch: int) -> Iterator[str]:
+        prompts = model.prompts
+        if prompts is None or prompts.sha256 != self.given:
             yield (
                 f"The scenario names the prompts {self.given[:12]}…, which {model.name} did not come with: give the "
                 f"{PROMPTS} of that digest, or leave `given` out."
             )
-        elif self.prompt != given.tokens:
+        elif self.prompt != prompts.tokens:
             yield (
                 f"prompt of generate is {self.prompt:,} and each row of {PROMPTS} has "
-                f"{counted(given.tokens, 'token')}: leave `prompt` out."
+                f"{counted(prompts.tokens, 'token')}: leave `prompt` out."
             )
-        elif batch != given.rows:
+        elif batch != prompts.rows:
             yield (
-                f"{PROMPTS} has {counted(given.rows, 'row')} and the batch is {batch}: give as many rows, or leave the "
-                "batch out."
+                f"{PROMPTS} has {counted(prompts.rows, 'row')} and the batch is {batch}: give as many rows, or leave "
+                "the batch out."
             )
 
     def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
@@ -188,12 +188,12 @@ class Generate(Scenario):
         return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * self.new) * latency_s - timed_s)
 
     def describe_inputs(self, work: Workload) -> list[Input]:
-        made_by = f"token ids of the vocabulary, drawn by seed {self._seed(work)}"
+        made_by = f"token ids of the vocabulary, drawn by seed {self._choose_seed(work)}"
         if self.given:
             made_by = f"token ids that were given ({PROMPTS})"
         shape: list[int | str] = [work.batch or 1, self.prompt or USUAL_PROMPT]
         return [Input(name="prompt", dtype="int64", shape=shape, made_by=made_by)]
 
 
-def _number(name: str, written: object, minimum: int, maximum: int) -> int:
+def _read_number(name: str, written: object, minimum: int, maximum: int) -> int:
     return read_count(name, written, minimum=minimum, maximum=maximum, scenario=Generate.kind)

@@ -18,19 +18,18 @@ def is_settled(growth: Figure) -> bool:
 
 def describe_growth(growth: Figure) -> str:
     """Say in one sentence whether memory grows, settles or is undecided."""
+    size = f"{_format_mib(growth.value)} MiB in 1,000 inferences{_format_interval(growth)}."
     if is_growing(growth):
-        return f"Memory grows by {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
-    if is_settled(growth):
-        return f"Memory settles: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
-    return f"Whether memory grows is undecided: {_mib(growth.value)} MiB in 1,000 inferences{_interval(growth)}."
+        return f"Memory grows by {size}"
+    return f"Memory settles: {size}" if is_settled(growth) else f"Whether memory grows is undecided: {size}"
 
 
-def _interval(growth: Figure) -> str:
+def _format_interval(growth: Figure) -> str:
     if growth.low is None or growth.high is None:
         return ""
-    return f" (95 % interval {_mib(growth.low)} to {_mib(growth.high)}, {len(growth.samples)} launches)"
+    return f" (95 % interval {_format_mib(growth.low)} to {_format_mib(growth.high)}, {len(growth.samples)} launches)"
 
 
-def _mib(value: float) -> str:
+def _format_mib(value: float) -> str:
     # no minus before a zero
     return f"{round(value / MIB, 2) + 0.0:.2f}"

@@ -56,25 +56,25 @@ class Load(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = read_options(cls.kind, options, example="load: {rate: 50}")
-        for name in given:
+        written = read_options(cls.kind, options, example="load: {rate: 50}")
+        for name in written:
             if name not in _OPTIONS:
                 raise MatrixProblem(choice_sentence("option of load", name, _OPTIONS))
-        if "closed" in given:
-            return Closed.read(given)
-        if not {"rate", "bound"} & given.keys():
+        if "closed" in written:
+            return Closed.read(written)
+        if not {"rate", "bound"} & written.keys():
             raise MatrixProblem(
                 "The scenario load needs a rate or a bound: write `load:rate=50`, `load:bound=20ms` or `load:closed=4`."
             )
-        sessions = str(given.get("sessions", "shared"))
+        sessions = str(written.get("sessions", "shared"))
         if sessions not in ("shared", "each"):
             raise MatrixProblem(choice_sentence("sessions of load", sessions, ("shared", "each")))
         return cls(
-            rate=_read_number("rate", given["rate"], _RATES, "per second, such as 50") if "rate" in given else None,
-            bound_ms=_read_number("bound", given["bound"], _BOUNDS, "in ms, such as 20ms")
-            if "bound" in given
+            rate=_read_number("rate", written["rate"], _RATES, "per second, such as 50") if "rate" in written else None,
+            bound_ms=_read_number("bound", written["bound"], _BOUNDS, "in ms, such as 20ms")
+            if "bound" in written
             else None,
-            streams=read_count("streams", given.get("streams", 1), minimum=1, maximum=MAX_STREAMS, scenario=cls.kind),
+            streams=read_count("streams", written.get("streams", 1), minimum=1, maximum=MAX_STREAMS, scenario=cls.kind),
             sessions="each" if sessions == "each" else "shared",
         )
 
@@ -110,7 +110,7 @@ class Load(Scenario):
             yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
         latency_ms = model.quickest_ms or model.latency_ms
         if self.rate is not None:
-            yield from self._rate_refusals(self.rate, latency_ms)
+            yield from self._refuse_rate(self.rate, latency_ms)
         if self.bound_ms is not None and latency_ms is not None and self.bound_ms < latency_ms:
             yield (
                 f"The bound of {self.bound_ms:g} ms is below the latency of one inference alone, {latency_ms:.3g} ms: "
@@ -123,7 +123,7 @@ class Load(Scenario):
                 f"`load:rate={ceil(ARRIVALS / MAX_LAUNCH_S)}:bound={self.bound_ms:g}ms`, or more streams."
             )
 
-    def _rate_refusals(self, rate: float, latency_ms: float | None) -> Iterator[str]:
+    def _refuse_rate(self, rate: float, latency_ms: float | None) -> Iterator[str]:
         if (least := ARRIVALS / MAX_LAUNCH_S) > rate:
             minutes = ARRIVALS / rate / 60.0
             yield (
@@ -151,8 +151,8 @@ class Load(Scenario):
             return ARRIVALS / self.rate
         if latency_ms is None and self.bound_ms is not None:
             latency_ms = min(UNKNOWN_LATENCY_MS, self.bound_ms / USUAL_BOUND)
-        found = USUAL_PART * self.streams / ((latency_ms or UNKNOWN_LATENCY_MS) / 1000.0)
-        return sum(ARRIVALS / (part * found) for part in AROUND)
+        rate = USUAL_PART * self.streams / ((latency_ms or UNKNOWN_LATENCY_MS) / 1000.0)
+        return sum(ARRIVALS / (part * rate) for part in AROUND)
 
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
@@ -193,10 +193,10 @@ class Closed(Single):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        given = read_options(cls.kind, options, example="load: {closed: 4}")
-        if len(given) > 1:
+        written = read_options(cls.kind, options, example="load: {closed: 4}")
+        if len(written) > 1:
             raise MatrixProblem("A closed load has no arrivals: write `load:closed=4` alone, or a rate or bound.")
-        streams = read_count("closed", given["closed"], minimum=1, maximum=MAX_STREAMS, scenario=cls.kind)
+        streams = read_count("closed", written["closed"], minimum=1, maximum=MAX_STREAMS, scenario=cls.kind)
         return cls(streams) if streams > 1 else Single()
 
     @property
@@ -231,15 +231,15 @@ def format_highest_rate(rate: float, phases: Sequence[CellPhase]) -> str:
 
 def _read_number(name: str, written: object, limits: tuple[float, float], example: str) -> float:
     """Read a number within limits; one with a unit of time becomes milliseconds."""
-    least, most = limits
+    lowest, highest = limits
     text = str(written).strip()
-    found = _REAL.match(text)
-    number = float(found[1]) * _UNITS[found[2]] if found and (name == "bound" or not found[2]) else None
-    if name == "bound" and number is not None and number < least:
+    match = _REAL.match(text)
+    number = float(match[1]) * _UNITS[match[2]] if match and (name == "bound" or not match[2]) else None
+    if name == "bound" and number is not None and number < lowest:
         raise MatrixProblem(
-            f"bound of load is {written!r}: below {least:g} ms the clock of a shared machine "
+            f"bound of load is {written!r}: below {lowest:g} ms the clock of a shared machine "
             "is not exact enough; write more, such as 20ms."
         )
-    if isinstance(written, bool) or number is None or not least <= number <= most:
-        raise MatrixProblem(f"{name} of load is {written!r}: write a number from {least:g} to {most:g} {example}.")
+    if isinstance(written, bool) or number is None or not lowest <= number <= highest:
+        raise MatrixProblem(f"{name} of load is {written!r}: write a number from {lowest:g} to {highest:g} {example}.")
     return number

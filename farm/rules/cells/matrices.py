@@ -28,8 +28,8 @@ def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None =
     `names`: the name of each cell's session set, by the cell's digest. How inputs are made, tolerances, given inputs,
     calibration data and the seed are no axes and are left out.
     """
-    sets = _session_sets(cells, names or {})
-    full = _distinct({**axis_values(cell), "session": sets[_key(cell.session)]} for cell in cells)
+    sets = _make_session_sets(cells, names or {})
+    full = _distinct({**axis_values(cell), "session": sets[_make_key(cell.session)]} for cell in cells)
     # an axis on which every cell has the default is left out
     axes = [a for a in MATRIX_AXES if any(a in point and point[a] != _DEFAULTS.get(a) for point in full)]
     points = [{axis: point[axis] for axis in axes if axis in point} for point in full]
@@ -47,11 +47,11 @@ def merge_settings(matrices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str,
 
     The result has the keys `inputs` and `tolerance`, where any matrix has them.
     """
-    found: dict[str, dict[str, object]] = {}
+    merged: dict[str, dict[str, object]] = {}
     for matrix in matrices:
         for key in (key for key in _RUN_SETTINGS if matrix.get(key)):
-            found[key] = {**matrix[key], **found.get(key, {})}
-    return found
+            merged[key] = {**matrix[key], **merged.get(key, {})}
+    return merged
 
 
 def axis_values(cell: CellSpec) -> dict[str, Value]:
@@ -60,25 +60,25 @@ def axis_values(cell: CellSpec) -> dict[str, Value]:
     return {name: value for name, value in values if value is not None}
 
 
-def _session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[str, SessionSet]:
-    """Make a session set for each different one among the cells, by `_key`, under a name that no other has."""
-    found: dict[str, SessionSet] = {}
+def _make_session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> dict[str, SessionSet]:
+    """Make a session set for each different one among the cells, by `_make_key`, under a name that no other has."""
+    sets: dict[str, SessionSet] = {}
     for cell in cells:
         options = session_set_of(cell.session, name=DEFAULT.name)
-        taken = {DEFAULT.name, *(other.name for other in found.values())}
+        taken = {DEFAULT.name, *(other.name for other in sets.values())}
         free = (name for name in (names.get(cell.digest, ""), *(f"session-{n}" for n in range(1, len(taken) + 1))))
         name = DEFAULT.name if options == DEFAULT else next(name for name in free if name and name not in taken)
-        found.setdefault(_key(cell.session), replace(options, name=name))
-    return found
+        sets.setdefault(_make_key(cell.session), replace(options, name=name))
+    return sets
 
 
-def _key(session: SessionSettings) -> str:
+def _make_key(session: SessionSettings) -> str:
     return session.model_dump_json(include=OPTIONS)
 
 
 def _distinct(values: Iterable[T]) -> list[T]:
-    found: list[T] = []
+    distinct: list[T] = []
     for value in values:
-        if value not in found:
-            found.append(value)
-    return found
+        if value not in distinct:
+            distinct.append(value)
+    return distinct

@@ -82,8 +82,8 @@ class Metric:
 
     def read_figure(self, report: Sample | CheckReport) -> float | None:
         """Read its figure from the report of a launch or of the check pass; None where the report has none."""
-        own = type(report).model_fields
-        value = getattr(report, self.name) if self.name in own else report.metrics.get(self.name)
+        fields = type(report).model_fields
+        value = getattr(report, self.name) if self.name in fields else report.metrics.get(self.name)
         if value is None and isinstance(report, Sample):
             value = report.phases_ms.get(self.phase)
         return None if value is None else float(value)
@@ -105,8 +105,10 @@ class Metric:
         if self.interval_as:
             interval: tuple[float, float] | None = getattr(cell, self.interval_as)
             return interval
-        found = cell.find_metric(self.name)
-        return None if found is None or found.ci_low is None or found.ci_high is None else (found.ci_low, found.ci_high)
+        metric = cell.find_metric(self.name)
+        if metric is None or metric.ci_low is None or metric.ci_high is None:
+            return None
+        return metric.ci_low, metric.ci_high
 
     def document_fields(self, figure: Figure) -> dict[str, object]:
         """Put a figure under the fields of a document's cell; empty for a metric that has no field there."""

@@ -96,21 +96,21 @@ def find_problems(given: object) -> Iterator[str]:
     elif len(given) > MAX_METRICS:
         yield f"it has {len(given)} metrics: at most {MAX_METRICS}."
     else:
-        yield from _problems(given)
+        yield from _find_problems(given)
 
 
-def _problems(given: Sequence[Measure]) -> Iterator[str]:
+def _find_problems(given: Sequence[Measure]) -> Iterator[str]:
     names = [measure.name for measure in given]
     for measure in given:
         if not isinstance(measure.name, str) or not _NAME.fullmatch(measure.name):
             yield f"the metric {measure.name!r:.80} has no name that one can have: letters, digits and _, 40 at most."
         elif measure.name in _TAKEN or names.count(measure.name) > 1:
             yield f"the metric {measure.name!r} is taken."
-        elif problem := _problem(measure):
+        elif problem := _find_problem(measure):
             yield f"the metric {measure.name!r} has {problem}"
 
 
-def _problem(measure: Measure) -> str:
+def _find_problem(measure: Measure) -> str:
     if not isinstance(measure.title, str) or not 0 < len(measure.title) <= MAX_TITLE:
         return f"the title {measure.title!r:.80}: write a few words."
     if not isinstance(measure.note, str) or len(measure.note) > MAX_NOTE:
@@ -118,8 +118,8 @@ def _problem(measure: Measure) -> str:
     if not isinstance(measure.unit, str) or not _UNIT.fullmatch(measure.unit):
         return f"the unit {measure.unit!r:.80}: write one such as ms, bytes or 1/s."
     if measure.better not in get_args(Better) or measure.by not in get_args(By):
-        found = f"better {measure.better!r:.20} and by {measure.by!r:.20}"
-        return f"{found}: write less or more, and ratio, difference or repeat."
+        written = f"better {measure.better!r:.20} and by {measure.by!r:.20}"
+        return f"{written}: write less or more, and ratio, difference or repeat."
     if not isinstance(measure.alerts_as, str) or not (measure.alerts_as == "" or _NAME.fullmatch(measure.alerts_as)):
         return f"alerts_as {measure.alerts_as!r:.80}: write the key of a kind of change."
     for what, number in (("margin", measure.margin), ("min_alert", measure.min_alert)):
@@ -128,12 +128,12 @@ def _problem(measure: Measure) -> str:
     return ""
 
 
-def _checked(entry: Measure, taken: Sequence[Measure]) -> Measure:
-    raise_first_problem(_problems([*taken, entry]))
+def _check(entry: Measure, taken: Sequence[Measure]) -> Measure:
+    raise_first_problem(_find_problems([*taken, entry]))
     return entry
 
 
-GROUP = Group("onnxfarm.metrics", Measure, "metric", _checked)
+GROUP = Group("onnxfarm.metrics", Measure, "metric", _check)
 
 
 def metrics_for_any_scenario(measures: Iterable[Measure]) -> Iterator[Metric]:

@@ -85,15 +85,15 @@ class Outside(Scenario):
 
     @property
     def text(self) -> str:
-        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._changed)])
+        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._list_changed)])
 
     @property
     def label(self) -> str:
-        options = ", ".join(f"{name} {value:.12g}" for name, value in self._changed)
+        options = ", ".join(f"{name} {value:.12g}" for name, value in self._list_changed)
         return f"{self.entry.label} ({options})" if options else self.entry.label
 
     @property
-    def _changed(self) -> list[tuple[str, float]]:
+    def _list_changed(self) -> list[tuple[str, float]]:
         return [
             (name, self.options[name])
             for name in sorted(self.options)

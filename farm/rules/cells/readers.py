@@ -134,7 +134,7 @@ def _split_name(axis: str, value: object, *, key: str) -> tuple[str, object]:
     name = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(name, str):
         raise MatrixProblem(f"{axis} has {shorten_repr(value)}: write a name, or `{key}` and `options`.")
-    for found in value:
-        if found not in (key, "options"):
-            raise MatrixProblem(f"{axis} {name!r}: " + choice_sentence("key", str(found), (key, "options")))
+    for entry in value:
+        if entry not in (key, "options"):
+            raise MatrixProblem(f"{axis} {name!r}: " + choice_sentence("key", str(entry), (key, "options")))
     return name, value.get("options", {})

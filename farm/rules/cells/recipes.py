@@ -68,13 +68,13 @@ def is_quantised(precision: str) -> bool:
 def parse_precision(text: str) -> tuple[str, dict[str, str]]:
     """Parse `NAME:option:option=value` into precision and options. Raises RecipeProblem."""
     name, *parts = (part.strip() for part in text.split(":"))
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     for part in parts:
         option, sign, value = part.partition("=")
-        if option in given:
+        if option in options:
             raise RecipeProblem(f"The option {option!r} of {name} is given twice: keep one of them.")
-        given[option] = value.replace("+", ",") if sign else "true"
-    return name, read_options(name, given)
+        options[option] = value.replace("+", ",") if sign else "true"
+    return name, read_options(name, options)
 
 
 def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:

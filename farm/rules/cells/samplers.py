@@ -58,16 +58,16 @@ LIKELIEST: Final = Sampler()
 def pop_sampler(given: MutableMapping[str, object]) -> Sampler:
     """Take `sampling` and `temperature` out of the options of `generate`, and read them. Raises MatrixProblem."""
     written, warmth = given.pop("sampling", GREEDY), given.pop("temperature", None)
-    found = _parse_sampling(str(written).strip())
-    if found is None:
+    sampling = _parse_sampling(str(written).strip())
+    if sampling is None:
         raise MatrixProblem(
             f"sampling of generate is {written!r}: write greedy, top-p=0.9 (up to 1) or top-k=40 (1 to {MAX_K})."
         )
     if warmth is None:
-        return found
-    if not found.draws_tokens:
+        return sampling
+    if not sampling.draws_tokens:
         raise MatrixProblem("temperature of generate changes nothing for greedy: leave it out, or write top-p=0.9.")
-    return Sampler(found.kind, found.limit, _read_temperature(warmth))
+    return Sampler(sampling.kind, sampling.limit, _read_temperature(warmth))
 
 
 def _parse_sampling(text: str) -> Sampler | None:
@@ -81,8 +81,8 @@ def _parse_sampling(text: str) -> Sampler | None:
 
 
 def _read_temperature(written: object) -> float:
-    least, most = _TEMPERATURES
+    lowest, highest = _TEMPERATURES
     text = str(written).strip()
-    if not _NUMBER.match(text) or not least <= float(text) <= most:
-        raise MatrixProblem(f"temperature of generate is {written!r}: write a number from {least:g} to {most:g}.")
+    if not _NUMBER.match(text) or not lowest <= float(text) <= highest:
+        raise MatrixProblem(f"temperature of generate is {written!r}: write a number from {lowest:g} to {highest:g}.")
     return float(text)

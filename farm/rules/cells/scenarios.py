@@ -97,8 +97,8 @@ def recorded_text(workload: Workload, *, sustained_s: float = 0.0) -> str:
 
     `sustained_s`: of the cell's block, which alone held it before 23 November 2026.
     """
-    found = of_workload(workload)
-    return Sustained(sustained_s / 60.0).text if found == Single() and sustained_s > 0 else found.text
+    scenario = of_workload(workload)
+    return Sustained(sustained_s / 60.0).text if scenario == Single() and sustained_s > 0 else scenario.text
 
 
 def is_plain(spec: CellSpec) -> bool:
@@ -130,7 +130,7 @@ def _name_and_options(value: object) -> tuple[str, object]:
         entry = ENTRIES.get(name)
         if entry is not None and entry.takes_value and len(options) == 1:
             return name, options[0]
-        return name, _pairs(value, options)
+        return name, _read_options(value, options)
     if isinstance(value, Mapping) and len(value) == 1:
         name, options = next(iter(value.items()))
         return str(name), {} if options is None else options
@@ -139,11 +139,11 @@ def _name_and_options(value: object) -> tuple[str, object]:
     )
 
 
-def _pairs(text: str, options: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _read_options(text: str, options: list[str]) -> dict[str, str]:
+    values: dict[str, str] = {}
     for option in options:
         name, sign, value = option.partition("=")
-        if not name or not sign or not value or name in found:
+        if not name or not sign or not value or name in values:
             raise MatrixProblem(f"The scenario {text!r} has {option!r}: write each option once, as name=value.")
-        found[name] = value
-    return found
+        values[name] = value
+    return values

@@ -56,17 +56,17 @@ def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttl
 
 def describe_curve(found: Throttling | None, *, total_s: float) -> str:
     """Say in one sentence whether a curve of `total_s` seconds throttles; None: it has too few points."""
-    span = _duration(total_s)
+    span = _format_duration(total_s)
     if found is None:
         return f"Too few points in {span} to tell a level: sustain it for longer."
     if found.after_s is not None:
         rise = percent(round(found.change, 2))
-        return f"Throttles after {_duration(found.after_s)}: p50 stays {rise} above its first point."
+        return f"Throttles after {_format_duration(found.after_s)}: p50 stays {rise} above its first point."
     if max(abs(found.lowest), abs(found.highest)) <= THROTTLED:
         return f"Steady for {span}: p50 stays within {percent(THROTTLED)} of its first point."
     low, high = change(1.0 + found.lowest), change(1.0 + found.highest)
     return f"No lasting slowdown in {span}: p50 was {low} to {high} than at its first point."
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.3g} s"

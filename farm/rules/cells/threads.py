@@ -15,25 +15,25 @@ def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
     """
     if cores is None or needed_cores(spec) <= cores:
         return None
-    each, streams = _threads_per_session(spec), _sessions_at_once(spec)
+    each, streams = _count_threads_per_session(spec), _count_sessions_at_once(spec)
     what = "thread" if spec.session.threads == each else "inter-op thread"
     if each > cores or streams == 1:
-        asked, way_out = f"{each} {what}s", f"{cores} or fewer"
+        wanted, way_out = f"{each} {what}s", f"{cores} or fewer"
     else:
-        asked, way_out = f"{counted(streams, 'stream')} of {counted(each, what)}", f"{cores // each} or fewer at once"
-    text = f"{asked} on a machine of {cores} cores only wait for each other: ask for {way_out}."
+        wanted, way_out = f"{counted(streams, 'stream')} of {counted(each, what)}", f"{cores // each} or fewer at once"
+    text = f"{wanted} on a machine of {cores} cores only wait for each other: ask for {way_out}."
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 
 def needed_cores(spec: CellSpec) -> int:
-    return _threads_per_session(spec) * _sessions_at_once(spec)
+    return _count_threads_per_session(spec) * _count_sessions_at_once(spec)
 
 
-def _threads_per_session(spec: CellSpec) -> int:
+def _count_threads_per_session(spec: CellSpec) -> int:
     return max(spec.session.threads, spec.session.inter_op_threads)
 
 
-def _sessions_at_once(spec: CellSpec) -> int:
+def _count_sessions_at_once(spec: CellSpec) -> int:
     provider = providers.find(spec.provider)
     if provider is None or provider.device != "cpu":
         return 1

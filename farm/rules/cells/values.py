@@ -59,7 +59,7 @@ def format_value(value: Value) -> str:
         case bool():
             return "true" if value else "false"
         case ProviderChoice(name, options):
-            return f"{name} ({_pairs(options)})" if options else name
+            return f"{name} ({_format_options(options)})" if options else name
         case PrecisionChoice(precision, options):
             return recipes.format_precision(precision, options)
         case SessionSet():
@@ -67,8 +67,8 @@ def format_value(value: Value) -> str:
         case Runtime() | int() | str():
             return str(value)
         case _:
-            return _pairs(value) or "default"
+            return _format_options(value) or "default"
 
 
-def _pairs(options: Mapping[str, object]) -> str:
+def _format_options(options: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in options.items())

@@ -18,7 +18,8 @@ from math import expm1, inf, log
 import numpy as np
 
 from farm.rules.comparing import jumps, steps
-from farm.rules.comparing.jumps import Floats, Jump
+from farm.rules.comparing.jumps import Jump
+from farm.rules.comparing.statistics import Floats
 from farm.rules.comparing.steps import FLOOR
 
 P_LEVEL = 1e-5
@@ -86,10 +87,10 @@ def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUD
     cuts = _find_best_cuts(series.values)
     while True:
         # Autocorrelation is estimated between the cuts that are left, and decides which are left; none ever comes back.
-        found = _select_surviving(series, cuts, smallest=smallest)
-        if len(found) == len(cuts):
-            return found
-        cuts = [point.index for point in found]
+        points = _select_surviving(series, cuts, smallest=smallest)
+        if len(points) == len(cuts):
+            return points
+        cuts = [point.index for point in points]
 
 
 def _remove_spikes(values: Floats) -> Floats:

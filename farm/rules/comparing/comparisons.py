@@ -52,11 +52,11 @@ def describe_comparison(comparison: Comparison) -> str:
         f"new / old = {comparison.ratio:.4g} ({percent(comparison.ci_level)} interval {comparison.ci_low:.4g} to "
         f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"
     )
-    verdict = f"{comparison.verdict}: {figures}{_because(comparison)}"
+    verdict = f"{comparison.verdict}: {figures}{_explain_verdict(comparison)}"
     return f"{verdict} {look_levels.describe_looks(comparison.rounds_used)}".rstrip()
 
 
-def _because(comparison: Comparison) -> str:
+def _explain_verdict(comparison: Comparison) -> str:
     margin = percent(comparison.margin)
     if comparison.verdict == "equal":
         return f", within ± {margin}."

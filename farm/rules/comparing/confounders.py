@@ -13,10 +13,10 @@ def find_confounders(old: Mapping[str, object], new: Mapping[str, object]) -> li
 
     A fact is anything that JSON can hold; a nested fact is named with dots.
     """
-    before, after = _flat(old), _flat(new)
+    before, after = _flatten(old), _flatten(new)
     names = sorted(name for name in before.keys() | after.keys() if name.split(".")[-1] not in PASSING_FACTS)
     return [
-        f"{name} was {_word(before, name)} and is {_word(after, name)}."
+        f"{name} was {_describe_value(before, name)} and is {_describe_value(after, name)}."
         for name in names
         if before.get(name) != after.get(name)
     ]
@@ -27,16 +27,16 @@ def is_other_hardware(old: Mapping[str, object], new: Mapping[str, object]) -> b
     return any(old[name] != new[name] for name in stated)
 
 
-def _flat(facts: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+def _flatten(facts: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     flat: dict[str, object] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{name}."))
+            flat.update(_flatten(value, f"{prefix}{name}."))
         else:
             flat[f"{prefix}{name}"] = value
     return flat
 
 
-def _word(facts: Mapping[str, object], name: str) -> str:
+def _describe_value(facts: Mapping[str, object], name: str) -> str:
     value = facts.get(name)
     return "not recorded" if value is None else str(value)

@@ -28,7 +28,7 @@ def judge_many(blocks: Sequence[ArrayLike], *, margin: float) -> list[Comparison
     """Judge as `verdicts.judge_many` does, except that the fastest launches of the first look may decide too."""
     judged = verdicts.judge_many(blocks, margin=margin, share=1.0 - SHARE)
     return [
-        _clearer(comparison, np.asarray(pairs, dtype=np.float64))
+        _judge_fastest(comparison, np.asarray(pairs, dtype=np.float64))
         for comparison, pairs in zip(judged, blocks, strict=True)
     ]
 
@@ -38,7 +38,7 @@ def precedence_p(ahead: int, rounds: int) -> float:
     return 2.0 * comb(rounds, ahead) / comb(2 * rounds, ahead)
 
 
-def _clearer(judged: Comparison, pairs: statistics.Floats) -> Comparison:
+def _judge_fastest(judged: Comparison, pairs: statistics.Floats) -> Comparison:
     """Judge the first look by its fastest launches, where they decide it, and more clearly than `judged` does."""
     if len(pairs) < ROUNDS:
         return judged

@@ -44,8 +44,8 @@ def mark_counting_pairs(ratios: Floats) -> NDArray[np.bool_]:
 
 def sign_flip_p(row: Floats) -> float:
     """Compute the two-sided p of the sum of these log ratios among its sums under all flips of their signs."""
-    units = _units(row)
-    return min(1.0, 2.0 * _tail(units)) if units.sum() else 1.0
+    units = _round_to_units(row)
+    return min(1.0, 2.0 * _compute_tail(units)) if units.sum() else 1.0
 
 
 def sign_flip_interval(row: Floats, level: float) -> tuple[float, float]:
@@ -53,14 +53,14 @@ def sign_flip_interval(row: Floats, level: float) -> tuple[float, float]:
 
     The row must have enough pairs for the level: ten for any up to 99.8 %.
     """
-    return _end(row, level), -_end(-row, level)
+    return _find_lower_end(row, level), -_find_lower_end(-row, level)
 
 
 def rejects_change(row: Floats, change: float, *, level: float) -> bool:
     return sign_flip_p(row - change) <= 1.0 - level
 
 
-def _end(row: Floats, level: float) -> float:
+def _find_lower_end(row: Floats, level: float) -> float:
     """Find the lower end: the change at which the chance of so large a sum rises above half of 1 − level.
 
     The search goes by secants from where normal launches would have the end, and by halves where the chance has steps.
@@ -71,7 +71,7 @@ def _end(row: Floats, level: float) -> float:
     change = max(low, high + wanted * float(row.std()) / sqrt(len(row)))
     width, steps = high - low, 0
     while high - low > PRECISION * width:
-        tail = min(_tail(_units(row - change)), 1.0 - 1e-12)
+        tail = min(_compute_tail(_round_to_units(row - change)), 1.0 - 1e-12)
         at = float(special.ndtri(tail)) - wanted
         low, high = (low, change) if at > 0.0 else (change, high)
         steps += 1
@@ -83,7 +83,7 @@ def _end(row: Floats, level: float) -> float:
     return low
 
 
-def _tail(units: Whole) -> float:
+def _compute_tail(units: Whole) -> float:
     """Compute the share of sign flips whose sum is at least as large as the absolute sum of these."""
     total = abs(int(units.sum()))
     sizes = np.abs(units)
@@ -92,13 +92,13 @@ def _tail(units: Whole) -> float:
         # a sum of `total` or more is a half of at least so much; both are even or both odd
         return float(chances[(int(sizes.sum()) + total) // 2 :].sum())
     half = len(sizes) // 2
-    first, second = _flipped(sizes[:half]), _flipped(sizes[half:])
+    first, second = _sum_flipped(sizes[:half]), _sum_flipped(sizes[half:])
     reaching = first[first >= total - second[-1]]
     below = np.searchsorted(second, total - reaching)
     return (len(reaching) * len(second) - int(below.sum())) / (len(first) * len(second))
 
 
-def _flipped(sizes: Whole) -> Whole:
+def _sum_flipped(sizes: Whole) -> Whole:
     """Compute the sums of these sizes under each flip of their signs, ascending.
 
     Each step merges two ascending runs, which a stable sort does in one pass: a tenth of the time of one final sort.
@@ -110,7 +110,7 @@ def _flipped(sizes: Whole) -> Whole:
     return sums
 
 
-def _units(row: Floats) -> Whole:
+def _round_to_units(row: Floats) -> Whole:
     """Round log ratios to whole numbers of their last decimal, so that sums compare exactly, or of a coarser unit."""
     scale = 10.0**DECIMALS
     whole = float(np.abs(row).sum())

@@ -11,11 +11,9 @@ from math import log, sqrt
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from farm.rules.comparing import special
-
-Floats = NDArray[np.float64]
+from farm.rules.comparing.statistics import Floats
 
 # So many values on either side are looked at: few enough for a drift to be straight, enough for noise to show.
 REACH = 50
@@ -77,10 +75,10 @@ def estimate_memory(series: Floats, cuts: list[int]) -> float:
         if stop - start < MIN_FOR_MEMORY:
             continue
         along = np.arange(stop - start) - (stop - start - 1) / 2.0
-        rest = series[start:stop] - series[start:stop].mean()
-        rest = rest - along * (along @ rest) / (along @ along)
-        products += float(rest[1:] @ rest[:-1])
-        squares += float(rest @ rest)
+        residuals = series[start:stop] - series[start:stop].mean()
+        residuals = residuals - along * (along @ residuals) / (along @ along)
+        products += float(residuals[1:] @ residuals[:-1])
+        squares += float(residuals @ residuals)
         segments += 1
         points += stop - start
     if squares <= FLOOR * points:
@@ -104,8 +102,8 @@ def _fit(values: Floats, shape: tuple[Floats, ...], memory: float) -> _Fit:
     orthogonal, triangle = np.linalg.qr(columns)
     inverse = np.linalg.inv(triangle)
     weights = inverse @ (orthogonal.T @ values)
-    rest = values - columns @ weights
-    squares = float(rest @ rest) + count * FLOOR
+    residuals = values - columns @ weights
+    squares = float(residuals @ residuals) + count * FLOOR
     error = sqrt(squares / (count - parameters) * float(inverse[1] @ inverse[1]))
     t = abs(float(weights[1])) / error
     criterion = count * log(squares / count) + parameters * log(count)

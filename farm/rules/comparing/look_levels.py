@@ -40,7 +40,7 @@ def levels_at(place: int, *, share: float = 1.0) -> Levels:
 
     `share`: the part of each test's level to use, where another test has the rest.
     """
-    later = 1.0 if place < PLANNED else _later_share(place - PLANNED + 1)
+    later = 1.0 if place < PLANNED else _compute_later_share(place - PLANNED + 1)
     part = share * later
     return Levels(part * T_LEVEL, part * FLIP_LEVEL, part * SIGN_LEVEL, 1.0 - later * (1.0 - EQUALITY_LEVEL))
 
@@ -60,11 +60,11 @@ def describe_later_rounds(count: int, *, look: int) -> str:
     )
 
 
-def too_few_sentence(rounds: int, *, least: int = LOOKS[0]) -> str:
-    some = "1 round decides" if rounds == 1 else f"{rounds} rounds decide"
-    return f"{some} nothing: a verdict takes at least {least}."
+def too_few_sentence(rounds: int, *, min_rounds: int = LOOKS[0]) -> str:
+    decide = "1 round decides" if rounds == 1 else f"{rounds} rounds decide"
+    return f"{decide} nothing: a verdict takes at least {min_rounds}."
 
 
-def _later_share(number: int) -> float:
-    """The part of a level that this later look has, counted from 1: 1/4, 1/12, 1/24 …, in all 1/2."""
+def _compute_later_share(number: int) -> float:
+    """Compute the part of a level that this later look has, counted from 1: 1/4, 1/12, 1/24 …, in all 1/2."""
     return LATER_SHARE / (number * (number + 1))

@@ -64,10 +64,10 @@ def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]
 
     Metrics with fewer than a hundred A/A comparisons are left out.
     """
-    sizes = {name: np.abs(found) for name, found in estimates.items() if len(found) >= ENOUGH_COMPARISONS}
+    sizes = {name: np.abs(ratios) for name, ratios in estimates.items() if len(ratios) >= ENOUGH_COMPARISONS}
     return {
-        name: float(np.clip(expm1(np.percentile(own, PERCENTILE)), MIN_MARGIN, MAX_METRIC_MARGIN))
-        for name, own in sizes.items()
+        name: float(np.clip(expm1(np.percentile(of_metric, PERCENTILE)), MIN_MARGIN, MAX_METRIC_MARGIN))
+        for name, of_metric in sizes.items()
     }
 
 

@@ -1,14 +1,28 @@
 """Pools of rounds: where a budget has more rounds than the planned looks need, several rounds count as one pair."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import geometric_mean
+from typing import TypeVar
+
+Pair = tuple[float, float]
+Judgement = TypeVar("Judgement")
+MIN_PAIRS = 2
 
 
-def pool_rounds(pairs: Sequence[tuple[float, float]], *, per_pair: int) -> list[tuple[float, float]]:
-    """Replace each `per_pair` rounds by one pair of their geometric means.
+def pool_rounds(
+    pairs: Sequence[Pair], *, per_pair: int, mean: Callable[[Iterable[float]], float] = geometric_mean
+) -> list[Pair]:
+    """Replace each `per_pair` rounds by one pair of their means.
 
     Rounds at the end that fill no pair are left out.
     """
-    starts = range(0, len(pairs) - per_pair + 1, per_pair)
-    chunks = [pairs[start : start + per_pair] for start in starts]
-    return [(geometric_mean(old for old, _ in chunk), geometric_mean(new for _, new in chunk)) for chunk in chunks]
+    chunks = [pairs[start : start + per_pair] for start in range(0, len(pairs) - per_pair + 1, per_pair)]
+    return [(mean(old for old, _ in chunk), mean(new for _, new in chunk)) for chunk in chunks]
+
+
+def judge_enough(
+    blocks: Sequence[Sequence[Pair]], judge_many: Callable[[Sequence[Sequence[Pair]]], Iterable[Judgement]]
+) -> list[Judgement | None]:
+    """Judge the blocks that have MIN_PAIRS pairs, all at once; None stands for each that has fewer."""
+    judged = iter(judge_many([pairs for pairs in blocks if len(pairs) >= MIN_PAIRS]))
+    return [next(judged) if len(pairs) >= MIN_PAIRS else None for pairs in blocks]

@@ -41,7 +41,7 @@ def rounds_for(change: float, deviation: float, margin: float, *, looks: Sequenc
 
     A change within the margin is never called slower or faster, whatever the rounds.
     """
-    return next((rounds for rounds in looks if _sure_change(deviation, rounds, margin) <= abs(change)), None)
+    return next((rounds for rounds in looks if _compute_sure_change(deviation, rounds, margin) <= abs(change)), None)
 
 
 def rounds_to_decide(
@@ -59,8 +59,8 @@ def rounds_to_decide(
     return next((rounds for rounds, width in widths if width * deviation / sqrt(rounds) <= inside), None)
 
 
-def _sure_change(deviation: float, rounds: int, margin: float) -> float:
-    known = [look for look in SURELY_SIGNIFICANT if look <= rounds]
-    factor = SURELY_SIGNIFICANT[max(known, default=min(SURELY_SIGNIFICANT))]
+def _compute_sure_change(deviation: float, rounds: int, margin: float) -> float:
+    looks = [look for look in SURELY_SIGNIFICANT if look <= rounds]
+    factor = SURELY_SIGNIFICANT[max(looks, default=min(SURELY_SIGNIFICANT))]
     error = deviation / sqrt(rounds)
     return max(margin + BEYOND_MARGIN * error, factor * error)

@@ -107,27 +107,27 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     """
     are_apart = not is_same_model(baseline, candidate) and comparison.axis != "model"
     word: Word = "not comparable" if are_apart else comparison.verdict
-    own = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
+    change = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
     if comparison.verdict_from == "rate":
-        return _express_as_rate(own)
+        return _express_as_rate(change)
     times = items_factor(baseline, candidate)
     if times is None:
-        return own
-    if own.figures is None or word == "not comparable":
+        return change
+    if change.figures is None or word == "not comparable":
         return Change("items", word)
-    ratio, low, high = (times / end for end in (own.ratio or 1.0, own.high or 1.0, own.low or 1.0))
+    ratio, low, high = (times / end for end in (change.ratio or 1.0, change.high or 1.0, change.low or 1.0))
     # before the first look nothing is decided of either
     is_early = word == "undecided" and comparison.smallest_detectable is None
     items_word = word if is_early else judge_items((ratio, low, high), margin=comparison.margin)
     return Change("items", items_word, ratio, low, high)
 
 
-def _express_as_rate(own: Change) -> Change:
+def _express_as_rate(change: Change) -> Change:
     """Express a change of the time between two requests as the inverse change of the rate."""
-    word = _OF_RATES.get(own.word, own.word)
-    if own.figures is None:
+    word = _OF_RATES.get(change.word, change.word)
+    if change.figures is None:
         return Change("rate", word)
-    ratio, low, high = own.figures
+    ratio, low, high = change.figures
     return Change("rate", word, 1.0 / ratio, 1.0 / high, 1.0 / low)
 
 
@@ -149,10 +149,10 @@ def judge_items(figures: tuple[float, float, float], *, margin: float) -> ItemsV
     More or fewer takes a 99 % interval without 1 and a ratio beyond the margin; equal a 97.5 % interval within it.
     """
     ratio, edge = figures[0], log1p(margin)
-    low, high = _widened(figures, TO_CHANGE)
+    low, high = _widen(figures, TO_CHANGE)
     if abs(log(ratio)) > edge and not low <= 1.0 <= high:
         return "more" if ratio > 1.0 else "fewer"
-    low, high = _widened(figures, TO_EQUAL)
+    low, high = _widen(figures, TO_EQUAL)
     return "equal" if -edge < log(low) and log(high) < edge else "undecided"
 
 
@@ -170,6 +170,6 @@ def judge_series_value(
     return words[0] if low > 1.0 else words[1]
 
 
-def _widened(figures: tuple[float, float, float], times: float) -> tuple[float, float]:
+def _widen(figures: tuple[float, float, float], times: float) -> tuple[float, float]:
     middle, low, high = (log(figure) for figure in figures)
     return exp(middle - times * (middle - low)), exp(middle + times * (high - middle))

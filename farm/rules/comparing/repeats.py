@@ -30,31 +30,32 @@ class Repeated:
     rounds: int
 
 
-def judge(pairs: Sequence[tuple[float, float]], *, least: float) -> Repeated | None:
-    """Judge whether the candidate differs from the baseline by at least `least` in every round (more, less) or in none.
+def judge(pairs: Sequence[tuple[float, float]], *, margin: float) -> Repeated | None:
+    """Judge whether the candidate differs from the baseline by the margin or more in every round (more, less) or in
+    none.
 
     Equal means that no round differs so much; anything else, and a single round, is undecided. `pairs`: (baseline,
-    candidate) by round, above zero, in the unit of `least`. None without any pair.
+    candidate) by round, above zero, in the unit of `margin`. None without any pair.
     """
     if not pairs:
         return None
     baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
     ratios = [new / old for old, new in pairs]
     return Repeated(
-        way=_way([new - old for old, new in pairs], least=least) if len(pairs) >= MIN_ROUNDS else "undecided",
+        way=_find_way([new - old for old, new in pairs], margin) if len(pairs) >= MIN_ROUNDS else "undecided",
         baseline=baseline,
         candidate=candidate,
         ratio=candidate / baseline,
         low=min(ratios),
         high=max(ratios),
-        margin=least / baseline,
+        margin=margin / baseline,
         rounds=len(pairs),
     )
 
 
-def _way(differences: Sequence[float], *, least: float) -> Way:
-    if min(differences) >= least:
+def _find_way(differences: Sequence[float], margin: float) -> Way:
+    if min(differences) >= margin:
         return "more"
-    if max(differences) <= -least:
+    if max(differences) <= -margin:
         return "less"
-    return "equal" if max(map(abs, differences)) < least else "undecided"
+    return "equal" if max(map(abs, differences)) < margin else "undecided"

@@ -14,12 +14,12 @@ def index_by_sides(comparisons: Iterable[Comparison]) -> BySides:
     return {(comparison.baseline, comparison.candidate): comparison for comparison in comparisons}
 
 
-def comparison_between(known: BySides, baseline: str, candidate: str) -> Comparison | None:
+def comparison_between(by_sides: BySides, baseline: str, candidate: str) -> Comparison | None:
     """Find the comparison of two cells, with its sides swapped where it was made the other way round; None for none."""
-    found = known.get((baseline, candidate))
-    if found is not None:
-        return found
-    other = known.get((candidate, baseline))
+    comparison = by_sides.get((baseline, candidate))
+    if comparison is not None:
+        return comparison
+    other = by_sides.get((candidate, baseline))
     return None if other is None else swap_sides(other)
 
 
@@ -55,9 +55,9 @@ def _swap_operator(change: OperatorChange) -> OperatorChange:
     swapped = {
         "baseline_us": change.candidate_us,
         "candidate_us": change.baseline_us,
-        "change_us": _negative(change.change_us),
-        "change_low_us": _negative(change.change_high_us),
-        "change_high_us": _negative(change.change_low_us),
+        "change_us": _negate(change.change_us),
+        "change_low_us": _negate(change.change_high_us),
+        "change_high_us": _negate(change.change_low_us),
         **_invert_ratio(change),
         "verdict": change.verdict and opposite_of(change.verdict),
     }
@@ -71,14 +71,14 @@ def _swap_metric(change: MetricChange) -> MetricChange:
         "baseline": change.candidate,
         "candidate": change.baseline,
         **_invert_ratio(change),
-        "change": _negative(change.change),
-        "change_low": _negative(change.change_high),
-        "change_high": _negative(change.change_low),
+        "change": _negate(change.change),
+        "change_low": _negate(change.change_high),
+        "change_high": _negate(change.change_low),
         "verdict": opposite_of(change.verdict),
         "margin": change.margin / (change.ratio or 1.0) if is_of_baseline else change.margin,
     }
     return change.model_copy(update=swapped)
 
 
-def _negative(value: float | None) -> float | None:
+def _negate(value: float | None) -> float | None:
     return None if value is None else -value

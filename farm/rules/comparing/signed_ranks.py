@@ -6,13 +6,13 @@ from itertools import accumulate
 
 INTERVAL_LEVEL = 0.95
 # with five, the widest interval that signed ranks can give has 93.75 %
-FEWEST_FOR_INTERVAL = 6
-AT_LEAST = f"an interval takes at least {FEWEST_FOR_INTERVAL}"
+MIN_FOR_INTERVAL = 6
+AT_LEAST = f"an interval takes at least {MIN_FOR_INTERVAL}"
 
 
 def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -> tuple[float, float] | None:
     """Compute the interval of the median by inverting the signed-rank test; None for fewer than six values."""
-    if len(values) < FEWEST_FOR_INTERVAL:
+    if len(values) < MIN_FOR_INTERVAL:
         return None
     averages = sorted((first + second) / 2 for place, first in enumerate(values) for second in values[place:])
     rank, _ = interval_rank(len(values), level)
@@ -20,8 +20,8 @@ def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -
 
 
 def too_few_sentence(launches: int) -> str:
-    some = "1 launch decides" if launches == 1 else f"{launches} launches decide"
-    return f"{some} nothing: {AT_LEAST}."
+    decide = "1 launch decides" if launches == 1 else f"{launches} launches decide"
+    return f"{decide} nothing: {AT_LEAST}."
 
 
 @cache

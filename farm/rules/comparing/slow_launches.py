@@ -46,8 +46,8 @@ def fisher_p(first: int, second: int, *, launches: int) -> float:
     ways = [
         comb(launches, k) * comb(launches, hits - k) for k in range(max(0, hits - launches), min(hits, launches) + 1)
     ]
-    seen = comb(launches, first) * comb(launches, second)
-    return sum(way for way in ways if way <= seen) / sum(ways)
+    observed = comb(launches, first) * comb(launches, second)
+    return sum(way for way in ways if way <= observed) / sum(ways)
 
 
 def describe_slow_launches(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:

@@ -49,7 +49,7 @@ def paired_t_p(ratios: Floats) -> Floats:
 
 def walsh_averages(ratios: Floats) -> Floats:
     """Compute (dᵢ + dⱼ) / 2 for i ≤ j, sorted, in the shape (comparisons, n (n + 1) / 2); NaN comes last."""
-    first, second = _pairs_of(ratios.shape[1])
+    first, second = _list_pairs(ratios.shape[1])
     averages = (ratios[:, first] + ratios[:, second]) / 2.0
     averages.sort(axis=1)
     return averages
@@ -58,10 +58,10 @@ def walsh_averages(ratios: Floats) -> Floats:
 def hodges_lehmann(ratios: Floats) -> Floats:
     """Compute the median of each row's Walsh averages (Hodges and Lehmann, 1963); a NaN in a row is left out."""
     averages = walsh_averages(ratios)
-    return _middle(averages, np.count_nonzero(~np.isnan(averages), axis=1))
+    return _compute_medians(averages, np.count_nonzero(~np.isnan(averages), axis=1))
 
 
-def _middle(ordered: Floats, counts: NDArray[np.int64]) -> Floats:
+def _compute_medians(ordered: Floats, counts: NDArray[np.int64]) -> Floats:
     """Compute the median of the first `counts` values of each ascending row."""
     rows = np.arange(len(ordered))
     both: Floats = (ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2.0
@@ -82,12 +82,12 @@ def sign_interval_rank(rounds: int, level: float) -> tuple[int, float]:
     The level is the one asked for, or that of the widest interval where so few rounds cannot give it.
     """
     tail = np.asarray(special.bdtr(np.arange(rounds + 1), rounds, 0.5), dtype=np.float64)
-    return _bounding_rank(tail, level)
+    return _find_bounding_rank(tail, level)
 
 
 def rank_sum_p(old: Floats, new: Floats) -> float:
     """Compute the two-sided p of the exact Mann-Whitney test for two samples, with mid-ranks for ties."""
-    ranks = _doubled_ranks(np.concatenate([old, new]))
+    ranks = _double_ranks(np.concatenate([old, new]))
     chances = _split_chances(tuple(sorted(ranks.tolist())), len(new))
     observed = int(ranks[len(old) :].sum())
     return min(1.0, 2.0 * min(float(chances[: observed + 1].sum()), float(chances[observed:].sum())))
@@ -96,7 +96,7 @@ def rank_sum_p(old: Floats, new: Floats) -> float:
 def rank_sum_interval_rank(olds: int, news: int, level: float) -> tuple[int, float]:
     """Find which of the olds × news sorted differences bound an interval; the result is as of `sign_interval_rank`."""
     chances = _split_chances(tuple(range(1, olds + news + 1)), news)
-    return _bounding_rank(np.cumsum(chances[news * (news + 1) // 2 :]), level)
+    return _find_bounding_rank(np.cumsum(chances[news * (news + 1) // 2 :]), level)
 
 
 def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
@@ -113,18 +113,18 @@ def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float,
 
 
 @cache
-def _pairs_of(rounds: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _list_pairs(rounds: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     first, second = np.triu_indices(rounds)
     return first, second
 
 
-def _bounding_rank(tail: Floats, level: float) -> tuple[int, float]:
+def _find_bounding_rank(tail: Floats, level: float) -> tuple[int, float]:
     """Find the largest k with 2 P(statistic < k) ≤ 1 − level, at least 1, and the level that its interval has."""
     k = int(np.searchsorted(2.0 * tail, 1.0 - level, side="right"))
     return (k, level) if k >= 1 else (1, max(0.0, 1.0 - 2.0 * float(tail[0])))
 
 
-def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
+def _double_ranks(values: Floats) -> NDArray[np.int64]:
     """Compute twice the mid-ranks, which are whole numbers."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)

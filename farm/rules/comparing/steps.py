@@ -12,11 +12,9 @@ moves. A shift has to stand out from what the other moves add up to within as ma
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from farm.rules.comparing import special
-
-Floats = NDArray[np.float64]
+from farm.rules.comparing.statistics import Floats
 
 # A difference that no clock shows.
 FLOOR = 1e-12

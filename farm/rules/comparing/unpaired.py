@@ -29,13 +29,14 @@ def judge(old: Floats, new: Floats, *, margin: float) -> Comparison:
     logs = statistics.logarithms(old), statistics.logarithms(new)
     differences = np.sort(np.subtract.outer(logs[1], logs[0]), axis=None)
     location = float(np.median(differences))
-    low, high, level = _interval(differences, len(old), len(new), INTERVAL_LEVEL)
+    low, high, level = _find_interval(differences, len(old), len(new), INTERVAL_LEVEL)
     is_exact = len(old) + len(new) <= EXACT_UP_TO
-    p = statistics.rank_sum_p(*logs) if is_exact else _normal_p(*logs)
+    p = statistics.rank_sum_p(*logs) if is_exact else _compute_normal_p(*logs)
     rounds = min(len(old), len(new))
     # s such that s / √rounds is the standard error of the difference of the two means
     deviation = sqrt(rounds * sum(float(arm.var(ddof=1)) / len(arm) for arm in logs))
-    verdict = _verdict(location, _interval(differences, len(old), len(new), EQUALITY_LEVEL), p=p, margin=margin)
+    inner = _find_interval(differences, len(old), len(new), EQUALITY_LEVEL)
+    verdict = _choose_verdict(location, inner, p=p, margin=margin)
     later = [more for more in PLANNED_LOOKS if more > rounds]
     needed = rounds if verdict != "undecided" else power.rounds_to_decide(location, deviation, margin, looks=later)
     return Comparison(
@@ -54,7 +55,7 @@ def judge(old: Floats, new: Floats, *, margin: float) -> Comparison:
     )
 
 
-def _verdict(location: float, inner: tuple[float, float, float], *, p: float, margin: float) -> Verdict:
+def _choose_verdict(location: float, inner: tuple[float, float, float], *, p: float, margin: float) -> Verdict:
     edge = statistics.log_edge(margin)
     low, high, level = inner
     if p < TOTAL_LEVEL and abs(location) > edge:
@@ -62,7 +63,7 @@ def _verdict(location: float, inner: tuple[float, float, float], *, p: float, ma
     return "equal" if level >= EQUALITY_LEVEL and -edge < low and high < edge else "undecided"
 
 
-def _interval(differences: Floats, olds: int, news: int, level: float) -> tuple[float, float, float]:
+def _find_interval(differences: Floats, olds: int, news: int, level: float) -> tuple[float, float, float]:
     """Find low and high of an interval on the log scale, and the level that it really has."""
     if olds + news <= EXACT_UP_TO:
         rank, level = statistics.rank_sum_interval_rank(olds, news, level)
@@ -72,7 +73,7 @@ def _interval(differences: Floats, olds: int, news: int, level: float) -> tuple[
     return float(differences[rank - 1]), float(differences[-rank]), level
 
 
-def _normal_p(old: Floats, new: Floats) -> float:
+def _compute_normal_p(old: Floats, new: Floats) -> float:
     """Compute the two-sided p with corrections for ties and continuity (Lehmann, Nonparametrics, 1975)."""
     both = np.concatenate([old, new])
     _, group, counts = np.unique(both, return_inverse=True, return_counts=True)

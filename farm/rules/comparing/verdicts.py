@@ -18,7 +18,6 @@ the arms mirrors the verdict. docs/results.md has false-alarm rate and power.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import exp, isfinite, sqrt
 from typing import NamedTuple, get_args
 
@@ -27,12 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from farm.base.grouping import group_by
 from farm.contract.verdicts import Verdict
-from farm.rules.comparing import flips, look_levels, multiplicity, power, special, statistics, unpaired
+from farm.rules.comparing import flips, look_levels, power, special, statistics, unpaired
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, MARGIN, TOTAL_LEVEL, Comparison
 from farm.rules.comparing.look_levels import FLIP_FROM_ROUNDS, LOOKS, SIGN_FROM_ROUNDS, Levels
 from farm.rules.comparing.statistics import Floats
-from farm.rules.wording.numbers import percent
-from farm.rules.wording.vocabulary import is_change
 
 T_TEST = "paired t"
 FLIP_TEST = "trimmed sign-flip"
@@ -86,8 +83,8 @@ def judge_many(
     `share`: the part of every level to use, where another test has the rest.
     """
     judged: dict[int, Comparison] = {}
-    for place, look, row in _last_looks(blocks, margin=margin, looks=looks, share=share):
-        judged[place] = _comparison_of(look, row, margin=margin, looks=looks)
+    for place, look, row in _find_looks(blocks, margin=margin, looks=looks, share=share):
+        judged[place] = _make_comparison(look, row, margin=margin, looks=looks)
     return [judged[place] for place in range(len(blocks))]
 
 
@@ -95,7 +92,7 @@ def count_verdicts(
     blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS
 ) -> Counter[Verdict]:
     """Count the verdicts that `judge_many` would give, without the intervals, which take most of the time."""
-    return Counter(_VERDICTS[look.verdict[row]] for _, look, row in _last_looks(blocks, margin=margin, looks=looks))
+    return Counter(_VERDICTS[look.verdict[row]] for _, look, row in _find_looks(blocks, margin=margin, looks=looks))
 
 
 def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) -> Comparison:
@@ -104,21 +101,12 @@ def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) ->
     Raises ValueError when an arm has fewer than two samples or one that is not a finite number above zero.
     """
     check_margin(margin)
-    arms = [_samples_of(arm) for arm in (old, new)]
+    arms = [_read_samples(arm) for arm in (old, new)]
     return unpaired.judge(arms[0], arms[1], margin=margin)
 
 
 def is_decided(comparison: Comparison) -> bool:
     return comparison.verdict != "undecided"
-
-
-def keep_significant(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Make slower and faster undecided where Benjamini-Hochberg over all these comparisons does not hold them."""
-    holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in comparisons])
-    return [
-        comparison if held or not is_change(comparison.verdict) else _withdrawn(comparison, comparisons)
-        for comparison, held in zip(comparisons, holds, strict=True)
-    ]
 
 
 def check_margin(margin: float) -> None:
@@ -127,23 +115,15 @@ def check_margin(margin: float) -> None:
         raise ValueError(f"The margin is {margin}: give a fraction from 0 up to 1, such as 0.02 for 2 %.")
 
 
-def _withdrawn(comparison: Comparison, family: Sequence[Comparison]) -> Comparison:
-    reason = (
-        f"Alone it would be {comparison.verdict}; among {len(family)} comparisons its p of {comparison.p_total:.2g} "
-        f"over all looks does not hold at {percent(multiplicity.LEVEL)} (Benjamini-Hochberg). Measure a fresh block."
-    )
-    return replace(comparison, verdict="undecided", reason=reason)
-
-
-def _log_ratios_of(pairs: ArrayLike) -> Floats:
+def _compute_log_ratios(pairs: ArrayLike) -> Floats:
     values = np.asarray(pairs, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != 2:
         raise ValueError(f"Pairs have the shape {values.shape}: give a list of [old, new].")
-    samples = _samples_of(values)
+    samples = _read_samples(values)
     return statistics.log_ratios(samples[:, 0], samples[:, 1])
 
 
-def _samples_of(samples: ArrayLike) -> Floats:
+def _read_samples(samples: ArrayLike) -> Floats:
     values = np.asarray(samples, dtype=np.float64)
     if len(values) < 2:
         raise ValueError(f"{len(values)} launch of an arm shows no spread: give at least 2, and 8 for a verdict.")
@@ -152,22 +132,22 @@ def _samples_of(samples: ArrayLike) -> Floats:
     return values
 
 
-def _last_looks(
+def _find_looks(
     blocks: Sequence[ArrayLike], *, margin: float, looks: Sequence[int], share: float = 1.0
 ) -> Iterator[tuple[int, _Look, int]]:
     """Find the look that decides each block, or its last: yields the block's place, the look, and the row in it."""
     check_margin(margin)
-    ratios = [_log_ratios_of(pairs) for pairs in blocks]
+    ratios = [_compute_log_ratios(pairs) for pairs in blocks]
     for places in group_by(range(len(ratios)), lambda place: len(ratios[place])).values():
         size = max(1, min(CHUNK, 2 * _AVERAGES // max(1, len(ratios[places[0]]) ** 2)))
         for start in range(0, len(places), size):
             chunk = places[start : start + size]
             rows = np.stack([ratios[place] for place in chunk])
-            for member, look, row_of_look in _looks_at_rows(rows, margin=margin, looks=looks, share=share):
+            for member, look, row_of_look in _take_looks(rows, margin=margin, looks=looks, share=share):
                 yield chunk[member], look, row_of_look
 
 
-def _looks_at_rows(
+def _take_looks(
     ratios: Floats, *, margin: float, looks: Sequence[int], share: float
 ) -> Iterator[tuple[int, _Look, int]]:
     """Take the looks in turn, each at the rows that no look before has decided."""
@@ -176,18 +156,18 @@ def _looks_at_rows(
     still_open = np.arange(len(ratios))
     for place, rounds in enumerate(due):
         levels = look_levels.levels_at(place, share=share)
-        look = _look_at(ratios[still_open, :rounds], levels, margin=margin, may_decide=rounds in looks)
+        look = _take_look(ratios[still_open, :rounds], levels, margin=margin, may_decide=rounds in looks)
         stays = look.verdict == _UNDECIDED
         for row in np.flatnonzero(~stays | (rounds == due[-1])):
             yield int(still_open[row]), look, int(row)
         still_open = still_open[stays]
 
 
-def _look_at(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool) -> _Look:
+def _take_look(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool) -> _Look:
     rounds, places = ratios.shape[1], range(len(ratios))
     trims = rounds >= FLIP_FROM_ROUNDS
     counts = flips.mark_counting_pairs(ratios) if trims else np.ones(ratios.shape, dtype=np.bool_)
-    one = np.ones(len(ratios))
+    ones = np.ones(len(ratios))
     look = _Look(
         levels=levels,
         ratios=ratios,
@@ -195,8 +175,8 @@ def _look_at(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool)
         location=statistics.hodges_lehmann(np.where(counts, ratios, np.nan)),
         deviation=np.nanstd(np.where(counts, ratios, np.nan), axis=1, ddof=1),
         t_p=statistics.paired_t_p(ratios),
-        flip_p=np.array([flips.sign_flip_p(ratios[row, counts[row]]) for row in places]) if trims else one,
-        sign_p=statistics.sign_p(ratios) if rounds >= SIGN_FROM_ROUNDS else one,
+        flip_p=np.array([flips.sign_flip_p(ratios[row, counts[row]]) for row in places]) if trims else ones,
+        sign_p=statistics.sign_p(ratios) if rounds >= SIGN_FROM_ROUNDS else ones,
         verdict=np.full(len(ratios), _UNDECIDED),
     )
     if may_decide:
@@ -211,26 +191,26 @@ def _look_at(ratios: Floats, levels: Levels, *, margin: float, may_decide: bool)
 def _is_equal(look: _Look, row: int, edge: float) -> bool:
     """Whether the test whose interval is shown rejects a change as large as the margin on both sides."""
     if look.rounds < FLIP_FROM_ROUNDS:
-        low, high = _t_interval(look.ratios[row], look.levels.equality)
+        low, high = _compute_t_interval(look.ratios[row], look.levels.equality)
         return -edge < low and high < edge
     counting = look.ratios[row, look.counts[row]]
     return all(flips.rejects_change(counting, change, level=look.levels.equality) for change in (-edge, edge))
 
 
-def _test_of(look: _Look, row: int) -> tuple[float, float, str]:
+def _choose_test(look: _Look, row: int) -> tuple[float, float, str]:
     """Choose the test to show: the most significant where the look decided, else t or, from 12 rounds on, sign-flip.
 
     Return p divided by the test's level, p, and the test's name.
     """
     levels = look.levels
-    each = [(look.t_p, levels.t, T_TEST), (look.flip_p, levels.flip, FLIP_TEST), (look.sign_p, levels.sign, SIGN_TEST)]
-    shown = [(float(p[row]) / level, float(p[row]), test) for p, level, test in each]
+    tests = [(look.t_p, levels.t, T_TEST), (look.flip_p, levels.flip, FLIP_TEST), (look.sign_p, levels.sign, SIGN_TEST)]
+    results = [(float(p[row]) / level, float(p[row]), test) for p, level, test in tests]
     if look.verdict[row] in (_SLOWER, _FASTER):
-        return min(shown)
-    return shown[1] if look.rounds >= FLIP_FROM_ROUNDS else shown[0]
+        return min(results)
+    return results[1] if look.rounds >= FLIP_FROM_ROUNDS else results[0]
 
 
-def _interval_of(look: _Look, row: int, test: str) -> tuple[float, float, float]:
+def _compute_interval(look: _Look, row: int, test: str) -> tuple[float, float, float]:
     """Compute low, high and level of the 95 % interval, by inverting the test that is shown."""
     ratios = look.ratios[row]
     if test == SIGN_TEST:
@@ -239,27 +219,27 @@ def _interval_of(look: _Look, row: int, test: str) -> tuple[float, float, float]
         return float(ordered[rank - 1]), float(ordered[-rank]), level
     if test == FLIP_TEST:
         return *flips.sign_flip_interval(ratios[look.counts[row]], INTERVAL_LEVEL), INTERVAL_LEVEL
-    return *_t_interval(ratios, INTERVAL_LEVEL), INTERVAL_LEVEL
+    return *_compute_t_interval(ratios, INTERVAL_LEVEL), INTERVAL_LEVEL
 
 
-def _t_interval(row: Floats, level: float) -> tuple[float, float]:
+def _compute_t_interval(row: Floats, level: float) -> tuple[float, float]:
     reach = float(row.std(ddof=1)) / sqrt(len(row)) * float(special.stdtrit(len(row) - 1, (1.0 + level) / 2.0))
     return float(row.mean()) - reach, float(row.mean()) + reach
 
 
-def _comparison_of(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
+def _make_comparison(look: _Look, row: int, *, margin: float, looks: Sequence[int]) -> Comparison:
     verdict = _VERDICTS[look.verdict[row]]
     # before the first look the spread is too uncertain to say that no number of rounds will decide
-    known = looks if look.rounds >= looks[0] else looks[: look_levels.PLANNED]
-    later = [more for more in known if look.rounds < more <= power.MAX_ROUNDS]
+    planned = looks if look.rounds >= looks[0] else looks[: look_levels.PLANNED]
+    later = [more for more in planned if look.rounds < more <= power.MAX_ROUNDS]
     location, deviation = float(look.location[row]), float(look.deviation[row])
     needed: int | None = look.rounds
     if verdict == "undecided":
         needed = power.rounds_to_decide(location, deviation, margin, looks=later)
         if needed is None and look.rounds < looks[0]:
-            needed = known[-1]
-    excess, p, test = _test_of(look, row)
-    low, high, level = _interval_of(look, row, test)
+            needed = planned[-1]
+    excess, p, test = _choose_test(look, row)
+    low, high, level = _compute_interval(look, row, test)
     return Comparison(
         verdict=verdict,
         ratio=exp(location),

@@ -79,11 +79,11 @@ def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | N
         return None
     if (other := next((port.name for port in inputs if _ENCODER.search(port.name)), None)) is not None:
         raise NotADecoder(f"The input {other} is of an encoder-decoder, whose generation is not measured yet.")
-    pasts, presents = _caches(inputs), _caches(outputs)
+    pasts, presents = _find_caches(inputs), _find_caches(outputs)
     _check_pairs(pasts, presents)
-    heads, width = _heads_of(pasts, presents)
-    roles = _roles(port for port in inputs if port not in pasts.values())
-    scores = _scores(port for port in outputs if port not in presents.values())
+    heads, width = _find_heads(pasts, presents)
+    roles = _find_roles(port for port in inputs if port not in pasts.values())
+    scores = _find_scores(port for port in outputs if port not in presents.values())
     last = (scores.shape or [""])[-1]
     return Decoder(
         scores=scores.name,
@@ -99,23 +99,23 @@ def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | N
 def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Say why such a model cannot generate, in one sentence; empty where it can."""
     try:
-        found = find_decoder(inputs, outputs)
+        decoder = find_decoder(inputs, outputs)
     except NotADecoder as why:
         return str(why)
-    if found is None:
+    if decoder is None:
         return "The model has no past among its inputs: export a decoder with past_key_values.0.key and so on."
-    if found.vocabulary is None:
-        return f"The shape of {found.scores} does not say how many tokens it scores: export it with that number."
+    if decoder.vocabulary is None:
+        return f"The shape of {decoder.scores} does not say how many tokens it scores: export it with that number."
     return ""
 
 
 def describe_generation(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """What to say of a model's generation, beginning small: what it is, or why it cannot; empty without a past."""
+    """Describe how a model generates, or why it cannot, beginning with a small letter; empty without a past."""
     try:
-        found = find_decoder(inputs, outputs)
+        decoder = find_decoder(inputs, outputs)
     except NotADecoder as why:
         return f"not as a decoder with past: {why}"
-    return found.sentence() if found is not None else ""
+    return decoder.sentence() if decoder is not None else ""
 
 
 def is_position_input(name: str) -> bool:
@@ -131,12 +131,12 @@ def is_mask_input(name: str) -> bool:
 
 
 def single_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Sizes with one token in place of several and a past that is as much longer, by the names of the dimensions.
+    """Return sizes with one token in place of several and a past that is as much longer, by names of dimensions.
 
     For a batch of GroupQueryAttention, which takes no prompt behind a past there. Empty for a model without past.
     """
-    tokens = next((port for port in inputs if _role(port) == "tokens"), None)
-    past = next(iter(_caches(inputs).values()), None)
+    tokens = next((port for port in inputs if _find_role(port) == "tokens"), None)
+    past = next(iter(_find_caches(inputs).values()), None)
     if past is None or tokens is None:
         return {}
     now, before = (tokens.shape or ("",))[-1], (past.shape or ("",))[-2:][0]
@@ -145,12 +145,12 @@ def single_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict
     return {now: 1, before: sizes[before] + sizes[now] - 1}
 
 
-def _caches(ports: Iterable[Port]) -> dict[Key, Port]:
-    found: dict[Key, Port] = {}
+def _find_caches(ports: Iterable[Port]) -> dict[Key, Port]:
+    caches: dict[Key, Port] = {}
     for port in ports:
         if (name := _CACHE.match(port.name)) is not None:
-            found[int(name["layer"]), name["early"] or name["late"] or ""] = port
-    return found
+            caches[int(name["layer"]), name["early"] or name["late"] or ""] = port
+    return caches
 
 
 def _check_pairs(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> None:
@@ -162,20 +162,20 @@ def _check_pairs(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> Non
             raise NotADecoder(f"{alone} has {way} of its layer and part: export the model with both.")
 
 
-def _heads_of(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> tuple[int, int]:
+def _find_heads(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> tuple[int, int]:
     """Find the number of heads of keys and values, and the size of each, which all pasts share."""
     (key, first), *others = pasts.items()
-    numbers = _numbers(first, part=key[1])
+    numbers = _read_numbers(first, part=key[1])
     for (layer, part), port in [(key, first), *others]:
         present = presents[layer, part]
-        if _numbers(port, part=part) != numbers or port.dtype != first.dtype:
+        if _read_numbers(port, part=part) != numbers or port.dtype != first.dtype:
             raise NotADecoder(f"The caches {first.name} and {port.name} differ in type, heads or their size.")
         if present.dtype != port.dtype or len(present.shape or ()) != len(port.shape or ()):
             raise NotADecoder(f"{port.name} and {present.name} differ in type or rank: a present is the next past.")
     return numbers
 
 
-def _numbers(port: Port, *, part: str) -> tuple[int, int]:
+def _read_numbers(port: Port, *, part: str) -> tuple[int, int]:
     shape = port.shape or ()
     if len(shape) != (_APART if part else _TOGETHER):
         axes = "[batch, heads, length, size]" if part else "[2, batch, heads, length, size]"
@@ -190,31 +190,31 @@ def _numbers(port: Port, *, part: str) -> tuple[int, int]:
     return heads, width
 
 
-def _roles(ports: Iterable[Port]) -> dict[str, str]:
+def _find_roles(ports: Iterable[Port]) -> dict[str, str]:
     """Name by what they are for, `tokens` among them."""
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for port in ports:
-        role = _role(port)
+        role = _find_role(port)
         if role is None:
             text = "neither token ids, mask, positions, lengths nor past"
             raise NotADecoder(f"The input {port.name} is {text}: nobody can say what it holds at each token.")
-        found[role] = port.name
-    if "tokens" not in found:
+        roles[role] = port.name
+    if "tokens" not in roles:
         raise NotADecoder("No input takes token ids: call it input_ids, with the shape [batch, sequence].")
-    return found
+    return roles
 
 
-def _role(port: Port) -> str | None:
+def _find_role(port: Port) -> str | None:
     if port.dtype not in ("int64", "int32"):
         return None
     rank = len(port.shape or ())
     if _TOKENS.match(port.name) and rank == 2:
         return "tokens"
-    named = (role for role, (name, most) in _ROLES.items() if name.match(port.name) and rank <= most)
+    named = (role for role, (name, max_rank) in _ROLES.items() if name.match(port.name) and rank <= max_rank)
     return next(named, None)
 
 
-def _scores(ports: Iterable[Port]) -> Port:
+def _find_scores(ports: Iterable[Port]) -> Port:
     """Find the output that scores each token of the vocabulary."""
     fit = [port for port in ports if port.dtype in _FLOATS and len(port.shape or ()) == 3]
     named = [port for port in fit if port.name == "logits"] or fit

@@ -53,11 +53,11 @@ def unpack_scores(given: ForcedScores, *, machine: str = byteorder) -> list["arr
     if not count or not raw or len(raw) % (_BYTES * count):
         raise ScoresProblem(f"{len(raw)} bytes of scores are not as many at each of {count} places")
     size = len(raw) // count
-    found = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
+    rows = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
     if machine == "big":
-        for row in found:
+        for row in rows:
             row.byteswap()
-    return found
+    return rows
 
 
 def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
@@ -71,13 +71,13 @@ def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: f
     news, olds = unpack_scores(scores), unpack_scores(baseline)
     if len(news[0]) != len(olds[0]):
         return None
-    differences = [max(map(_apart, new, old)) for new, old in zip(news, olds, strict=True)]
+    differences = [max(map(_gap, new, old)) for new, old in zip(news, olds, strict=True)]
     beyond = sum(_is_beyond(new, old, tolerance=tolerance) for new, old in zip(news, olds, strict=True))
     worst = max(range(len(differences)), key=lambda place: differences[place])
     return Forced(len(differences), differences[worst], scores.places[worst], beyond)
 
 
-def _apart(new: float, old: float) -> float:
+def _gap(new: float, old: float) -> float:
     """Compute the difference of two scores: 0 for equal infinities, infinite where it is not a number."""
     if new == old:
         return 0.0
@@ -87,5 +87,5 @@ def _apart(new: float, old: float) -> float:
 def _is_beyond(new: Sequence[float], old: Sequence[float], *, tolerance: float) -> bool:
     largest = max((abs(b) for b in old if isfinite(b)), default=0.0)
     return any(
-        _apart(a, b) > tolerance * (largest + (abs(b) if isfinite(b) else 0.0)) for a, b in zip(new, old, strict=True)
+        _gap(a, b) > tolerance * (largest + (abs(b) if isfinite(b) else 0.0)) for a, b in zip(new, old, strict=True)
     )

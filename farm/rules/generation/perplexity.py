@@ -9,10 +9,10 @@ SAME = 0.0005
 
 def describe_perplexity(own: float, baseline: float | None, *, named: str) -> str:
     """Write `Perplexity of the given text is 12.6, 4.1 % above c1's.`; `baseline`: that of the cell `named`, if any."""
-    said = f"Perplexity of the given text is {own:.4g}"
+    sentence = f"Perplexity of the given text is {own:.4g}"
     if not baseline:
-        return f"{said}."
+        return f"{sentence}."
     change = own / baseline - 1.0
     if abs(change) < SAME:
-        return f"{said}, as {named}'s."
-    return f"{said}, {100 * abs(change):.3g} % {'above' if change > 0 else 'below'} {named}'s."
+        return f"{sentence}, as {named}'s."
+    return f"{sentence}, {100 * abs(change):.3g} % {'above' if change > 0 else 'below'} {named}'s."

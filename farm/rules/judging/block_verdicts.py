@@ -6,7 +6,7 @@ stored reports again: all three through these lines.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import log
 from typing import Literal
 
@@ -25,21 +25,20 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing import look_levels, margins, slow_launches, verdicts
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.comparing.pooled import pool_rounds
+from farm.rules.comparing.pooled import Pair, judge_enough, pool_rounds
 from farm.rules.comparing.slow_launches import SlowLaunches
 from farm.rules.judging import comparability, counted_rounds
-from farm.rules.judging.counted_rounds import Pair, Paired, VerdictFrom
+from farm.rules.judging.counted_rounds import Paired, VerdictFrom
 from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.planning.plans import LONGEST_ORDER, PlannedBlock, PlannedComparison, max_rounds_to_order
+from farm.rules.planning.plans import MAX_ORDERED_ROUNDS, PlannedBlock, PlannedComparison, max_rounds_to_order
 from farm.rules.wording.vocabulary import is_change
 
 # Comparisons along these axes are explained by their operators when they are called slower or faster …
 EXPLAINED_AXES = frozenset({"model", "runtime", "provider", "session"})
 # … from the first trace of each arm and so many interleaved ones more.
 MORE_TRACES = 4
-FEWEST_PAIRS = 2
 BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 
 
@@ -121,8 +120,8 @@ class BlockJudge:
         A/A pairs of this block, or assumed."""
         if not self.block.is_noise_assumed:
             return self.block.noise, "node"
-        pairs = [self.paired(planned).deciding for planned in self.twins]
-        floor = margins.estimate_noise_floor([[log(new / old) for old, new in some] for some in pairs])
+        twins = [self.pair_rounds(planned).deciding for planned in self.twins]
+        floor = margins.estimate_noise_floor([[log(new / old) for old, new in pairs] for pairs in twins])
         return (floor.deviation, "block") if floor is not None else (self.block.noise, "assumed")
 
     @cached_property
@@ -149,26 +148,22 @@ class BlockJudge:
         undecided = [judged.planned for judged in self.comparisons() if not judged.is_decided]
         if self.block.is_of_pipeline:
             undecided = [planned for planned in undecided if planned.axis != TWIN]
-        return any(self.rounds - self._dropped(planned) < self.max_rounds for planned in undecided)
+        return any(len(self.pair_rounds(planned).deciding) < self.max_rounds for planned in undecided)
 
-    def paired(self, planned: PlannedComparison) -> Paired:
+    def pair_rounds(self, planned: PlannedComparison) -> Paired:
         """Pair the rounds of a comparison that count."""
-        if scenarios.of_cell(self.block.arms[planned.candidate].spec).looks_for_a_rate:
-            return counted_rounds.pair_rates(self.evidence, planned.baseline, planned.candidate)
-        block, evidence = self.block, self.evidence
-        by_processor = block.is_of_pipeline
+        arms, block = (planned.baseline, planned.candidate), self.block
+        if scenarios.of_cell(block.arms[planned.candidate].spec).looks_for_a_rate:
+            return counted_rounds.pair_rates(self.evidence, *arms)
         return counted_rounds.pair_rounds(
-            evidence, planned.baseline, planned.candidate, least=block.min_rounds, by_processor=by_processor
+            self.evidence, *arms, min_rounds=block.min_rounds, by_processor=block.is_of_pipeline
         )
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
         """List the times (µs) of both arms' nodes, in the order of the rounds that count and traced both arms."""
         old, new = (self.evidence.node_times(arm) for arm in (planned.baseline, planned.candidate))
-        counted = [number for number in self.paired(planned).numbers if number in old and number in new]
-        return [(old[number], new[number]) for number in counted]
-
-    def _dropped(self, planned: PlannedComparison) -> int:
-        return self.rounds - len(self.paired(planned).deciding)
+        numbers = self.pair_rounds(planned).numbers
+        return [(old[number], new[number]) for number in numbers if number in old and number in new]
 
     def arms_to_explain(self) -> tuple[int, ...]:
         """List the arms to trace: of comparisons that are slower or faster, or have two phases, and need more traces.
@@ -183,7 +178,7 @@ class BlockJudge:
             and (is_change(judged.verdict) or self._has_phases(judged))
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
-        places = [judged.planned for judged in sorted(explained, key=_asked_first)]
+        places = [judged.planned for judged in sorted(explained, key=_sort_key)]
         return tuple(dict.fromkeys(arm for planned in places for arm in (planned.baseline, planned.candidate)))
 
     def _has_phases(self, judged: Judged) -> bool:
@@ -196,49 +191,45 @@ class BlockJudge:
     def comparisons(self) -> list[Judged]:
         """Judge every planned comparison by the reports so far, in the order of the plan."""
         if self._found is None:
-            self._found = self.judged(self.block.comparisons)
+            self._found = self.judge(self.block.comparisons)
         return self._found
 
-    def judged(self, asked: Sequence[PlannedComparison]) -> list[Judged]:
+    def judge(self, comparisons: Sequence[PlannedComparison]) -> list[Judged]:
         """Judge some of the planned comparisons, each by itself."""
         per_pair = ROUNDS[self.block.budget].per_pair
-        obstacles = [comparability.find_obstacle(planned, self.block, self.evidence) for planned in asked]
-        paired = [self.paired(planned) for planned in asked]
-        wall = self._figures([pair.wall for pair in paired], per_pair=per_pair)
-        processor = self._figures([pair.processor for pair in paired], per_pair=per_pair)
-        found = []
-        for planned, obstacle, pair, *both in zip(asked, obstacles, paired, wall, processor, strict=True):
-            figures = both[pair.verdict_from == "processor"]
-            notes = (comparability.describe_confounders(planned, self.evidence), "" if obstacle else self._lack(pair))
-            note = " ".join(text for text in notes if text)
+        paired = [self.pair_rounds(planned) for planned in comparisons]
+        by_wall = self._judge_pairs([rounds.wall for rounds in paired], per_pair=per_pair)
+        by_processor = self._judge_pairs([rounds.processor for rounds in paired], per_pair=per_pair)
+        results = []
+        for planned, rounds, wall, processor in zip(comparisons, paired, by_wall, by_processor, strict=True):
+            obstacle = comparability.find_obstacle(planned, self.block, self.evidence)
+            lack = "" if obstacle else self._explain_lack(rounds)
+            note = " ".join(filter(None, (comparability.describe_confounders(planned, self.evidence), lack)))
+            figures = processor if rounds.verdict_from == "processor" else wall
             judged = _make_judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
-            covered = pair.until(judged.rounds)
+            covered = rounds.until(judged.rounds)
             judged = replace(
                 judged,
-                verdict_from=pair.verdict_from,
-                wall=None if pair.verdict_from == "rate" else both[0],
-                processor=both[1],
+                verdict_from=rounds.verdict_from,
+                wall=None if rounds.verdict_from == "rate" else wall,
+                processor=processor,
                 disturbed=len(covered.disturbed),
             )
-            found.append(_explained(judged, covered))
-        return found
+            results.append(_add_explanations(judged, covered))
+        return results
 
-    def _figures(self, pairs: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:
-        """Judge each by itself; None where there are too few."""
-        whole = [pool_rounds(some, per_pair=per_pair) for some in pairs]
-        judged = iter(
-            verdicts.judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=self.block.margin)
-        )
-        return [next(judged) if len(some) >= FEWEST_PAIRS else None for some in whole]
+    def _judge_pairs(self, blocks: Sequence[Sequence[Pair]], *, per_pair: int) -> list[Comparison | None]:
+        pooled = [pool_rounds(pairs, per_pair=per_pair) for pairs in blocks]
+        return judge_enough(pooled, partial(verdicts.judge_many, margin=self.block.margin))
 
-    def _lack(self, paired: Paired) -> str:
+    def _explain_lack(self, paired: Paired) -> str:
         """Say that a comparison has fewer rounds than the first look takes; empty where it has them."""
-        counting, least = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
-        if counting >= least:
+        counting, min_rounds = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
+        if counting >= min_rounds:
             return ""
-        is_out_of_time = self.evidence.is_out_of_time and self.rounds < least
+        is_out_of_time = self.evidence.is_out_of_time and self.rounds < min_rounds
         return counted_rounds.too_few_sentence(
-            counting, measured=self.rounds, least=least, is_out_of_time=is_out_of_time
+            counting, measured=self.rounds, min_rounds=min_rounds, is_out_of_time=is_out_of_time
         )
 
 
@@ -260,8 +251,9 @@ def goes_on_anyway(report: Report, block: PlannedBlock, *, max_rounds: int) -> b
 
 
 def rounds_to_order(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
-    most = block.max_rounds if max_rounds is None else max_rounds
-    return max_rounds_to_order(most) if block.is_replacing else most
+    """Return how many rounds a node may be asked for; more than `max_rounds` where disturbed rounds are replaced."""
+    wanted = block.max_rounds if max_rounds is None else max_rounds
+    return max_rounds_to_order(wanted) if block.is_replacing else wanted
 
 
 def _make_judged(
@@ -271,7 +263,7 @@ def _make_judged(
         verdict: Verdict = "not comparable" if obstacle else "undecided"
         return Judged(planned, verdict, reason=obstacle or note)
     needed = None if figures.rounds_needed is None else figures.rounds_needed * per_pair
-    if needed is not None and needed > LONGEST_ORDER:
+    if needed is not None and needed > MAX_ORDERED_ROUNDS:
         needed = None
     texts = (obstacle, note) if obstacle else (figures.reason, note, look_levels.describe_looks(figures.rounds_used))
     return Judged(
@@ -284,20 +276,20 @@ def _make_judged(
     )
 
 
-def _asked_first(judged: Judged) -> tuple[int, bool, float]:
+def _sort_key(judged: Judged) -> tuple[int, bool, float]:
     size = 0.0 if judged.figures is None else abs(log(judged.figures.ratio))
     return ASKED_ORDER.index(judged.planned.axis), judged.verdict != "slower", -size
 
 
-def _explained(judged: Judged, paired: Paired) -> Judged:
-    """The same verdict with what its launches tell besides: rounds that do not count, and slow launches of each arm."""
+def _add_explanations(judged: Judged, paired: Paired) -> Judged:
+    """Return the same verdict with sentences about rounds that do not count, and about slow launches of each arm."""
     if judged.figures is None:
         return judged
     slow = slow_launches.count_slow_launches(paired.deciding)
-    said = (
+    sentences = (
         judged.reason,
         slow_launches.describe_slow_launches(slow, set_aside=judged.rounds_set_aside, rounds=judged.rounds),
         counted_rounds.describe_disturbance(paired, wall=judged.wall),
         look_levels.describe_later_rounds(len(paired.deciding) - judged.rounds, look=judged.rounds),
     )
-    return replace(judged, slow=slow, reason=" ".join(text for text in said if text))
+    return replace(judged, slow=slow, reason=" ".join(filter(None, sentences)))

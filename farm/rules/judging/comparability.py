@@ -59,6 +59,6 @@ def _describe_unlike_attempts(facts: list[Facts]) -> str:
         for fact in facts
     ]
     for later in stated[1:]:
-        if found := find_confounders(stated[0], later):
-            return f"The node changed between two attempts: {' '.join(found)}"
+        if changes := find_confounders(stated[0], later):
+            return f"The node changed between two attempts: {' '.join(changes)}"
     return ""

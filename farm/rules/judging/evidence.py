@@ -1,6 +1,6 @@
 """The reports of a block so far, whether they are read from storage or come one by one."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from farm.contract.reasons import Reason
@@ -20,6 +20,9 @@ from farm.contract.reports import (
 from farm.contract.sustained import CurveReport
 from farm.rules.cells.metric import Metric
 from farm.rules.cells.metrics import JUDGED
+from farm.rules.comparing.pooled import Pair
+
+SamplePair = tuple[Sample, Sample]
 
 
 @dataclass(slots=True)
@@ -84,24 +87,31 @@ class Evidence:
         """List the arm's samples in the order of rounds, disturbed ones too."""
         return [place.sample for place in self._places(arm) if place.sample is not None]
 
-    def pairs(self, baseline: int, candidate: int, *, metric: Metric = JUDGED) -> list[tuple[float, float]]:
-        """List (baseline, candidate) of every round with both samples undisturbed: p50 in ms, or another metric."""
-        return self._by_round(baseline, candidate, metric, with_disturbed=False)
+    def sample_pairs(self, baseline: int, candidate: int) -> dict[int, SamplePair]:
+        """Find the samples of both arms by round, disturbed ones too; rounds where an arm has none are left out."""
+        pairs = {}
+        for number, report in sorted(self.rounds.items()):
+            samples = {place.arm: place.sample for place in report.samples}
+            old, new = samples.get(baseline), samples.get(candidate)
+            if old is not None and new is not None:
+                pairs[number] = (old, new)
+        return pairs
 
-    def all_pairs(self, baseline: int, candidate: int, *, metric: Metric) -> list[tuple[float, float]]:
-        """List (baseline, candidate) of every round with both samples, disturbed ones too."""
-        return self._by_round(baseline, candidate, metric, with_disturbed=True)
+    def pairs(
+        self, baseline: int, candidate: int, *, metric: Metric = JUDGED, with_disturbed: bool = False
+    ) -> list[Pair]:
+        """List (baseline, candidate) of every round with both samples: p50 in ms, or another metric.
 
-    def pairs_of_rounds(
-        self, baseline: int, candidate: int, *, read: Callable[[Sample], float | None], numbers: Collection[int]
-    ) -> list[tuple[float, float]]:
-        olds, news = (self._values_of(arm, read, with_disturbed=True) for arm in (baseline, candidate))
-        return [(olds[number], news[number]) for number in sorted(numbers) if number in olds and number in news]
+        Rounds with a disturbed sample are left out, unless `with_disturbed`.
+        """
+        samples = self.sample_pairs(baseline, candidate).values()
+        calm = [(old, new) for old, new in samples if with_disturbed or not (old.is_disturbed or new.is_disturbed)]
+        return read_pairs(calm, metric.read_figure)
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
         """Find the arm's traces that worked and have operators, by trace round."""
-        found = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
-        return {number: trace for number, trace in found.items() if trace.operators}
+        traces = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
+        return {number: trace for number, trace in traces.items() if trace.operators}
 
     def prompts_of(self, arm: int) -> dict[int, TraceReport]:
         """Find the parts of these traces that cover the prompt, by trace round; empty unless the arm generates."""
@@ -126,19 +136,8 @@ class Evidence:
     def _places(self, arm: int) -> list[ArmSample]:
         return [place for _, report in sorted(self.rounds.items()) for place in report.samples if place.arm == arm]
 
-    def _by_round(
-        self, baseline: int, candidate: int, metric: Metric, *, with_disturbed: bool
-    ) -> list[tuple[float, float]]:
-        olds, news = (
-            self._values_of(arm, metric.read_figure, with_disturbed=with_disturbed) for arm in (baseline, candidate)
-        )
-        return [(olds[number], news[number]) for number in sorted(olds.keys() & news.keys())]
 
-    def _values_of(self, arm: int, read: Callable[[Sample], float | None], *, with_disturbed: bool) -> dict[int, float]:
-        return {
-            number: value
-            for number, report in self.rounds.items()
-            for place in report.samples
-            if place.arm == arm and place.sample is not None and (with_disturbed or not place.sample.is_disturbed)
-            if (value := read(place.sample)) is not None
-        }
+def read_pairs(samples: Iterable[SamplePair], read: Callable[[Sample], float | None]) -> list[Pair]:
+    """Read a figure of both samples of each pair; pairs of which a sample does not have it are left out."""
+    figures = [(read(old), read(new)) for old, new in samples]
+    return [(old, new) for old, new in figures if old is not None and new is not None]

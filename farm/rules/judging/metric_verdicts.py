@@ -1,7 +1,8 @@
 """The verdicts of comparisons, metric by metric: each that both arms' launches say, by the way its noise is judged."""
 
 from collections.abc import Sequence
-from statistics import median
+from functools import partial
+from statistics import fmean, median
 
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict, Verdict
@@ -10,11 +11,12 @@ from farm.rules.cells.metric import Judging, Metric
 from farm.rules.cells.metrics import BY_NAME, COMPARED, JUDGED
 from farm.rules.comparing import differences, fastest, look_levels, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
-from farm.rules.comparing.pooled import pool_rounds
+from farm.rules.comparing.pooled import Pair, judge_enough, pool_rounds
 from farm.rules.comparing.repeats import Repeated, Way
 from farm.rules.judging import counted_rounds
-from farm.rules.judging.block_verdicts import FEWEST_PAIRS, BlockJudge, Judged
-from farm.rules.judging.counted_rounds import RATE, Pair
+from farm.rules.judging.block_verdicts import BlockJudge, Judged
+from farm.rules.judging.counted_rounds import RATE
+from farm.rules.judging.evidence import read_pairs
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.wording.numbers import counted, percent
 
@@ -25,164 +27,162 @@ def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[Metr
     A metric is there where both arms' launches say it in two rounds at least; one that a repeat decides, and that one
     round says, is there as undecided with the reason.
     """
-    found = [_headline(judge, comparison) for comparison in judged]
+    by_comparison = [_list_headline(judge, comparison) for comparison in judged]
+    kinds = [scenarios.of_cell(judge.block.arms[comparison.planned.candidate].spec).kind for comparison in judged]
     for metric, judging in COMPARED:
-        places = []
-        for place, comparison in enumerate(judged):
-            headline = RATE if comparison.verdict_from == "rate" else JUDGED
-            kind = scenarios.of_cell(judge.block.arms[comparison.planned.candidate].spec).kind
-            is_measured = comparison.verdict != "not comparable" and (not judging.kinds or kind in judging.kinds)
-            places += [place] if metric is not headline and is_measured else []
-        changes = _BY[judging.by](judge, [judged[place] for place in places], metric, judging)
+        places = [
+            place
+            for place, (comparison, kind) in enumerate(zip(judged, kinds, strict=True))
+            if metric is not (RATE if comparison.verdict_from == "rate" else JUDGED)
+            and comparison.verdict != "not comparable"
+            and (not judging.kinds or kind in judging.kinds)
+        ]
+        changes = _JUDGES[judging.by](judge, [judged[place] for place in places], metric, judging)
         for place, change in zip(places, changes, strict=True):
-            found[place] += [] if change is None else [change]
-    return found
+            by_comparison[place] += [] if change is None else [change]
+    return by_comparison
 
 
 def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pair]:
     """Find the (baseline, candidate) pairs of launches that a change rests on."""
     if change.name == JUDGED.name:
-        return judge.paired(judged.planned).deciding
-    return _pairs(judge, judged, BY_NAME[change.name])[0]
+        return judge.pair_rounds(judged.planned).deciding
+    return _pair_launches(judge, judged, BY_NAME[change.name])[0]
 
 
-def _headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
-    """Return the headline as the comparison's own fields say it."""
+def _list_headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
+    """List the headline as the comparison's own fields say it; empty for one that has no figures."""
     figures = judged.figures
     if figures is None or judged.verdict == "not comparable":
         return []
-    pairs = judge.paired(judged.planned).deciding
+    pairs = judge.pair_rounds(judged.planned).deciding
     if judged.verdict_from != "rate":
-        return [_with_ratio(_change_of_medians(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
+        return [_add_ratio(_change_of_medians(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
     rates = [(1000.0 / old, 1000.0 / new) for old, new in pairs]
-    told = _change_of_medians(
-        rates, figures, RATE, _choose_word(judged.verdict, ("lower", "higher")), rounds=judged.rounds
-    )
-    turned = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
-    return [told.model_copy(update=turned)]
+    word = _choose_word(judged.verdict, ("lower", "higher"))
+    change = _change_of_medians(rates, figures, RATE, word, rounds=judged.rounds)
+    inverse = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
+    return [change.model_copy(update=inverse)]
 
 
-def _by_repeat(
+def _judge_by_repeat(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
-    found: list[MetricChange | None] = []
+    changes: list[MetricChange | None] = []
     for comparison in judged:
         # other programs do not change what a launch takes
-        every = judge.evidence.all_pairs(comparison.planned.baseline, comparison.planned.candidate, metric=metric)
+        arms = comparison.planned.baseline, comparison.planned.candidate
+        every = judge.evidence.pairs(*arms, metric=metric, with_disturbed=True)
         pairs = [pair for pair in every if min(pair) > 0.0]
         middle = median(old for old, _ in pairs) if pairs else 0.0
-        least = judging.margin * (middle if judging.is_share and pairs else 1.0)
-        repeated = repeats.judge(pairs, least=max(least, judge.block.margins.get(metric.name, 0.0) * middle))
+        margin = judging.margin * (middle if judging.is_share and pairs else 1.0)
+        repeated = repeats.judge(pairs, margin=max(margin, judge.block.margins.get(metric.name, 0.0) * middle))
         is_short = repeated is not None and repeated.rounds < repeats.MIN_ROUNDS
         lack = counted_rounds.single_round_sentence(is_out_of_time=judge.evidence.is_out_of_time) if is_short else ""
-        found.append(None if repeated is None else _repeated(repeated, metric, judging, reason=lack))
-    return found
+        changes.append(None if repeated is None else _change_of_repeat(repeated, metric, judging, reason=lack))
+    return changes
 
 
-def _repeated(told: Repeated, metric: Metric, judging: Judging, *, reason: str) -> MetricChange:
+def _change_of_repeat(repeated: Repeated, metric: Metric, judging: Judging, *, reason: str) -> MetricChange:
     return MetricChange(
         name=metric.name,
         unit=metric.unit,
-        baseline=told.baseline,
-        candidate=told.candidate,
-        ratio=told.ratio,
-        ci_low=told.low,
-        ci_high=told.high,
-        verdict=_choose_word(told.way, judging.words),
-        margin=told.margin,
-        rounds=told.rounds,
+        baseline=repeated.baseline,
+        candidate=repeated.candidate,
+        ratio=repeated.ratio,
+        ci_low=repeated.low,
+        ci_high=repeated.high,
+        verdict=_choose_word(repeated.way, judging.words),
+        margin=repeated.margin,
+        rounds=repeated.rounds,
         reason=reason,
     )
 
 
-def _by_difference(
+def _judge_by_difference(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    pairs = [_pairs(judge, comparison, metric)[0] for comparison in judged]
-    starts = [range(0, len(some) - per_pair + 1, per_pair) for some in pairs]
-    whole = [[_mean(some[start : start + per_pair]) for start in own] for some, own in zip(pairs, starts, strict=True)]
-    enough = [len(some) >= FEWEST_PAIRS for some in whole]
-    judged_whole = iter(
-        differences.judge_many(
-            [some for some, is_enough in zip(whole, enough, strict=True) if is_enough], margin=judging.margin
-        )
-    )
-    found: list[MetricChange | None] = []
-    for some, is_enough in zip(pairs, enough, strict=True):
-        if not is_enough:
-            found.append(None)
+    blocks = [_pair_launches(judge, comparison, metric)[0] for comparison in judged]
+    pooled = [pool_rounds(pairs, per_pair=per_pair, mean=fmean) for pairs in blocks]
+    results = judge_enough(pooled, partial(differences.judge_many, margin=judging.margin))
+    changes: list[MetricChange | None] = []
+    for pairs, difference in zip(blocks, results, strict=True):
+        if difference is None:
+            changes.append(None)
             continue
-        difference = next(judged_whole)
-        word = _choose_word(difference.comparison.verdict, judging.words)
-        change = _change_of_medians(
-            some, difference.comparison, metric, word, rounds=difference.comparison.rounds_used * per_pair
-        )
-        figures = {
-            "margin": judging.margin,
-            "change": difference.change,
-            "change_low": difference.low,
-            "change_high": difference.high,
-        }
-        found.append(change.model_copy(update=figures))
-    return found
+        figures = difference.comparison
+        word = _choose_word(figures.verdict, judging.words)
+        change = _change_of_medians(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
+        interval = {"change": difference.change, "change_low": difference.low, "change_high": difference.high}
+        changes.append(change.model_copy(update={"margin": judging.margin, **interval}))
+    return changes
 
 
-def _by_ratio(
+def _judge_by_ratio(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    told = [_pairs(judge, comparison, metric) for comparison in judged]
-    pairs = [[pair for pair in some if min(pair) > 0.0] for some, _ in told]
-    whole = [pool_rounds(some, per_pair=per_pair) for some in pairs]
+    launches = [_pair_launches(judge, comparison, metric) for comparison in judged]
+    blocks = [[pair for pair in pairs if min(pair) > 0.0] for pairs, _ in launches]
     # what is of no consequence, and what the metric's own A/A pairs on the node differ by
     margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
-    judged_whole = iter(judge_many([some for some in whole if len(some) >= FEWEST_PAIRS], margin=margin))
-    found: list[MetricChange | None] = []
-    for comparison, some, chunks, (_, by_processor) in zip(judged, pairs, whole, told, strict=True):
-        if len(chunks) < FEWEST_PAIRS:
-            found.append(None)
+    pooled = [pool_rounds(pairs, per_pair=per_pair) for pairs in blocks]
+    found = judge_enough(pooled, partial(judge_many, margin=margin))
+    changes: list[MetricChange | None] = []
+    for comparison, pairs, figures, (_, is_processor) in zip(judged, blocks, found, launches, strict=True):
+        if figures is None:
+            changes.append(None)
             continue
-        figures = next(judged_whole)
         word = _choose_word(figures.verdict, judging.words)
-        change = _with_ratio(
-            _change_of_medians(some, figures, metric, word, rounds=figures.rounds_used * per_pair), figures
-        )
-        why = _why_open(figures, timed=len(some), of=comparison.rounds)
-        found.append(change.model_copy(update={"is_processor": by_processor, "reason": why}))
-    return found
+        change = _change_of_medians(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
+        why = _explain_undecided(figures, timed=len(pairs), of=comparison.rounds)
+        update = {"is_processor": is_processor, "reason": why}
+        changes.append(_add_ratio(change, figures).model_copy(update=update))
+    return changes
 
 
-def _why_open(found: Comparison, *, timed: int, of: int) -> str:
+def _explain_undecided(figures: Comparison, *, timed: int, of: int) -> str:
     """Say what keeps a metric undecided: rounds in which a launch did not time it, too few of them, or their noise."""
-    if found.verdict != "undecided":
+    if figures.verdict != "undecided":
         return ""
-    if found.rounds_used >= look_levels.LOOKS[0]:
-        return f"Changes under {percent(found.smallest_detectable)} cannot be detected yet."
-    few = look_levels.too_few_sentence(found.rounds_used)
-    return f"{timed} of {counted(of, 'round')} timed it: {few}" if timed < of else few.capitalize()
+    if figures.rounds_used >= look_levels.LOOKS[0]:
+        return f"Changes under {percent(figures.smallest_detectable)} cannot be detected yet."
+    too_few = look_levels.too_few_sentence(figures.rounds_used)
+    return f"{timed} of {counted(of, 'round')} timed it: {too_few}" if timed < of else too_few.capitalize()
 
 
-_BY = {"repeat": _by_repeat, "difference": _by_difference, "ratio": _by_ratio, "fastest": _by_ratio}
+_JUDGES = {
+    "repeat": _judge_by_repeat,
+    "difference": _judge_by_difference,
+    "ratio": _judge_by_ratio,
+    "fastest": _judge_by_ratio,
+}
 
 
-def _pairs(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair], bool]:
-    """Those of the rounds that count for latency, where both launches say it, and whether they are processor times: of
-    a phase where latency rests on them, if every launch has one."""
+def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair], bool]:
+    """Pair the launches of the rounds that count for latency, where both report the metric.
+
+    Also return whether the pairs are of processor time: they are where latency rests on it, if every launch has one.
+    """
     arms = judged.planned.baseline, judged.planned.candidate
-    counted = counted_rounds.pair_rounds(judge.evidence, *arms, least=judge.block.min_rounds)
-    told = judge.evidence.pairs_of_rounds(*arms, read=metric.read_figure, numbers=counted.numbers)
+    counted = counted_rounds.pair_rounds(judge.evidence, *arms, min_rounds=judge.block.min_rounds)
+    by_round = judge.evidence.sample_pairs(*arms)
+    samples = [by_round[number] for number in counted.numbers]
+    by_clock = read_pairs(samples, metric.read_figure)
     if counted.verdict_from != "processor":
-        return told, False
-    spent = judge.evidence.pairs_of_rounds(*arms, read=metric.read_processor_time, numbers=counted.numbers)
-    return (spent, True) if spent and len(spent) == len(told) else (told, False)
+        return by_clock, False
+    by_processor = read_pairs(samples, metric.read_processor_time)
+    is_processor = 0 < len(by_processor) == len(by_clock)
+    return (by_processor if is_processor else by_clock), is_processor
 
 
 def _change_of_medians(
     pairs: Sequence[Pair], figures: Comparison, metric: Metric, verdict: MetricVerdict, *, rounds: int
 ) -> MetricChange:
-    """Without ratio or difference. Of the `rounds` that the verdict is of: later ones came after its last look."""
+    """Make a change without ratio or difference, of the `rounds` that its verdict is of: later ones came after its
+    last look."""
     baseline, candidate = (median(side) for side in zip(*pairs[:rounds], strict=True))
     return MetricChange(
         name=metric.name,
@@ -196,16 +196,12 @@ def _change_of_medians(
     )
 
 
-def _with_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
+def _add_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
     return change.model_copy(update={"ratio": figures.ratio, "ci_low": figures.ci_low, "ci_high": figures.ci_high})
 
 
-def _choose_word(found: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
+def _choose_word(verdict: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
     """Say the verdict in the metric's own words for more and for less of it."""
-    if found in ("slower", "more"):
+    if verdict in ("slower", "more"):
         return words[0]
-    return words[1] if found in ("faster", "less") else "equal" if found == "equal" else "undecided"
-
-
-def _mean(pairs: Sequence[Pair]) -> Pair:
-    return sum(old for old, _ in pairs) / len(pairs), sum(new for _, new in pairs) / len(pairs)
+    return words[1] if verdict in ("faster", "less") else "equal" if verdict == "equal" else "undecided"

@@ -57,15 +57,15 @@ def unpack_timings(sample: Sample) -> NDArray[np.float64]:
     if kind not in _DTYPES:
         raise TimingsProblem(f"Timings of the kind {kind[:8]!r} are unknown: u4 and u8 are.")
     dtype = np.dtype(_DTYPES[kind])
-    most = min(sample.n, MAX_TIMINGS) * dtype.itemsize
+    max_bytes = min(sample.n, MAX_TIMINGS) * dtype.itemsize
     try:
         # one byte more than allowed tells a longer stream from a whole one
-        raw = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), most + 1)
+        raw = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), max_bytes + 1)
     except (binascii.Error, zlib.error) as problem:
         raise TimingsProblem(f"The timings of a sample cannot be unpacked: {problem}.") from None
-    if not raw or len(raw) > most or len(raw) % dtype.itemsize:
+    if not raw or len(raw) > max_bytes or len(raw) % dtype.itemsize:
         raise TimingsProblem(
-            f"A sample of {sample.n} timings unpacks to {len(raw)} bytes: at most {most}, none broken."
+            f"A sample of {sample.n} timings unpacks to {len(raw)} bytes: at most {max_bytes}, none broken."
         )
     return np.frombuffer(raw, dtype=dtype).astype(np.float64) / 1e6
 

@@ -57,7 +57,7 @@ class Matrix(Settings):
         return wanted and self.budget is not Budget.GLANCE
 
     def as_plain(self) -> dict[str, Any]:
-        """The matrix as plain values that `parse` reads back: what is stored and shown."""
+        """Return the matrix as plain values that `parse` reads back: what is stored and shown."""
         declared: dict[str, Sequence[object]] = {
             name: [to_plain(v) for v in values] for name, values in self.axes.items()
         }
@@ -76,7 +76,7 @@ def parse(source: str | Mapping[str, object], *, allowed: Collection[str] = ()) 
     if not isinstance(plain, Mapping) or not plain:
         raise MatrixProblem("The matrix is not a mapping of axes: start with a line like `runtime: [1.29.0, 1.31.1]`.")
     keys = with_scenario(_flatten(plain))
-    read = _readers(allowed)
+    read = _make_readers(allowed)
     axes = {name: _read_axis(name, keys[name], read=read[name]) for name in MATRIX_AXES if name in keys}
     matrix = Matrix(
         axes=axes,
@@ -97,14 +97,14 @@ def from_options(base: Matrix | None = None, *, allowed: Collection[str] = (), *
     Values are a list, or text separated by commas. Options that are None are left out; the others replace the axis in
     `base`. `allowed` as `parse` takes it. Raises MatrixProblem.
     """
-    given: dict[str, list[object]] = {name: [] for name, value in options.items() if value is not None}
-    for name in given:
+    axes: dict[str, list[object]] = {name: [] for name, value in options.items() if value is not None}
+    for name in axes:
         values = options[name]
         for value in values if isinstance(values, list | tuple) else [values]:
-            given[name] += map(str.strip, value.split(",")) if isinstance(value, str) else [value]
+            axes[name] += map(str.strip, value.split(",")) if isinstance(value, str) else [value]
     plain = base.as_plain() if base is not None else {"matrix": {}}
-    declared = {**plain.pop("matrix"), **{k: v for k, v in given.items() if k != "budget"}}
-    settings = {**plain, **({"budget": given["budget"][-1]} if "budget" in given else {})}
+    declared = {**plain.pop("matrix"), **{k: v for k, v in axes.items() if k != "budget"}}
+    settings = {**plain, **({"budget": axes["budget"][-1]} if "budget" in axes else {})}
     return parse({**settings, "matrix": declared}, allowed=allowed)
 
 
@@ -114,7 +114,7 @@ def default_matrix() -> Matrix:
 
 @cache
 def json_schema() -> dict[str, object]:
-    """The JSON schema (2020-12) of a matrix file."""
+    """Return the JSON schema (2020-12) of a matrix file."""
     schemas = {name: dict(axis.schema) for name, axis in MATRIX_AXES.items()}
     # in a rule, a session set is named by its name alone
     selector = {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": schemas}
@@ -135,30 +135,30 @@ def json_schema() -> dict[str, object]:
 
 def _flatten(plain: Mapping[str, object]) -> dict[str, object]:
     """Return all keys in one mapping, whether the axes stand under `matrix` or at the top level."""
-    known = (*MATRIX_AXES, *_RULES, *sorted(SCHEMAS), *_WRAPPERS)
-    found: dict[str, object] = {}
+    keys = (*MATRIX_AXES, *_RULES, *sorted(SCHEMAS), *_WRAPPERS)
+    flat: dict[str, object] = {}
     for written, value in plain.items():
         key = str(written).replace("_", "-")
-        if key not in known:
-            raise MatrixProblem(choice_sentence("key", str(written), known))
+        if key not in keys:
+            raise MatrixProblem(choice_sentence("key", str(written), keys))
         if key in _WRAPPERS and not isinstance(value, Mapping):
             raise MatrixProblem(f"{key} is {value!r}: write a mapping of axes, such as `runtime: [1.29.0, 1.31.1]`.")
         inner = _flatten(value) if isinstance(value, Mapping) and key in _WRAPPERS else {key: value}
-        if twice := next((name for name in inner if name in found), None):
+        if twice := next((name for name in inner if name in flat), None):
             raise MatrixProblem(
                 f"The key {twice!r} is given twice, at the top level and under {key!r}: keep one of them."
             )
-        found |= inner
-    return found
+        flat |= inner
+    return flat
 
 
-def _readers(allowed: Collection[str]) -> dict[str, Read]:
-    """How a value of each axis is read."""
-    given: dict[str, Read] = {
+def _make_readers(allowed: Collection[str]) -> dict[str, Read]:
+    """Return the function that reads a value of each axis."""
+    special: dict[str, Read] = {
         "runtime": partial(read_runtime, allowed=allowed),
         "provider": partial(read_provider, allowed=allowed),
     }
-    return {name: axis.read for name, axis in MATRIX_AXES.items()} | given
+    return {name: axis.read for name, axis in MATRIX_AXES.items()} | special
 
 
 def _read_axis(name: str, written: object, *, read: Read) -> tuple[Value, ...]:
@@ -167,13 +167,13 @@ def _read_axis(name: str, written: object, *, read: Read) -> tuple[Value, ...]:
         raise MatrixProblem(f"The axis {name!r} is empty: give it at least one value, or leave it out.")
     if len(values) > _MAX_VALUES:
         raise MatrixProblem(f"The axis {name!r} has {len(values):,} values and at most {_MAX_VALUES:,} are read.")
-    found = tuple(read(value) for value in values)
-    _check_names(value for value in found if isinstance(value, SessionSet))
-    return found
+    parsed = tuple(read(value) for value in values)
+    _check_names(value for value in parsed if isinstance(value, SessionSet))
+    return parsed
 
 
 def _check_names(sets: Iterable[SessionSet]) -> None:
-    """A name stands for a single set: equal ones make an A/A pair, others would be ambiguous."""
+    """Check that a name stands for a single set: equal sets make an A/A pair, others would be ambiguous."""
     by_name: dict[str, SessionSet] = {}
     for named in sets:
         if by_name.setdefault(named.name, named) != named:
@@ -213,7 +213,7 @@ def _read_selector(
 
 
 def _check_exclude(matrix: Matrix) -> None:
-    """An exclude that cannot match is a mistake, not a wish."""
+    """Refuse an exclude that cannot match: it is a mistake."""
     places = Product(matrix.axes).places
     for place, selector in enumerate(matrix.exclude, start=1):
         for axis, value in selector.items():

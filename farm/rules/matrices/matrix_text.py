@@ -25,7 +25,7 @@ _USE_AXES = "use axes instead of listing every combination under `include`."
 
 
 def read_text(text: str) -> object:
-    """The plain value of a matrix file. Raises MatrixProblem."""
+    """Read a matrix file as a plain value. Raises MatrixProblem."""
     if len(text) > MAX_CHARACTERS:
         raise MatrixProblem(
             f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: {_USE_AXES}"
@@ -49,7 +49,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def check_characters(value: T) -> T:
-    """The plain value, if its text can be stored and sent. Raises MatrixProblem."""
+    """Return the plain value if its text can be stored and sent. Raises MatrixProblem otherwise."""
     sign = describe_unstorable(value)
     if sign is not None:
         raise MatrixProblem(f"The matrix holds {sign}: leave it out.")
@@ -61,9 +61,9 @@ def _read_json(text: str) -> object:
         read: object = json.loads(
             text,
             object_pairs_hook=_refuse_duplicates,
-            parse_int=_whole,
-            parse_float=_finite,
-            parse_constant=_no_constant,
+            parse_int=_read_int,
+            parse_float=_read_float,
+            parse_constant=_refuse_constant,
         )
         return read
     except json.JSONDecodeError as problem:
@@ -77,24 +77,24 @@ def _read_json(text: str) -> object:
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    mapping: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             raise MatrixProblem(f"The key {key!r} is given twice in one place: keep one of them.")
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
-def _whole(text: str) -> int | str:
+def _read_int(text: str) -> int | str:
     return int(text) if len(text.removeprefix("-")) <= _MAX_INT_DIGITS else text
 
 
-def _finite(text: str) -> float:
+def _read_float(text: str) -> float:
     value = float(text)
-    return value if math.isfinite(value) else _no_constant(text)
+    return value if math.isfinite(value) else _refuse_constant(text)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise MatrixProblem(f"{name} is not a value of a matrix: write a number or leave the key out.")
 
 
@@ -122,7 +122,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _mapping_of(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, object]:
+def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, object]:
     return _refuse_duplicates(
         [
             (str(loader.construct_object(key, deep=True)), loader.construct_object(value, deep=True))
@@ -134,7 +134,7 @@ def _mapping_of(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, ob
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false|True|False)$"), list("tfTF"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9][0-9]{0,17})$"), list("-0123456789"))
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping_of)
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 def _read_yaml(text: str) -> object:

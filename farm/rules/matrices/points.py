@@ -47,27 +47,27 @@ def expand(matrix: Matrix) -> Expansion:
     """
     product = Product(matrix.axes)
     scale = _Scale(matrix, product)
-    kept = product.without(matrix.exclude)
+    remaining = product.without(matrix.exclude)
     if has_no_product := not matrix.axes and bool(matrix.include):
-        kept[...] = False
+        remaining[...] = False
     # where each point of the product stands on an axis that the matrix does not declare, -1: nowhere
     added: dict[str, NDArray[np.intp]] = {}
     alone: list[Point] = []
     for entry in matrix.include:
         fitting = product.index_of(entry)
-        if not kept[fitting].any():
+        if not remaining[fitting].any():
             alone.append(scale.point({axis: scale.place(axis, value) for axis, value in entry.items()}))
             continue
         for axis, value in entry.items():
             if axis not in matrix.axes:
-                places = added.setdefault(axis, np.full(kept.shape, -1, dtype=np.intp))
+                places = added.setdefault(axis, np.full(remaining.shape, -1, dtype=np.intp))
                 places[fitting] = scale.place(axis, value)
-    declared = np.argwhere(kept)
-    columns = [*declared.T, *(places[kept] for places in added.values())]
+    declared = np.argwhere(remaining)
+    columns = [*declared.T, *(places[remaining] for places in added.values())]
     rows = np.stack(columns, axis=1).tolist() if columns else declared.tolist()
     axes = (*matrix.axes, *added)
     points = [scale.point({axis: at for axis, at in zip(axes, row, strict=True) if at >= 0}) for row in rows]
-    return Expansion(points=(*points, *alone), excluded=0 if has_no_product else int(kept.size - kept.sum()))
+    return Expansion(points=(*points, *alone), excluded=0 if has_no_product else int(remaining.size - remaining.sum()))
 
 
 class _Scale:
@@ -80,7 +80,7 @@ class _Scale:
         }
 
     def place(self, axis: str, value: Value) -> int:
-        """Where the value stands on the axis, the first time."""
+        """Return where the value first stands on the axis."""
         places, values = self._places.setdefault(axis, {}), self._values.setdefault(axis, [])
         if (key := comparison_key(value)) not in places:
             places[key] = len(values)

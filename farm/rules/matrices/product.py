@@ -30,9 +30,9 @@ class Product:
 
     def without(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
         """Mark the points of the product that no selector excludes."""
-        kept = np.ones(self.shape, dtype=np.bool_)
+        remains = np.ones(self.shape, dtype=np.bool_)
         # the same entry a thousand times is one
         different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}
         for selector in different.values():
-            kept[self.index_of(selector)] = False
-        return kept
+            remains[self.index_of(selector)] = False
+        return remains

@@ -155,8 +155,8 @@ def with_scenario(keys: Mapping[str, object]) -> dict[str, object]:
 
 
 def _read_tolerance(name: str, written: object) -> Tolerance:
-    given = written if isinstance(written, Mapping) else {"atol": written}
-    numbers = {key: parse_finite(value) for key, value in given.items()}
+    fields = written if isinstance(written, Mapping) else {"atol": written}
+    numbers = {key: parse_finite(value) for key, value in fields.items()}
     if not numbers or not set(numbers) <= {"atol", "rtol"} or any(n is None or n < 0 for n in numbers.values()):
         raise MatrixProblem(
             f"The tolerance of the output {name!r} is {written!r}: write an absolute one, such as 0.001, or "

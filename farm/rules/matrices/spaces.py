@@ -20,14 +20,14 @@ def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = N
 
     `beside`: a matrix whose settings are kept, and whose axes are added. Raises MatrixProblem.
     """
-    points = [point for name in names for point in _points(name, cores)]
-    given = beside or Matrix()
-    more = [dict(zip(given.axes, map(to_plain, values), strict=True)) for values in product(*given.axes.values())]
+    points = [point for name in names for point in _list_points(name, cores)]
+    declared = beside or Matrix()
+    more = [dict(zip(declared.axes, map(to_plain, values), strict=True)) for values in product(*declared.axes.values())]
     space = parse({"include": [{**point, **values} for values, point in product(more, points)]})
-    return replace(given, axes={}, exclude=(), include=space.include)
+    return replace(declared, axes={}, exclude=(), include=space.include)
 
 
-def _points(name: str, cores: int) -> Iterator[dict[str, object]]:
+def _list_points(name: str, cores: int) -> Iterator[dict[str, object]]:
     if providers.provider_of(name).device != "cpu":
         for precision, level in product(("fp32", "fp16"), ("all", "extended")):
             yield {"provider": name, "precision": precision, "threads": 1, "optimization": level}

@@ -25,15 +25,15 @@ def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, Mode
     Both must take the same inputs. The first model's choice holds where both leave something open.
     """
     fills = {port.name: port.fill for port in model.inputs}
-    found = {
+    common = {
         "inputs": tuple(port.model_copy(update={"fill": fills.get(port.name, port.fill)}) for port in other.inputs),
-        "sizes": {**other.sizes, **_sizes(model, other)},
+        "sizes": {**other.sizes, **_list_sizes(model, other)},
     }
     batch = next((side.batch for side in (model, other) if isinstance(side.batch, int)), None)
     first, second = (
         {"inputs_batch": batch} if batch is not None and isinstance(side.batch, str) else {} for side in (model, other)
     )
-    return model.model_copy(update=first), other.model_copy(update={**found, **second})
+    return model.model_copy(update=first), other.model_copy(update={**common, **second})
 
 
 def align_models(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
@@ -44,14 +44,14 @@ def align_models(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
     """
     first, *others = models
     apart = ""
-    found: list[ModelFacts] = []
+    aligned: list[ModelFacts] = []
     for other in others:
         if (how := describe_input_difference(first, other)) and not apart:
             apart = how
         if not how:
             first, other = align_inputs(first, other)
-        found.append(other)
-    return [first, *found], apart
+        aligned.append(other)
+    return [first, *aligned], apart
 
 
 def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:
@@ -65,13 +65,13 @@ def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:
     )
 
 
-def _sizes(model: ModelFacts, other: ModelFacts) -> dict[str, int]:
-    """The first model's size along each dynamic dimension of the other's inputs."""
+def _list_sizes(model: ModelFacts, other: ModelFacts) -> dict[str, int]:
+    """Find the first model's size along each dynamic dimension of the other's inputs."""
     theirs = {port.name: port for port in other.inputs}
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for port in model.inputs:
         for mine, name in zip(port.shape, theirs[port.name].shape if port.name in theirs else (), strict=False):
             size = mine if isinstance(mine, int) else model.sizes.get(mine)
             if isinstance(name, str) and size is not None:
-                found[name] = size
-    return found
+                sizes[name] = size
+    return sizes

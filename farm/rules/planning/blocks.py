@@ -40,7 +40,7 @@ def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: 
     if len(ordered) <= capacity:
         return [ordered]
     blocks: list[list[P]] = []
-    for anchor, family in _families(ordered, SPLIT_ORDER, anchor=ordered[0], positions=positions, room=capacity - 1):
+    for anchor, family in _split(ordered, SPLIT_ORDER, anchor=ordered[0], positions=positions, room=capacity - 1):
         last = blocks[-1] if blocks else []
         if any(cell is anchor for cell in last) and len(last) + len(family) <= capacity:
             last.extend(family)
@@ -49,10 +49,10 @@ def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: 
     return blocks
 
 
-def _families(
+def _split(
     cells: list[P], axes: Sequence[str], *, anchor: P, positions: Positions[P], room: int
 ) -> list[tuple[P, list[P]]]:
-    """Run of at most `room` cells, each with the cell to repeat beside it; split along the first axis that differs."""
+    """Split cells into runs of at most `room`, each with the cell to repeat, along the first axis that differs."""
     if len(cells) <= room:
         return [(anchor, cells)]
     if not axes:
@@ -60,11 +60,11 @@ def _families(
     parts = group_by(cells, lambda cell: positions(cell).get(axes[0], -1))
     # the values of the last axis on which these cells differ stay one family
     if all(len(part) == 1 for part in parts.values()) and axes[0] == KEPT_TOGETHER:
-        return _families(cells, (), anchor=anchor, positions=positions, room=room)
+        return _split(cells, (), anchor=anchor, positions=positions, room=room)
     return [
         family
         for part in parts.values()
-        for family in _families(part, axes[1:], anchor=anchor, positions=positions, room=room)
+        for family in _split(part, axes[1:], anchor=anchor, positions=positions, room=room)
     ]
 
 
@@ -85,16 +85,16 @@ def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     differing = [axis for axis in axes if len({arm.positions.get(axis, -1) for arm in arms}) > 1]
     places = [tuple(arm.positions.get(axis, -1) for axis in differing) for arm in arms]
     added = {arm.arm for arm in arms if arm.twin_of is not None and arm.positions == arms[arm.twin_of].positions}
-    found = [(first, second, first, second, TWIN) for first, second in _pairs(places)]
+    comparisons = [(first, second, first, second, TWIN) for first, second in _list_pairs(places)]
     for number, axis in enumerate(differing):
-        for first, second in _pairs([place[:number] + place[number + 1 :] for place in places]):
+        for first, second in _list_pairs([place[:number] + place[number + 1 :] for place in places]):
             step = places[second][number] - places[first][number]
             if step and second not in added:
                 early, late = (first, second) if step > 0 else (second, first)
-                found.append((first, second, early, late, STREAMS.get(axis, axis)))
-    return [(early, late, axis) for _, _, early, late, axis in sorted(found)]
+                comparisons.append((first, second, early, late, STREAMS.get(axis, axis)))
+    return [(early, late, axis) for _, _, early, late, axis in sorted(comparisons)]
 
 
-def _pairs(keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
+def _list_pairs(keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
     for numbers in group_by(range(len(keys)), keys.__getitem__).values():
         yield from combinations(numbers, 2)

@@ -11,10 +11,10 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
 
     Return None where the cell can run it, or where the model holds no compiled code.
     """
-    found = model.compiled
-    if found is None or spec.recipe.is_program:
+    facts = model.compiled
+    if facts is None or spec.recipe.is_program:
         return None
-    text = found.problem or _explain_foreign_code(spec, found, name=model.main)
+    text = facts.problem or _explain_foreign_code(spec, facts, name=model.main)
     if not text and not spec.recipe.is_identity:
         text = f"{model.main} is compiled already and is measured as it is: leave `precision` and `opset` out."
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text) if text else None

@@ -74,7 +74,7 @@ def estimate_sample_s(budget: Budget, latency_ms: float | None, *, is_tracing: b
 
     `latency_ms` None stands for an unknown model. With `is_tracing`, the launch also traces a few inferences.
     """
-    latency_s = _latency_s(latency_ms)
+    latency_s = _estimate_latency_s(latency_ms)
     rounds = ROUNDS[budget]
     runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
     window_s = max(rounds.window_s, runs * latency_s)
@@ -114,13 +114,13 @@ def extra_setup_s(cells: Iterable[CellSpec]) -> float:
 
 def estimate_setup_s(latency_ms: float | None) -> float:
     """Estimate the seconds of one arm's check and first trace, which happen once before its rounds."""
-    latency_s = _latency_s(latency_ms)
+    latency_s = _estimate_latency_s(latency_ms)
     fewest, most = TRACE_RUNS
     traced_s = min(max(TRACE_S, fewest * latency_s), most * latency_s)
     return 2 * LAUNCH_S + WARMUP_RUNS * latency_s + traced_s
 
 
-def _latency_s(latency_ms: float | None) -> float:
+def _estimate_latency_s(latency_ms: float | None) -> float:
     return (UNKNOWN_LATENCY_MS if latency_ms is None else latency_ms) / 1000.0
 
 

@@ -31,10 +31,10 @@ class FirstRefusals:
         for rules, take in _GROUPS:
             key = take(parts)
             try:
-                found = self._found[key]
+                refusal = self._found[key]
             except KeyError:
                 reasons = ((place, rule(spec, circumstances)) for place, rule in rules)
-                found = self._found[key] = next(((place, why) for place, why in reasons if why is not None), None)
-            if found is not None and (earliest is None or found[0] < earliest[0]):
-                earliest = found
+                refusal = self._found[key] = next(((place, why) for place, why in reasons if why is not None), None)
+            if refusal is not None and (earliest is None or refusal[0] < earliest[0]):
+                earliest = refusal
         return None if earliest is None else earliest[1]

@@ -61,12 +61,14 @@ def plan(
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]
     resolved: list[Resolved] = []
-    for place, each in enumerate(requests):
-        cells = _resolved(expansion.points, each, first=len(resolved) + 1)
-        resolved += [_of_model(cell, each.model, place) for cell in cells] if others else cells
+    for place, own_request in enumerate(requests):
+        cells = _resolve_points(expansion.points, own_request, first=len(resolved) + 1)
+        resolved += [_place_on_axis(cell, own_request.model, place) for cell in cells] if others else cells
     runnable = [cell for cell in resolved if cell.reason is None]
-    planned = _blocks(runnable, matrix, request, with_null_pair=with_null_pair)
-    refused = _refused(matrix, resolved, [(each, point) for each in requests for point in expansion.points])
+    planned = _plan_blocks(runnable, matrix, request, with_null_pair=with_null_pair)
+    refused = _list_refused(
+        matrix, resolved, [(own_request, point) for own_request in requests for point in expansion.points]
+    )
     return Plan(
         cells=len(runnable),
         budget=matrix.budget,
@@ -76,14 +78,14 @@ def plan(
         refused=refused,
         excluded=expansion.excluded,
         minutes=sum(block.minutes for block in planned),
-        problem=_problem(planned, refused),
+        problem=_find_problem(planned, refused),
     )
 
 
-def _refused(
+def _list_refused(
     matrix: Matrix, cells: Sequence[Resolved], asked: Sequence[tuple[Request, Point]]
 ) -> tuple[RefusedPoint, ...]:
-    """The points that cannot run. `asked`: what each cell stands for."""
+    """List the points that cannot run, each with its reason and way out. `asked`: what each cell stands for."""
     ways = WayOutFinder(
         matrix, [(cell, point) for cell, (_, point) in zip(cells, asked, strict=True) if cell.reason is None]
     )
@@ -106,11 +108,11 @@ def fit_point_to_model(point: Point, model: ModelFacts) -> Point:
     text = point.values.get("scenario")
     if not isinstance(text, str):
         return point
-    found = scenarios.parse(text).fit_to_model(model, is_batched="batch" in point.values).text
-    return point if found == text else Point({**point.values, "scenario": found}, point.positions)
+    fitted = scenarios.parse(text).fit_to_model(model, is_batched="batch" in point.values).text
+    return point if fitted == text else Point({**point.values, "scenario": fitted}, point.positions)
 
 
-def _resolved(points: Sequence[Point], request: Request, *, first: int = 1) -> list[Resolved]:
+def _resolve_points(points: Sequence[Point], request: Request, *, first: int = 1) -> list[Resolved]:
     resolver = Resolver(request)
     return [
         resolver.resolve(fit_point_to_model(point, request.model), name=f"c{number}")
@@ -118,8 +120,8 @@ def _resolved(points: Sequence[Point], request: Request, *, first: int = 1) -> l
     ]
 
 
-def _of_model(cell: Resolved, model: ModelFacts, place: int) -> Resolved:
-    """The cell with its place on the axis of the models that are measured together."""
+def _place_on_axis(cell: Resolved, model: ModelFacts, place: int) -> Resolved:
+    """Give the cell its place on the axis of the models that are measured together."""
     return cell._replace(
         positions={**cell.positions, "model": place},
         labels={**cell.labels, "model": model.name},
@@ -127,33 +129,35 @@ def _of_model(cell: Resolved, model: ModelFacts, place: int) -> Resolved:
     )
 
 
-def _blocks(cells: Sequence[Resolved], matrix: Matrix, request: Request, *, with_null_pair: bool) -> list[PlannedBlock]:
+def _plan_blocks(
+    cells: Sequence[Resolved], matrix: Matrix, request: Request, *, with_null_pair: bool
+) -> list[PlannedBlock]:
     planned: list[PlannedBlock] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     pairs = NullPairs(request.fleet)
     # one launch of an arm is compared with nothing
     with_null_pair = with_null_pair and matrix.budget is not Budget.GLANCE
-    for members in _side_by_side(cells):
+    for members in _group_side_by_side(cells):
         home = _Home.of(members, matrix, request)
-        nodes, most = home.nodes, home.most_arms
+        nodes, max_arms = home.nodes, home.most_arms
         # a place is kept for the twin, but a matrix that just fits a block is split for it on the first day only
-        kept = int(with_null_pair and (pairs.is_first_day(nodes) or len(members) > most))
-        for together in _grouped(members, matrix, request.model, most=most - kept):
+        reserved = int(with_null_pair and (pairs.is_first_day(nodes) or len(members) > max_arms))
+        for cells_of_block in _group_cells(members, matrix, request.model, most=max_arms - reserved):
             number = len(planned) + 1
-            arms = _arms(together, block=number, seen=seen)
+            arms = _make_arms(cells_of_block, block=number, names=names)
             has_pair = any(arm.twin_of is not None for arm in arms)
-            if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < most:
+            if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < max_arms:
                 twin = {"arm": len(arms), "id": f"{arms[0].id}.{blocks.TWIN}", "twin_of": 0}
                 arms = [*arms, arms[0].model_copy(update=twin)]
-                together, has_pair = [*together, together[0]], True
+                cells_of_block, has_pair = [*cells_of_block, cells_of_block[0]], True
             pairs.record_block(nodes, has_pair=has_pair)
-            planned.append(_block(arms, together, matrix, home, number=number))
+            planned.append(_plan_block(arms, cells_of_block, matrix, home, number=number))
     return planned
 
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """The nodes that may take every one of some cells, and what is known of them; none where no fleet was asked."""
+    """The nodes that may take all of some cells, and what is known of them; none where no fleet was asked."""
 
     model: ModelFacts
     nodes: Sequence[NodeOffer]
@@ -167,11 +171,11 @@ class _Home:
 
     @classmethod
     def of(cls, cells: Sequence[Resolved], matrix: Matrix, request: Request) -> Self:
-        taking = _common(cells) or ()
+        taking = _find_common(cells) or ()
         nodes = [node for node in request.fleet or () if node.id in taking]
-        known = [node.noise for node in nodes if node.noise is not None]
-        is_assumed = len(known) < len(nodes) or not nodes
-        noise = max([*known, ASSUMED_NOISE] if is_assumed else known)
+        noises = [node.noise for node in nodes if node.noise is not None]
+        is_assumed = len(noises) < len(nodes) or not nodes
+        noise = max([*noises, ASSUMED_NOISE] if is_assumed else noises)
         margin = max((node.margin for node in nodes), default=DEFAULT_MARGIN)
         return cls(
             model=request.model,
@@ -181,50 +185,50 @@ class _Home:
             noise=noise,
             is_noise_assumed=is_assumed,
             margin=margin,
-            margins=_widest([node.margins for node in nodes]),
+            margins=_merge_margins([node.margins for node in nodes]),
             smallest_detectable=smallest_detectable(matrix.budget, noise=noise, margin=margin),
         )
 
 
-def _widest(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def _merge_margins(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return for each metric the widest margin of these nodes."""
-    found: dict[str, float] = {}
-    for own in margins:
-        found |= {name: max(margin, found.get(name, 0.0)) for name, margin in own.items()}
-    return found
+    widest: dict[str, float] = {}
+    for of_node in margins:
+        widest |= {name: max(margin, widest.get(name, 0.0)) for name, margin in of_node.items()}
+    return widest
 
 
-def _side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
+def _group_side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Group the cells that may share a block: on one node, and of scenarios that are compared."""
-    groups = _hardware_groups(cells)
+    groups = _group_by_hardware(cells)
     return [
         part for group in groups for part in group_by(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
     ]
 
 
-def _hardware_groups(cells: Sequence[Resolved]) -> list[list[Resolved]]:
+def _group_by_hardware(cells: Sequence[Resolved]) -> list[list[Resolved]]:
     """Group cells that can be side by side on a node: by declared hardware, and apart only where no node has all."""
-    found: list[list[Resolved]] = []
+    groups: list[list[Resolved]] = []
     for group in group_by(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "").values():
-        found += [group] if _common(group) != frozenset() else group_by(group, lambda cell: cell.nodes).values()
-    return found
+        groups += [group] if _find_common(group) != frozenset() else group_by(group, lambda cell: cell.nodes).values()
+    return groups
 
 
-def _common(cells: Sequence[Resolved]) -> frozenset[str] | None:
+def _find_common(cells: Sequence[Resolved]) -> frozenset[str] | None:
     different = {cell.nodes for cell in cells if cell.nodes is not None}
     return frozenset.intersection(*different) if different else None
 
 
-def _grouped(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
+def _group_cells(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
     arm_s = estimates.estimate_arm_s(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
     different = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
     longest_s = max(scenarios.of_cell(spec).sustained_s for spec in different)
-    longer_s = ROUNDS[matrix.budget].usual * max(_launch_s([spec], matrix, model) for spec in different)
+    longer_s = ROUNDS[matrix.budget].usual * max(_sum_launch_s([spec], matrix, model) for spec in different)
     capacity = blocks.max_arms_for(arm_s + longest_s + longer_s, limit=most)
     return blocks.group_into_blocks(cells, positions=lambda cell: cell.positions, capacity=capacity)
 
 
-def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]:
+def _make_arms(cells: Sequence[Resolved], *, block: int, names: set[str]) -> list[Arm]:
     """List the places of a block. A cell that an earlier block holds too gets the block's number into its id."""
     arms: list[Arm] = []
     first: dict[Digests, int] = {}
@@ -232,7 +236,7 @@ def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]
         arms.append(
             Arm(
                 arm=number,
-                id=f"{cell.name}.b{block}" if cell.name in seen else cell.name,
+                id=f"{cell.name}.b{block}" if cell.name in names else cell.name,
                 cell=cell.name,
                 positions=cell.positions,
                 labels=cell.labels,
@@ -242,23 +246,25 @@ def _arms(cells: Sequence[Resolved], *, block: int, seen: set[str]) -> list[Arm]
             )
         )
         first.setdefault(cell.digests, number)
-        seen.add(cell.name)
+        names.add(cell.name)
     return arms
 
 
-def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Home, *, number: int) -> PlannedBlock:
+def _plan_block(
+    arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Home, *, number: int
+) -> PlannedBlock:
     """Plan one block. `cells`: those of the arms, in their order."""
     budget, latency_ms, tracing = matrix.budget, home.model.latency_ms, matrix.is_tracing_rounds
-    around = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
+    circumstances = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
     loads = [scenarios.of_cell(spec) for spec in specs]
     search_s = max(estimates.estimate_search_s(load, latency_ms) for load in loads)
     program_s = estimates.extra_setup_s(specs)
     once_s = program_s + search_s
-    round_s = estimates.extra_launch_s(specs) + _launch_s(specs, matrix, home.model)
+    round_s = estimates.extra_launch_s(specs) + _sum_launch_s(specs, matrix, home.model)
     # their scenarios are of one family
     sustained_s = max(load.sustained_s for load in loads)
-    longer_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
+    scenarios_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",
         arms=tuple(arms),
@@ -266,7 +272,7 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
             PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=home.smallest_detectable)
             for first, second, axis in (() if budget is Budget.GLANCE else blocks.list_comparisons(arms))
         ),
-        tags=_tags(arms),
+        tags=_list_tags(arms),
         nodes=home.ids,
         budget=budget,
         min_rounds=ROUNDS[budget].least,
@@ -275,23 +281,23 @@ def _block(arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Ho
         margins=home.margins,
         noise=home.noise,
         is_noise_assumed=home.is_noise_assumed,
-        minutes=(len(arms) * estimates.estimate_arm_s(budget, latency_ms, is_tracing=tracing) + longer_s) / 60.0,
+        minutes=(len(arms) * estimates.estimate_arm_s(budget, latency_ms, is_tracing=tracing) + scenarios_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(
             budget, latency_ms, longer_s=program_s + max(load.max_launch_s(latency_ms) for load in loads)
         ),
         block_timeout_s=estimates.block_timeout_s(
-            budget, latency_ms, arms=len(arms), longer_s=longer_s, is_tracing=tracing
+            budget, latency_ms, arms=len(arms), longer_s=scenarios_s, is_tracing=tracing
         ),
         once_s=len(arms) * estimates.estimate_setup_s(latency_ms) + once_s,
         round_s=len(arms) * estimates.estimate_sample_s(budget, latency_ms, is_tracing=tracing) + round_s,
         is_tracing_rounds=tracing,
         sustained_s=sustained_s,
         tolerances=dict(matrix.tolerances),
-        wish=make_wish(matrix.wish, budget, around) if matrix.wish is not None else None,
+        wish=make_wish(matrix.wish, budget, circumstances) if matrix.wish is not None else None,
     )
 
 
-def _launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
+def _sum_launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
     timed_s = ROUNDS[matrix.budget].shortest_s
     return sum(scenarios.of_cell(spec).extra_launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 
@@ -301,9 +307,9 @@ def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: 
 
     `noise` is the standard deviation of single rounds.
     """
-    known = ROUNDS[budget]
-    pairs = (known.most if rounds is None else rounds) // known.per_pair
-    return power.smallest_detectable(noise / sqrt(known.per_pair), pairs, margin)
+    figures = ROUNDS[budget]
+    pairs = (figures.most if rounds is None else rounds) // figures.per_pair
+    return power.smallest_detectable(noise / sqrt(figures.per_pair), pairs, margin)
 
 
 def describe_plan(plan: Plan) -> str:
@@ -318,28 +324,29 @@ def describe_plan(plan: Plan) -> str:
     longest_s = max(
         expected_s, sum((block.once_s or 0.0) + block.max_rounds * (block.round_s or 0.0) for block in plan.blocks)
     )
-    seen = max(
+    detectable = max(
         smallest_detectable(block.budget, noise=block.noise, margin=block.margin, rounds=block.max_rounds)
         for block in blocks
     )
     noise = "the noise assumed of it" if any(block.is_noise_assumed for block in blocks) else "its known noise"
     return (
         f"{counted(sum(len(block.comparisons) for block in blocks), 'comparison')} in about {duration(expected_s)}, "
-        f"{duration(longest_s)} at most; planned to show changes from {percent(seen)} on, with {noise}."
+        f"{duration(longest_s)} at most; planned to show changes from {percent(detectable)} on, with {noise}."
     )
 
 
-def _tags(arms: Sequence[Arm]) -> tuple[str, ...]:
-    """Every tag that some arm asks for, `cpu` last, for every node has it. Alternatives and nodes are in `nodes`."""
-    asked = {arm.spec.hardware for arm in arms if "|" not in arm.spec.hardware and ":" not in arm.spec.hardware}
-    tags = {tag for hardware in asked for tag in hardware.split("+")}
+def _list_tags(arms: Sequence[Arm]) -> tuple[str, ...]:
+    """List every tag that some arm asks for, `cpu` last, since every node has it. Alternatives and nodes are left out:
+    `nodes` of the block has them."""
+    hardware = [arm.spec.hardware for arm in arms if "|" not in arm.spec.hardware and ":" not in arm.spec.hardware]
+    tags = {tag for tags in hardware for tag in tags.split("+")}
     return tuple(sorted(tags, key=lambda tag: (tag == "cpu", tag)))
 
 
-def _problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:
-    """A release that does not exist, or a fleet that takes nothing: the matrix is mistaken, not the model."""
-    mistaken = [point.reason.text for point in refused if point.reason.code == ReasonCode.UNKNOWN_RUNTIME]
-    homeless = [point.reason.text for point in refused if point.reason.code == ReasonCode.NO_NODE]
-    if mistaken:
-        return mistaken[0]
-    return homeless[0] if homeless and not planned else None
+def _find_problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:
+    """Find a release that does not exist, or a fleet that takes nothing: the matrix is mistaken, not the model."""
+
+    def first(code: ReasonCode) -> str | None:
+        return next((point.reason.text for point in refused if point.reason.code == code), None)
+
+    return first(ReasonCode.UNKNOWN_RUNTIME) or (None if planned else first(ReasonCode.NO_NODE))

@@ -17,7 +17,7 @@ PROMISE_FACTOR = 2.0
 TRACES_SHARE = 0.25
 # a round whose pair was dropped, because a sample stayed disturbed, is replaced by another; at most so many of them
 REPLACED = 0.5
-LONGEST_ORDER = 96
+MAX_ORDERED_ROUNDS = 96
 
 
 class NodeOffer(Message):
@@ -168,7 +168,7 @@ class PlannedBlock(Message):
 
 def max_rounds_to_order(max_rounds: int) -> int:
     """Return how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs."""
-    return max(max_rounds, min(LONGEST_ORDER, max_rounds + int(REPLACED * max_rounds)))
+    return max(max_rounds, min(MAX_ORDERED_ROUNDS, max_rounds + int(REPLACED * max_rounds)))
 
 
 class RefusedPoint(Message):

@@ -67,10 +67,10 @@ def explain_no_node(spec: CellSpec, fleet: Sequence[NodeOffer], kept: Sequence[s
         text = "The nodes that are online have not proven their hardware yet: plan again once they have."
     elif spec.hardware.startswith("node:"):
         names = [f"node:{node.name or node.id}" for node in fleet]
-        text = f"No node is named {spec.hardware.removeprefix('node:')!r}{_meant(spec.hardware, names)}."
+        text = f"No node is named {spec.hardware.removeprefix('node:')!r}{_suggest_word(spec.hardware, names)}."
     elif not any(has_hardware(node, spec.hardware) for node in fleet):
         text = (
-            f"No node carries the hardware {spec.hardware!r}{_meant(spec.hardware, tags)}: "
+            f"No node carries the hardware {spec.hardware!r}{_suggest_word(spec.hardware, tags)}: "
             f"the fleet has {', '.join(tags)}. Add such a node, or change `hardware` or `provider`."
         )
         if (simulator := providers.provider_of(spec.provider).simulated_tag) in tags:
@@ -95,13 +95,13 @@ def has_hardware(node: NodeOffer, hardware: str) -> bool:
     return all(tag in node.tags for tag in hardware.split("+"))
 
 
-def _meant(word: str, valid: Sequence[str]) -> str:
+def _suggest_word(word: str, valid: Sequence[str]) -> str:
     close = nearest_word(word, valid)
     return "" if close is None else f" (the nearest is {close!r})"
 
 
-def _package_not_allowed(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """The package must be allowed even where a node says that it has it, or a provider is in no public build."""
+def _refuse_unlisted_package(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """Refuse a package that is not allowed, even where a node says that it has it, or no build has the provider."""
     sentence = distributions.refusal(spec.runtime, allowed=about.allowed)
     return None if sentence is None else Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence)
 
@@ -110,7 +110,7 @@ def _is_unlisted(spec: CellSpec) -> bool:
     return not distributions.is_known(spec.runtime.distribution) and plugins.plugin_of(spec.runtime) is None
 
 
-def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
     if _is_unlisted(spec):
         return None  # its releases are known to the installer alone
     sentence = releases.unknown_sentence(spec.runtime, extra=about.known_releases, yanked=about.yanked)
@@ -119,7 +119,7 @@ def _unknown_runtime(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=f"{sentence} {about.silence}".strip())
 
 
-def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_missing_provider(spec: CellSpec, about: Circumstances) -> Reason | None:
     entry = providers.provider_of(spec.provider)
     by_owner = not entry.distributions and entry.name in about.own_providers
     if providers.find(spec.provider) is None and plugins.library_for(spec.runtime, spec.provider) is None:
@@ -143,7 +143,7 @@ def _provider_not_in_build(spec: CellSpec, about: Circumstances) -> Reason | Non
     return Reason(code=ReasonCode.PROVIDER_NOT_IN_BUILD, text=text)
 
 
-def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_outside_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
     if about.has_fleet or not engines.engine_of(spec.runtime).is_browser:
         return None
     text = (
@@ -153,12 +153,12 @@ def _only_in_browsers(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.NO_NODE, text=text)
 
 
-def _not_in_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_by_engine(spec: CellSpec, about: Circumstances) -> Reason | None:
     named = plugins.format_runtime(spec.runtime)
     return next(engines.engine_of(spec.runtime).refusals(spec, about.model, scenarios.of_cell(spec), named=named), None)
 
 
-def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
+def _refuse_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
     """Refuse a policy by which ONNX Runtime chooses a device, where it cannot follow that policy."""
     policy = spec.session.policy
     if policy == NO_POLICY:
@@ -174,8 +174,8 @@ def _no_policy(spec: CellSpec, _: Circumstances) -> Reason | None:
     return unsupported(text)
 
 
-def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """A limit on memory can only be enforced on the CPU's providers."""
+def _refuse_memory_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """Refuse a limit on memory that is not of the CPU's providers: it could not be enforced."""
     entry = providers.find(spec.provider)
     if not spec.session.memory_limit_mb or entry is None or entry.device == "cpu":
         return None
@@ -185,7 +185,7 @@ def _no_limit(spec: CellSpec, _: Circumstances) -> Reason | None:
     )
 
 
-def _not_called(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_call(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Refuse calls that a runtime, a model or a scenario does not have."""
     model, has_calls = about.model, engines.engine_of(spec.runtime).has_calls
     if spec.session.call == BOUND:
@@ -204,7 +204,7 @@ def _not_called(spec: CellSpec, about: Circumstances) -> Reason | None:
     return unsupported(text) if text else None
 
 
-def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
+def _refuse_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
     if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name:
         return None
     if not web.has_webgpu(spec.runtime.version):
@@ -216,7 +216,7 @@ def _no_webgpu(spec: CellSpec, _: Circumstances) -> Reason | None:
     return unsupported(text)
 
 
-def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
     precision, model = spec.recipe.precision, about.model
     if precision in recipes.STATIC and model.calibration_problem:
         return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=model.calibration_problem)
@@ -227,7 +227,7 @@ def _no_variant(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=text)
 
 
-def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_unloadable(spec: CellSpec, about: Circumstances) -> Reason | None:
     if _is_unlisted(spec) or engines.engine_of(spec.runtime).runs_program:
         return None  # its check shows what it loads; a program is no .onnx
     model, wanted = about.model, spec.recipe.opset
@@ -239,7 +239,7 @@ def _not_loaded(spec: CellSpec, about: Circumstances) -> Reason | None:
     return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, about.learnt)
 
 
-def _not_converted(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_conversion(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, wanted = about.model, spec.recipe.opset
     if not isinstance(wanted, int) or wanted == model.opset:
         return None
@@ -263,8 +263,8 @@ def refuse_int4(spec: CellSpec) -> Reason | None:
     )
 
 
-def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
-    """A simulator computes FP32, which the device does not, so its outputs and placement would not be the device's."""
+def _refuse_simulation(spec: CellSpec, about: Circumstances) -> Reason | None:
+    """Refuse FP32 on a simulator: the device does not compute it, so that the outputs would not be its own."""
     entry = providers.find(spec.provider)
     if entry is None or not entry.simulated_on or about.model.is_quantised or about.model.compiled:
         return None
@@ -276,8 +276,8 @@ def _not_simulated(spec: CellSpec, about: Circumstances) -> Reason | None:
     )
 
 
-def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
-    """ONNX Runtime pins its threads by number, continues where that is denied, and would be measured unpinned."""
+def _refuse_pinning(spec: CellSpec, _: Circumstances) -> Reason | None:
+    """Refuse threads that cannot be pinned: ONNX Runtime would continue and be measured unpinned."""
     if AFFINITIES not in spec.session.config:
         return None
     return unsupported(
@@ -286,7 +286,7 @@ def _not_pinned(spec: CellSpec, _: Circumstances) -> Reason | None:
     )
 
 
-def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
     model, asked = about.model, about.asked_batch
     if asked is None:
         return None
@@ -305,12 +305,12 @@ def _wrong_batch(spec: CellSpec, about: Circumstances) -> Reason | None:
     return None
 
 
-def _wrong_shapes(spec: CellSpec, about: Circumstances) -> Reason | None:
-    problems = (_shape_problem(name, size, about) for name, size in spec.workload.shapes.items())
+def _refuse_shapes(spec: CellSpec, about: Circumstances) -> Reason | None:
+    problems = (_find_shape_problem(name, size, about) for name, size in spec.workload.shapes.items())
     return next((unsupported(problem) for problem in problems if problem is not None), None)
 
 
-def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
+def _find_shape_problem(name: str, size: int, about: Circumstances) -> str | None:
     model = about.model
     if name == model.batch and size == 0:
         return f"The dimension {name!r} is the batch, of which there is at least 1: leave it out of `shapes`."
@@ -319,7 +319,7 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
     if name not in model.dims:
         dynamic = [dim for dim, fixed in model.dims.items() if fixed is None]
         has = f"it has {', '.join(dynamic)}" if dynamic else "all its dimensions are fixed"
-        return f"{model.name} has no dynamic dimension {name!r}{_meant(name, dynamic)}: {has}."
+        return f"{model.name} has no dynamic dimension {name!r}{_suggest_word(name, dynamic)}: {has}."
     own = model.sizes.get(name)
     if model.inputs_sha256 is not None and own is not None and size != own:
         return f"The given inputs have {name} {own}: {size} needs other inputs, or none."
@@ -329,14 +329,14 @@ def _shape_problem(name: str, size: int, about: Circumstances) -> str | None:
     return None
 
 
-def _not_in_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_by_scenario(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Refuse what a scenario cannot do with this model, runtime or provider."""
-    shape_problem = partial(_shape_problem, about=about)
+    shape_problem = partial(_find_shape_problem, about=about)
     problem = next(scenarios.of_cell(spec).refusals(spec, about.model, shape_problem=shape_problem), None)
     return None if problem is None else unsupported(problem)
 
 
-def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_without_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Refuse a model that ran with no tried inputs at inspection, unless the matrix gives sizes or inputs."""
     model = about.model
     if not model.inputs_problem or model.inputs_sha256 is not None or about.asked_sizes or about.asked_inputs:
@@ -344,7 +344,7 @@ def _no_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     return Reason(code=ReasonCode.INFERENCE_FAILED, text=model.inputs_problem)
 
 
-def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
+def _refuse_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
     """Check that each input to be made exists, and that its type holds the numbers. Known models only."""
     if about.model.inputs_sha256 is not None and about.asked_inputs:
         name = next(iter(about.asked_inputs))
@@ -352,16 +352,16 @@ def _wrong_inputs(spec: CellSpec, about: Circumstances) -> Reason | None:
         return unsupported(text)
     known = {port.name: port for port in about.model.inputs}
     for name, text in spec.workload.inputs.items() if known else ():
-        problem = _input_problem(name, text, about.model)
+        problem = _find_input_problem(name, text, about.model)
         if problem is not None:
             return unsupported(problem)
     return None
 
 
-def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
+def _find_input_problem(name: str, text: str, model: ModelFacts) -> str | None:
     dtypes = {port.name: port.dtype for port in model.inputs}
     if name not in dtypes:
-        return f"{model.name} has no input {name!r}{_meant(name, list(dtypes))}: it has {', '.join(dtypes)}."
+        return f"{model.name} has no input {name!r}{_suggest_word(name, list(dtypes))}: it has {', '.join(dtypes)}."
     fill = fills.parse(text)
     if fill.dimension and fill.dimension not in model.sizes:
         return (
@@ -374,27 +374,27 @@ def _input_problem(name: str, text: str, model: ModelFacts) -> str | None:
 Rule = Callable[[CellSpec, Circumstances], Reason | None]
 # each with the parts of a cell that it looks at, in the order in which a person would want to know
 RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
-    (_package_not_allowed, (PROGRAM,)),
-    (_unknown_runtime, (PROGRAM,)),
-    (_provider_not_in_build, (PROGRAM,)),
-    (_only_in_browsers, (PROGRAM,)),
-    (_not_in_engine, (PROGRAM, SESSION, WORKLOAD)),
+    (_refuse_unlisted_package, (PROGRAM,)),
+    (_refuse_unknown_runtime, (PROGRAM,)),
+    (_refuse_missing_provider, (PROGRAM,)),
+    (_refuse_outside_browsers, (PROGRAM,)),
+    (_refuse_by_engine, (PROGRAM, SESSION, WORKLOAD)),
     (lambda spec, about: compiled.refusal(spec, about.model), (PROGRAM,)),
-    (_no_policy, (PROGRAM, SESSION)),
-    (_no_limit, (PROGRAM, SESSION)),
-    (_not_called, (PROGRAM, SESSION, WORKLOAD)),
-    (_no_webgpu, (PROGRAM, SESSION)),
-    (_not_loaded, (PROGRAM,)),
-    (_not_converted, (PROGRAM,)),
-    (_no_variant, (PROGRAM,)),
+    (_refuse_policy, (PROGRAM, SESSION)),
+    (_refuse_memory_limit, (PROGRAM, SESSION)),
+    (_refuse_call, (PROGRAM, SESSION, WORKLOAD)),
+    (_refuse_webgpu, (PROGRAM, SESSION)),
+    (_refuse_unloadable, (PROGRAM,)),
+    (_refuse_conversion, (PROGRAM,)),
+    (_refuse_variant, (PROGRAM,)),
     (lambda spec, _: refuse_int4(spec), (PROGRAM,)),
-    (_not_simulated, (PROGRAM,)),
-    (_not_pinned, (SESSION,)),
+    (_refuse_simulation, (PROGRAM,)),
+    (_refuse_pinning, (SESSION,)),
     (lambda spec, about: threads.refusal(spec, cores=about.cores), (PROGRAM, SESSION, WORKLOAD)),
-    (_wrong_batch, (WORKLOAD,)),
-    (_wrong_shapes, (WORKLOAD,)),
-    (_wrong_inputs, (WORKLOAD,)),
+    (_refuse_batch, (WORKLOAD,)),
+    (_refuse_shapes, (WORKLOAD,)),
+    (_refuse_inputs, (WORKLOAD,)),
     (lambda spec, about: tolerances.refuse_unknown(about.unknown_outputs, spec, about.model), (WORKLOAD,)),
-    (_not_in_scenario, (PROGRAM, WORKLOAD)),
-    (_no_inputs, (WORKLOAD,)),
+    (_refuse_by_scenario, (PROGRAM, WORKLOAD)),
+    (_refuse_without_inputs, (WORKLOAD,)),
 )

@@ -67,10 +67,10 @@ class Request:
 
 
 class Resolver:
-    """Points of one matrix as cells.
+    """Makes cells of the points of one matrix.
 
     A matrix of thousands of points has few different programs, sessions and workloads: each is made once, each rule is
-    asked once for what it looks at, and each node once whether it takes what is asked of it.
+    applied once to what it looks at, and each node is checked once.
     """
 
     def __init__(self, request: Request) -> None:
@@ -98,29 +98,29 @@ class Resolver:
 
     def resolve(self, point: Point, *, name: str) -> Resolved:
         """Return the cell of a point, with the first reason why it cannot run, or else the nodes that may take it."""
-        program = self._part(_PROGRAM_AXES, point, _program_of)
-        session = self._part(_SESSION_AXES, point, _session_of)
-        workload = self._part(_WORKLOAD_AXES, point, _workload_of)
+        program = self._make_part(_PROGRAM_AXES, point, _make_program)
+        session = self._make_part(_SESSION_AXES, point, _make_session)
+        workload = self._make_part(_WORKLOAD_AXES, point, _make_workload)
         if (
             self._request.model.unbound
             and "call" not in point.values
             and engines.engine_of(program.fields["runtime"]).has_calls
         ):
-            session = self._by_run(session)
-        spec = self._spec(program, session, workload)
-        nodes = self._nodes(spec)
+            session = self._change_to_run(session)
+        spec = self._make_spec(program, session, workload)
+        nodes = self._find_nodes(spec)
         if spec.recipe.precision in recipes.STATIC:
-            program = self._typed(program, spec, nodes)
-            spec = self._spec(program, session, workload)
+            program = self._complete_program(program, spec, nodes)
+            spec = self._make_spec(program, session, workload)
         words = program.words | session.words | workload.words
-        reason = self._refusals.find(spec, self._circumstances(workload, point), (program, session, workload))
+        reason = self._refusals.find(spec, self._make_circumstances(workload, point), (program, session, workload))
         trial = None
         if reason is None and self._request.fleet is not None and not nodes:
             entry = providers.provider_of(spec.provider)
             willing = (node for node in self._request.fleet if entry.name in node.may_try)
             trial = next((node.id for node in willing if can_measure(node.with_proven_provider(entry), spec)), None)
             nodes = nodes if trial is None else frozenset({trial})
-            reason = None if trial is not None else self._not_taken(spec, program)
+            reason = None if trial is not None else self._explain_not_taken(spec, program)
         return Resolved(
             name=name,
             positions=point.positions,
@@ -133,7 +133,7 @@ class Resolver:
             trial=trial,
         )
 
-    def _part(self, axes: Sequence[str], point: Point, make: Callable[[Point, Request], dict[str, Any]]) -> Part:
+    def _make_part(self, axes: Sequence[str], point: Point, make: Callable[[Point, Request], dict[str, Any]]) -> Part:
         """Make the part of the point's cell that these axes decide."""
         key = (axes, *map(point.positions.get, axes))
         if (part := self._parts.get(key)) is None:
@@ -141,39 +141,39 @@ class Resolver:
             part = self._parts[key] = Part.from_fields(make(point, self._request), words)
         return part
 
-    def _spec(self, program: Part, session: Part, workload: Part) -> CellSpec:
+    def _make_spec(self, program: Part, session: Part, workload: Part) -> CellSpec:
         return CellSpec(
             artifact_sha256=self._request.model.bundle_sha256, **program.fields, **session.fields, **workload.fields
         )
 
-    def _circumstances(self, workload: Part, point: Point) -> refusals.Circumstances:
-        if (about := self._about.get(workload)) is None:
-            asked = point.values.get("batch")
-            about = self._about[workload] = replace(
+    def _make_circumstances(self, workload: Part, point: Point) -> refusals.Circumstances:
+        if (circumstances := self._about.get(workload)) is None:
+            batch = point.values.get("batch")
+            circumstances = self._about[workload] = replace(
                 self._shared,
-                asked_batch=asked if isinstance(asked, int) else None,
-                asked_sizes=_mapping(point.values.get("shapes")),
+                asked_batch=batch if isinstance(batch, int) else None,
+                asked_sizes=_as_mapping(point.values.get("shapes")),
             )
-        return about
+        return circumstances
 
-    def _nodes(self, spec: CellSpec) -> frozenset[str]:
+    def _find_nodes(self, spec: CellSpec) -> frozenset[str]:
         """Find the nodes that can run the cell and have a core for each of its threads; none without a fleet."""
         cores = threads.needed_cores(spec)
         key = (spec.runtime.distribution, spec.provider, spec.hardware, cores)
         if (nodes := self._takers.get(key)) is None:
-            able = (node for node in self._able_nodes(spec) if node.cores is None or cores <= node.cores)
+            able = (node for node in self._find_able_nodes(spec) if node.cores is None or cores <= node.cores)
             nodes = self._takers[key] = frozenset(node.id for node in able)
         return nodes
 
-    def _able_nodes(self, spec: CellSpec) -> list[NodeOffer]:
+    def _find_able_nodes(self, spec: CellSpec) -> list[NodeOffer]:
         key = (spec.runtime.distribution, spec.provider, spec.hardware)
         if (able := self._able.get(key)) is None:
             able = self._able[key] = [node for node in self._request.fleet or () if _can_run(node, spec)]
         return able
 
-    def _not_taken(self, spec: CellSpec, program: Part) -> Reason:
+    def _explain_not_taken(self, spec: CellSpec, program: Part) -> Reason:
         """Say why no node takes the cell: none can run it at all, or those that can have too few cores."""
-        most = max((node.cores for node in self._able_nodes(spec) if node.cores is not None), default=None)
+        most = max((node.cores for node in self._find_able_nodes(spec) if node.cores is not None), default=None)
         if (too_few := threads.refusal(spec, cores=most)) is not None:
             return too_few
         if (reason := self._no_node.get(program)) is None:
@@ -181,26 +181,25 @@ class Resolver:
             reason = self._no_node[program] = refusals.explain_no_node(spec, asked.fleet or (), asked.kept)
         return reason
 
-    def _by_run(self, session: Part) -> Part:
-        """The session of a model that no binding takes."""
-        if (found := self._parts.get((session, "run"))) is None:
+    def _change_to_run(self, session: Part) -> Part:
+        """Return the session with the call `run`, for a model whose inputs cannot be bound."""
+        if (changed := self._parts.get((session, "run"))) is None:
             settings = session.fields["session"].model_copy(update={"call": "run"})
-            found = self._parts[session, "run"] = Part.from_fields({"session": settings}, session.words)
-        return found
+            changed = self._parts[session, "run"] = Part.from_fields({"session": settings}, session.words)
+        return changed
 
-    def _typed(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
-        """The program with what its recipe left to the hardware, and with the data that ranges are read off."""
-        if (typed := self._parts.get((program, nodes))) is None:
+    def _complete_program(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
+        """Return the program with what its recipe left to the hardware, and with the data that ranges are read from."""
+        if (completed := self._parts.get((program, nodes))) is None:
             request, model, recipe = self._request, self._request.model, spec.recipe
             tags = {tag for node in request.fleet or () if node.id in nodes for tag in node.tags}
-            known = recipes.hardware_defaults(
-                spec.provider, tags=tags | (request.machine.tags if request.machine else set())
-            )
+            tags |= request.machine.tags if request.machine else set()
+            defaults = recipes.hardware_defaults(spec.provider, tags=tags)
             samples = {} if model.calibration_problem else {recipes.SAMPLES: model.calibration_sha256 or recipes.RANDOM}
-            options = dict(sorted({**known, **recipe.options, **samples}.items()))
+            options = dict(sorted({**defaults, **recipe.options, **samples}.items()))
             fields = {**program.fields, "recipe": recipe.model_copy(update={"options": options})}
-            typed = self._parts[program, nodes] = Part.from_fields(fields, program.words)
-        return typed
+            completed = self._parts[program, nodes] = Part.from_fields(fields, program.words)
+        return completed
 
 
 def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
@@ -210,18 +209,18 @@ def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
 def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node carries the hardware, has proven the provider and may install the distribution."""
     provider = providers.provider_of(spec.provider)
-    proven = provider is providers.CPU or provider.name in node.providers
-    allowed = not node.distributions or spec.runtime.distribution in node.distributions
+    is_proven = provider is providers.CPU or provider.name in node.providers
+    is_allowed = not node.distributions or spec.runtime.distribution in node.distributions
     # a browser runs what is made for browsers and nothing else, and nothing else runs that
     return (
-        proven
-        and allowed
+        is_proven
+        and is_allowed
         and node.is_browser == engines.engine_of(spec.runtime).is_browser
         and refusals.has_hardware(node, spec.hardware)
     )
 
 
-def _program_of(point: Point, request: Request) -> dict[str, Any]:
+def _make_program(point: Point, request: Request) -> dict[str, Any]:
     values = point.values
     provider = values.get("provider", ProviderChoice(providers.CPU.name))
     precision = values.get("precision", PrecisionChoice())
@@ -237,7 +236,7 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     return {
         "recipe": Recipe(
             precision=precision.precision,
-            opset=_opset_of(point, runtime, request),
+            opset=_choose_opset(point, runtime, request),
             options=dict(precision.options),
             is_program=engines.engine_of(runtime).runs_program,
         ),
@@ -248,8 +247,8 @@ def _program_of(point: Point, request: Request) -> dict[str, Any]:
     }
 
 
-def _opset_of(point: Point, runtime: Runtime, request: Request) -> int | Literal["as-is", "max-of-runtime"]:
-    """The opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`.
+def _choose_opset(point: Point, runtime: Runtime, request: Request) -> int | Literal["as-is", "max-of-runtime"]:
+    """Choose the opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`.
 
     As-is is the upload, byte by byte. Where an opset was asked for that the model already has, or that it may keep, and
     the upload does not load but does with its stamps in order (unused operator sets left out, the IR version as low as
@@ -259,14 +258,14 @@ def _opset_of(point: Point, runtime: Runtime, request: Request) -> int | Literal
     if wanted == "as-is" or (engines.engine_of(runtime).runs_program and wanted == "max-of-runtime"):
         return "as-is"
     if wanted == "max-of-runtime":
-        most = opsets.max_opset(plugins.core_of(runtime).version, request.learnt)
-        wanted = "as-is" if most is None or most <= (model.opset or most) else most
+        newest = opsets.max_opset(plugins.core_of(runtime).version, request.learnt)
+        wanted = "as-is" if newest is None or newest <= (model.opset or newest) else newest
     if isinstance(wanted, int) and wanted != model.opset:
         return wanted
-    return model.opset if model.opset is not None and _loads_only_tidied(runtime, request) else "as-is"
+    return model.opset if model.opset is not None and _is_loaded_only_tidied(runtime, request) else "as-is"
 
 
-def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
+def _is_loaded_only_tidied(runtime: Runtime, request: Request) -> bool:
     stamps, version = Stamps.of(request.model), plugins.core_of(runtime).version
     as_is, tidied = (
         opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.learnt)
@@ -275,15 +274,15 @@ def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
     return as_is is not None and tidied is None
 
 
-def _workload_of(point: Point, request: Request) -> dict[str, Any]:
-    """The batch is the one asked for, else that of the given inputs, else the model's own, else 1.
+def _make_workload(point: Point, request: Request) -> dict[str, Any]:
+    """Make the workload. Its batch is the one asked for, else that of the given inputs, else the model's own, else 1.
 
     Other first dimensions of a model with a batch follow the one asked for; what nobody sized has the size that
     inspection chose.
     """
     values, model = point.values, request.model
     chosen = {name: size for name, size in model.sizes.items() if name != model.batch}
-    asked = {str(name): int(size) for name, size in _mapping(values.get("shapes")).items()}
+    asked = {str(name): int(size) for name, size in _as_mapping(values.get("shapes")).items()}
     batch = values.get("batch")
     if isinstance(batch, int) and isinstance(model.batch, str) and model.inputs_sha256 is None:
         firsts = {port.shape[0] for port in model.inputs if port.shape}
@@ -297,7 +296,7 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
     if batch is None and model.batch is not None:
         batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)
     filled = {port.name: port.fill for port in model.inputs if port.fill != fills.default_fill(port.dtype)}
-    found = {
+    fields = {
         "batch": batch if isinstance(batch, int) else None,
         "shapes": shapes,
         "seed": request.seed,
@@ -305,15 +304,17 @@ def _workload_of(point: Point, request: Request) -> dict[str, Any]:
         "inputs": dict(sorted({**filled, **request.inputs}.items())) if model.inputs_sha256 is None else {},
     }
     return {
-        "workload": Workload.model_validate(found | scenarios.workload_fields(identity.part_fields(values, "workload")))
+        "workload": Workload.model_validate(
+            fields | scenarios.workload_fields(identity.part_fields(values, "workload"))
+        )
     }
 
 
-def _mapping(value: object) -> Mapping[str, int]:
+def _as_mapping(value: object) -> Mapping[str, int]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _session_of(point: Point, _: Request) -> dict[str, Any]:
+def _make_session(point: Point, _: Request) -> dict[str, Any]:
     chosen = point.values.get("session", DEFAULT_SESSION)
     assert isinstance(chosen, SessionSet)
     settings = chosen.session_fields() | identity.part_fields(point.values, "session")

@@ -133,16 +133,16 @@ def list_decision_rounds(budget: Budget, *, least: int, most: int) -> list[int]:
 
 
 def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float | None:
-    """Seconds until these blocks are measured, `at_once` of them at a time; None while that is unknown.
+    """Estimate the seconds until these blocks are measured, `at_once` of them at a time; None while that is unknown.
 
     It is also None where only further traces are missing, since those have no pace.
     """
     paces = [stretch for block in blocks if (stretch := block.launch_slowdown) is not None]
     lefts = [block_seconds_left(block, stretch=max(paces, default=1.0)) for block in blocks]
-    known = [left for left in lefts if left is not None]
-    if len(known) < len(lefts):
+    estimates = [left for left in lefts if left is not None]
+    if len(estimates) < len(lefts):
         return None
-    return max(max(known, default=0.0), sum(known) / max(1, at_once)) or None
+    return max(max(estimates, default=0.0), sum(estimates) / max(1, at_once)) or None
 
 
 def describe_time_left(
@@ -174,7 +174,7 @@ def format_about(seconds: float) -> str:
 
 
 def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
-    """Seconds until a block's rounds and what follows them are done; None while that is unknown.
+    """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown.
 
     Rounds beyond the promised time are not counted. Before a round, the block is taken to be `stretch` times slower
     than planned.
@@ -195,12 +195,12 @@ def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
     promised_s = max(
         PROMISE_FACTOR * ahead.planned_s, min(slowed * (ahead.once_s + ahead.least * ahead.round_s), ahead.limit_s)
     )
-    left_s = max(min(left_s, promised_s - begun_s) if begun_s else left_s, _standing_seconds_left(ahead))
+    left_s = max(min(left_s, promised_s - begun_s) if begun_s else left_s, _estimate_standing_seconds_left(ahead))
     return left_s if left_s > 0 else None
 
 
-def _standing_seconds_left(ahead: BlockProgress) -> float:
-    """What is left where rounds take as long as what is under way, which takes longer than a round was planned."""
+def _estimate_standing_seconds_left(ahead: BlockProgress) -> float:
+    """Estimate what is left where rounds take as long as the one under way, which takes longer than planned."""
     if not 0 < ahead.round_s < ahead.since_s:
         return 0.0
     begun_s = ahead.begun_s or 0.0

@@ -14,8 +14,8 @@ def find_unknown_outputs(tolerated: Collection[str], models: Sequence[ModelFacts
     """List the tolerated names that no model has as an output; none where a model's outputs are not known."""
     if not all(model.outputs for model in models):
         return ()
-    known = {name for model in models for name in model.outputs}
-    return tuple(name for name in tolerated if name not in known)
+    outputs = {name for model in models for name in model.outputs}
+    return tuple(name for name in tolerated if name not in outputs)
 
 
 def refuse_unknown(unknown: Sequence[str], spec: CellSpec, model: ModelFacts) -> Reason | None:

@@ -30,50 +30,50 @@ MAX_REASONS = 32
 MAX_NODES = 8
 
 
-def _newest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
+def _take_newest(spec: CellSpec, request: Request) -> Iterator[Change]:
     newest = releases.newest_release(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
     if newest is not None:
         yield "runtime", newest
 
 
-def _nearest_release(spec: CellSpec, request: Request) -> Iterator[Change]:
+def _take_nearest(spec: CellSpec, request: Request) -> Iterator[Change]:
     nearest = releases.nearest_release(spec.runtime, extra=request.known.releases, yanked=request.known.yanked)
     if nearest is not None:
         yield "runtime", nearest
 
 
-def _loaded_opset(spec: CellSpec, request: Request) -> Iterator[Change]:
-    """The newest opset that the release loads, or the model's own, whose stamps are then put in order."""
+def _take_opset(spec: CellSpec, request: Request) -> Iterator[Change]:
+    """Take the newest opset that the release loads, or the model's own, whose stamps are then put in order."""
     newest = opsets.max_opset(plugins.core_of(spec.runtime).version, request.learnt)
     own = request.model.opset
     if newest is not None and own is not None:
         yield "opset", min(newest, own)
 
 
-def _package_with_provider(spec: CellSpec, _: Request) -> Iterator[Change]:
+def _take_package(spec: CellSpec, _: Request) -> Iterator[Change]:
     entry = providers.provider_of(spec.provider)
     if entry.probe_with:
         yield "runtime", read_runtime(entry.probe_with, allowed=entry.packages)
 
 
-def _on_the_cpu(spec: CellSpec, _: Request) -> Iterator[Change]:
+def _take_cpu(spec: CellSpec, _: Request) -> Iterator[Change]:
     yield "provider", ProviderChoice(providers.CPU.name)
 
 
-def _compiled_for(_: CellSpec, request: Request) -> Iterator[Change]:
+def _take_compiler(_: CellSpec, request: Request) -> Iterator[Change]:
     for name in request.model.compiled.by if request.model.compiled is not None else ():
         yield "provider", ProviderChoice(providers.provider_of(name).name)
 
 
-def _other_hardware(spec: CellSpec, request: Request) -> Iterator[Change]:
-    """What the provider needs by itself, then nodes that have proven it."""
+def _take_hardware(spec: CellSpec, request: Request) -> Iterator[Change]:
+    """Take what the provider needs by itself, then nodes that have proven it."""
     yield "hardware", None
     for node in list(request.fleet or ())[:MAX_NODES]:
         if node.name and not has_hardware(node, spec.hardware):
             yield "hardware", f"node:{node.name}"
 
 
-def _without(*axes: str) -> Changes:
+def _leave_out(*axes: str) -> Changes:
     def changes(_: CellSpec, __: Request) -> Iterator[Change]:
         yield from ((axis, None) for axis in axes)
 
@@ -83,16 +83,16 @@ def _without(*axes: str) -> Changes:
 # what of a cell may be left out, so that its provider and its release stay
 _SETTINGS = tuple(axis for axis in MATRIX_AXES if axis not in ("runtime", "provider", "hardware"))
 WAYS: Mapping[ReasonCode, tuple[Changes, ...]] = {
-    ReasonCode.OPSET_TOO_NEW: (_newest_release, _loaded_opset),
-    ReasonCode.IR_TOO_NEW: (_newest_release, _loaded_opset),
-    ReasonCode.UNKNOWN_RUNTIME: (_nearest_release,),
-    ReasonCode.PROVIDER_NOT_IN_BUILD: (_package_with_provider, _on_the_cpu),
-    ReasonCode.NO_NODE: (_other_hardware, _on_the_cpu),
-    ReasonCode.FIXED_BATCH: (_without("batch"),),
-    ReasonCode.NO_BATCH: (_without("batch"),),
-    ReasonCode.VARIANT_IMPOSSIBLE: (_without("precision", "opset"),),
-    ReasonCode.MODEL_NOT_LOADED: (_compiled_for, _without("precision", "opset"), _newest_release),
-    ReasonCode.NOT_SUPPORTED: (_without(*_SETTINGS), _newest_release, _on_the_cpu),
+    ReasonCode.OPSET_TOO_NEW: (_take_newest, _take_opset),
+    ReasonCode.IR_TOO_NEW: (_take_newest, _take_opset),
+    ReasonCode.UNKNOWN_RUNTIME: (_take_nearest,),
+    ReasonCode.PROVIDER_NOT_IN_BUILD: (_take_package, _take_cpu),
+    ReasonCode.NO_NODE: (_take_hardware, _take_cpu),
+    ReasonCode.FIXED_BATCH: (_leave_out("batch"),),
+    ReasonCode.NO_BATCH: (_leave_out("batch"),),
+    ReasonCode.VARIANT_IMPOSSIBLE: (_leave_out("precision", "opset"),),
+    ReasonCode.MODEL_NOT_LOADED: (_take_compiler, _leave_out("precision", "opset"), _take_newest),
+    ReasonCode.NOT_SUPPORTED: (_leave_out(*_SETTINGS), _take_newest, _take_cpu),
 }
 
 
@@ -105,7 +105,7 @@ class WayOutFinder:
     def __init__(self, matrix: Matrix, measured: Sequence[tuple[Resolved, Point]]) -> None:
         self._matrix = matrix
         self._cells = measured
-        self._measured = {_identity(cell) for cell, _ in measured}
+        self._measured = {_make_identity(cell) for cell, _ in measured}
         self._found: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
@@ -116,65 +116,73 @@ class WayOutFinder:
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)
         if key not in self._found and len(self._found) < MAX_REASONS:
-            self._found[key] = self._first(cell, point, request)
+            self._found[key] = self._find_first(cell, point, request)
         return self._found.get(key)
 
-    def _first(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
-        if (asked := _propose_asking_owner(cell, request)) is not None:
-            return asked
+    def _find_first(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+        if (ask := _propose_asking_owner(cell, request)) is not None:
+            return ask
         # a point of `include` is no product of axes, so that a value of an axis does not reach it
         assert cell.reason is not None
         ways = () if self._matrix.include else WAYS.get(cell.reason.code, ())
         is_unknown = cell.reason.code == ReasonCode.UNKNOWN_RUNTIME
         for axis, value in (change for changes in ways for change in changes(cell.spec, request)):
-            changed = _changed(point, axis, value)
+            changed = _change_point(point, axis, value)
             if changed is None:
                 continue
-            found = Resolver(request).resolve(changed, name=cell.name)
-            is_elsewhere = axis == "runtime" and not is_unknown and self._has_release_for(found, changed)
-            if found.reason is None and not is_elsewhere and _identity(found) not in self._measured:
-                way = self._way(axis, value, point.values.get(axis), before=cell.spec, after=found.spec)
-                return way.model_copy(update={"command": self._command(way, found.spec, request)})
+            resolved = Resolver(request).resolve(changed, name=cell.name)
+            is_elsewhere = axis == "runtime" and not is_unknown and self._has_release_for(resolved, changed)
+            if resolved.reason is None and not is_elsewhere and _make_identity(resolved) not in self._measured:
+                way = self._change(axis, value, point.values.get(axis), before=cell.spec, after=resolved.spec)
+                return way.model_copy(update={"command": self._make_command(way, resolved.spec, request)})
         return None
 
-    def _has_release_for(self, found: Resolved, point: Point) -> bool:
+    def _has_release_for(self, resolved: Resolved, point: Point) -> bool:
         """Whether another release of the package measures the same in this matrix."""
-        wanted = _without_release(found, point)
-        return any(_without_release(cell, other) == wanted for cell, other in self._cells)
+        wanted = _key_without_release(resolved, point)
+        return any(_key_without_release(cell, other) == wanted for cell, other in self._cells)
 
-    def _command(self, way: WayOut, spec: CellSpec, request: Request) -> str:
-        """The whole matrix with the change, on the farm that was asked or the machine at hand, which was not asked for
-        hardware and has no browser."""
+    def _make_command(self, way: WayOut, spec: CellSpec, request: Request) -> str:
+        """Write the command of the whole matrix with the change, for the farm that was asked or the machine at hand."""
         model, is_here = request.model, request.fleet is None
         has_calibration = model.calibration_sha256 is not None
-        plain, usual = _plain_taken(self._matrix, way), Settings().as_plain()
+        plain, usual = _change_matrix(self._matrix, way), Settings().as_plain()
         plain = plain.pop("matrix") | {key: value for key, value in plain.items() if value != usual.get(key)}
         packages = self._matrix.allowed if is_here else None
         return matrix_command(plain, spec, model.main, packages=packages, has_calibration=has_calibration)
 
-    def _way(self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec) -> WayOut:
-        """A value that only ever gets refused gives way; one that others are measured with stays beside the new one."""
-        said, declared = MATRIX_AXES[axis].value_in, self._matrix.axes.get(axis, ())
+    def _change(
+        self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec
+    ) -> WayOut:
+        """Describe the change: a value that is always refused gives way, one that others are measured with stays."""
+        read_value, declared = MATRIX_AXES[axis].value_in, self._matrix.axes.get(axis, ())
         is_in_use = any(point.values.get(axis) == old for _, point in self._cells)
-        value = said(after) if value is None and is_in_use else value
+        value = read_value(after) if value is None and is_in_use else value
         values: list[Value | None] = []
         if value is None:
             label = f"Leave {axis} out"
         elif is_in_use:
-            label, values = f"Add {_words(axis, value)} to this matrix", [*(declared or [said(before)]), value]
+            label = f"Add {_name_value(axis, value)} to this matrix"
+            values = [*(declared or [read_value(before)]), value]
         else:
-            label = f"Take {_words(axis, value)}" + (f" in place of {_words(axis, old)}" if old is not None else "")
+            label = f"Take {_name_value(axis, value)}" + (
+                f" in place of {_name_value(axis, old)}" if old is not None else ""
+            )
             values = [*(other for other in declared if other != old), value]
-        return WayOut(label=label, axis=axis, values=tuple(to_plain(each) for each in values if each is not None))
+        return WayOut(
+            label=label,
+            axis=axis,
+            values=tuple(to_plain(item) for item in values if item is not None),
+        )
 
 
 def apply_way_out(matrix: Matrix, way: WayOut) -> Matrix:
     """Return the matrix with the change of the way out. Raises MatrixProblem where the changed matrix is invalid."""
-    return matrices.parse(_plain_taken(matrix, way), allowed=matrix.allowed)
+    return matrices.parse(_change_matrix(matrix, way), allowed=matrix.allowed)
 
 
-def _plain_taken(matrix: Matrix, way: WayOut) -> dict[str, Any]:
-    """Rules that exclude a value that is gone are removed with it."""
+def _change_matrix(matrix: Matrix, way: WayOut) -> dict[str, Any]:
+    """Return the matrix with the change; rules that exclude a value that is gone are removed with it."""
     plain: dict[str, Any] = matrix.as_plain()
     declared = plain["matrix"]
     declared.pop(way.axis, None)
@@ -201,25 +209,25 @@ def _propose_asking_owner(cell: Resolved, request: Request) -> WayOut | None:
     )
 
 
-def _identity(cell: Resolved) -> tuple[str, ...]:
+def _make_identity(cell: Resolved) -> tuple[str, ...]:
     return (cell.spec.artifact_sha256, *cell.digests[:3])
 
 
-def _without_release(cell: Resolved, point: Point) -> tuple[str, str, dict[str, Value]]:
+def _key_without_release(cell: Resolved, point: Point) -> tuple[str, str, dict[str, Value]]:
     others = {axis: value for axis, value in point.values.items() if axis != "runtime"}
     return cell.spec.artifact_sha256, cell.spec.runtime.distribution, others
 
 
-def _changed(point: Point, axis: str, value: Value | None) -> Point | None:
-    """The point with another value on an axis; None where it has this one already."""
+def _change_point(point: Point, axis: str, value: Value | None) -> Point | None:
+    """Return the point with another value on an axis; None where it has this one already."""
     if point.values.get(axis) == value:
         return None
-    values = {name: kept for name, kept in point.values.items() if name != axis}
+    values = {name: old_value for name, old_value in point.values.items() if name != axis}
     values |= {} if value is None else {axis: value}
     return Point(values, {name: place for name, place in point.positions.items() if name in values} | {axis: -1})
 
 
-def _words(axis: str, value: Value) -> str:
+def _name_value(axis: str, value: Value) -> str:
     match value:
         case Runtime():
             return titles.runtime(value)

@@ -35,7 +35,7 @@ def make_wish(change: float, budget: Budget, around: Circumstances) -> Wish:
     if change <= around.margin:
         text = f"No number of rounds detects {wished}: changes within the margin of {margin} are called equal there."
         return Wish(change=change, text=text)
-    for longer, rounds in _seen_by(change, budget, around):
+    for longer, rounds in _list_sufficient_rounds(change, budget, around):
         minutes = around.arms * estimates.estimate_arm_s(longer, around.latency_ms, rounds=rounds) / 60.0
         how = "" if longer == budget else f" with `budget: {longer.value}`"
         text = f"{wished} is detected in 95 of 100 blocks after {rounds} rounds{how}, about {minutes:.2g} minutes."
@@ -47,7 +47,7 @@ def make_wish(change: float, budget: Budget, around: Circumstances) -> Wish:
     return Wish(change=change, text=text)
 
 
-def _seen_by(change: float, budget: Budget, around: Circumstances) -> Iterator[tuple[Budget, int]]:
+def _list_sufficient_rounds(change: float, budget: Budget, around: Circumstances) -> Iterator[tuple[Budget, int]]:
     # a glance compares nothing: its wish is that of the shortest budget that does
     first = _LONGER.index(budget) if budget in _LONGER else 0
     for longer in _LONGER[first:]:

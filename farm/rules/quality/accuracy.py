@@ -63,7 +63,7 @@ def share_of_right(correct: Correct) -> Share:
     right = np.asarray(correct, dtype=bool)
     if right.size == 0:
         raise ValueError("There are no samples to judge: give labelled data.")
-    low, high = _wilson(int(right.sum()), right.size)
+    low, high = _compute_wilson(int(right.sum()), right.size)
     return Share(value=float(right.mean()), ci_low=low, ci_high=high, n=right.size)
 
 
@@ -90,7 +90,7 @@ def compare_shares(old: Correct, new: Correct) -> Difference:
     _check_paired(before.shape, after.shape)
     both, neither = int((before & after).sum()), int((~before & ~after).sum())
     only_old, only_new = int((before & ~after).sum()), int((~before & after).sum())
-    low, high = _newcombe(both=both, only_old=only_old, only_new=only_new, neither=neither)
+    low, high = _compute_newcombe(both=both, only_old=only_old, only_new=only_new, neither=neither)
     changed = only_old + only_new
     p = min(1.0, 2.0 * float(special.bdtr(min(only_old, only_new), changed, 0.5))) if changed else 1.0
     value = (only_new - only_old) / before.size
@@ -145,17 +145,17 @@ def _check_paired(old: tuple[int, ...], new: tuple[int, ...]) -> None:
         raise ValueError(f"Samples of the shapes {old} and {new} cannot be paired: judge both on the same data.")
 
 
-def _wilson(right: int, n: int) -> tuple[float, float]:
+def _compute_wilson(right: int, n: int) -> tuple[float, float]:
     z = float(special.ndtri((1 + LEVEL) / 2))
     centre = (right + z**2 / 2) / (n + z**2)
     half = z * np.sqrt(right * (n - right) / n + z**2 / 4) / (n + z**2)
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
 
-def _newcombe(*, both: int, only_old: int, only_new: int, neither: int) -> tuple[float, float]:
+def _compute_newcombe(*, both: int, only_old: int, only_new: int, neither: int) -> tuple[float, float]:
     n = both + only_old + only_new + neither
     old, new = (both + only_old) / n, (both + only_new) / n
-    (old_low, old_high), (new_low, new_high) = _wilson(both + only_old, n), _wilson(both + only_new, n)
+    (old_low, old_high), (new_low, new_high) = _compute_wilson(both + only_old, n), _compute_wilson(both + only_new, n)
     margins = (both + only_old) * (only_new + neither) * (both + only_new) * (only_old + neither)
     # the continuity correction of method 10
     product = both * neither - only_old * only_new

@@ -58,47 +58,47 @@ class AccuracyMetric:
         low, high = max(self.least, low), min(self.most, high)
         return f"{self.format_value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.format_value(high)}"
 
-    def format_reached(self, found: "Accuracy") -> str:
+    def format_reached(self, accuracy: "Accuracy") -> str:
         """Format what a cell reached, with its interval where it has one: `98.1 % (96.6–99.0 %)`."""
-        interval = self.format_interval(found.ci_low, found.ci_high)
-        return f"{self.format_value(found.value)}{f' ({interval})' if interval else ''}"
+        interval = self.format_interval(accuracy.ci_low, accuracy.ci_high)
+        return f"{self.format_value(accuracy.value)}{f' ({interval})' if interval else ''}"
 
-    def format_difference(self, found: "Accuracy") -> str:
-        if found.difference is None:
+    def format_difference(self, accuracy: "Accuracy") -> str:
+        if accuracy.difference is None:
             return ""
-        shown = self._signed(found.difference) + (" points" if self.is_share else "")
-        if found.difference_low is None or found.difference_high is None:
+        shown = self._format_signed(accuracy.difference) + (" points" if self.is_share else "")
+        low, high = accuracy.difference_low, accuracy.difference_high
+        if low is None or high is None:
             return shown
-        return f"{shown} ({self._signed(found.difference_low)} to {self._signed(found.difference_high)})"
+        return f"{shown} ({self._format_signed(low)} to {self._format_signed(high)})"
 
-    def format_loss(self, found: "Accuracy") -> str:
+    def format_loss(self, accuracy: "Accuracy") -> str:
         """Format what the baseline reached and what this cell reached: `top-1 98.0 → 0.6 %`; empty where one is
         unknown."""
-        if found.value is None or found.difference is None:
+        if accuracy.value is None or accuracy.difference is None:
             return ""
-        before = self.format_value(found.value - found.difference)
-        return (
-            f"{self.title} {before.removesuffix(' %') if self.is_share else before} → {self.format_value(found.value)}"
-        )
+        before, after = (self.format_value(value) for value in (accuracy.value - accuracy.difference, accuracy.value))
+        return f"{self.title} {before.removesuffix(' %') if self.is_share else before} → {after}"
 
-    def describe(self, found: "Accuracy") -> str:
+    def describe(self, accuracy: "Accuracy") -> str:
         """Say in one sentence what a cell reached, or why it has no value."""
-        if found.value is None:
-            return found.text
-        interval = self.format_interval(found.ci_low, found.ci_high)
-        beside = f" ({interval})" if interval else ""
+        if accuracy.value is None:
+            return accuracy.text
         if self.is_yes_or_no:
-            return f"{self.format_value(found.value)} of {found.n:,} samples are {self.right}{beside}."
+            interval = self.format_interval(accuracy.ci_low, accuracy.ci_high)
+            share = f"{self.format_value(accuracy.value)} of {accuracy.n:,} samples are {self.right}"
+            return f"{share} ({interval})." if interval else f"{share}."
         title = f"{self.title[0].upper()}{self.title[1:]}"
-        by = f", by the user's own {found.recipe} (sha256 {found.judge_sha256[:12]})" if found.judge_sha256 else ""
-        return f"{title} {self.format_value(found.value)}{beside} over {found.n:,} samples{by}."
+        sha256 = accuracy.judge_sha256
+        by = f", by the user's own {accuracy.recipe} (sha256 {sha256[:12]})" if sha256 else ""
+        return f"{title} {self.format_reached(accuracy)} over {accuracy.n:,} samples{by}."
 
-    def _signed(self, number: float) -> str:
+    def _format_signed(self, number: float) -> str:
         text = numbers.fixed(100 * number, 2) if self.is_share else numbers.plain(number)
         return text if number <= 0 else f"+{text}"
 
 
-def _of_best(count: int) -> AccuracyMetric:
+def _make_recall(count: int) -> AccuracyMetric:
     return AccuracyMetric(
         f"recall{count}",
         f"recall@{count}",
@@ -163,7 +163,7 @@ OWN = (
         is_share=False,
         least=-1.0,
     ),
-    *map(_of_best, (1, 5, 10)),
+    *map(_make_recall, (1, 5, 10)),
     AccuracyMetric(
         "wer",
         "word error rate",
@@ -205,7 +205,7 @@ OWN = (
 )
 
 
-def _malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterator[str]:
+def _find_malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterator[str]:
     for what, value, pattern in (("name", entry.name, _NAME), ("judge", entry.judge, _MODULE)):
         if not isinstance(value, str) or not pattern.fullmatch(value):
             yield f"{what} has {value!r:.80}, which cannot be one."
@@ -214,7 +214,7 @@ def _malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterat
             yield f"{what} has {value!r:.80}: write a few words."
     shapes, batches = get_args(LabelShape), range(1, MAX_AT_ONCE + 1)
     for is_wrong, sentence in (
-        (entry.name in (known.name for known in (*OWN, *taken)), f"{entry.name!r} is taken."),
+        (entry.name in (metric.name for metric in (*OWN, *taken)), f"{entry.name!r} is taken."),
         (entry.labels not in shapes, f"labels has {entry.labels!r:.80}: write one of {', '.join(shapes)}."),
         (entry.at_once not in batches, f"at_once has {entry.at_once!r:.80}: write a number from 1 to {MAX_AT_ONCE}."),
         (not entry.least < entry.most, f"least is {entry.least} and most {entry.most}: the first has to be smaller."),
@@ -223,26 +223,26 @@ def _malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterat
             yield sentence
 
 
-def _checked(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> AccuracyMetric:
-    raise_first_problem(_malformed(entry, taken))
+def _check(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> AccuracyMetric:
+    raise_first_problem(_find_malformed(entry, taken))
     return entry
 
 
-GROUP = Group("onnxfarm.accuracies", AccuracyMetric, "accuracy metric", _checked)
+GROUP = Group("onnxfarm.accuracies", AccuracyMetric, "accuracy metric", _check)
 OUTSIDE = GROUP.installed()
 METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *OUTSIDE.entries)}
 
 
-def metric_of(found: "Accuracy") -> AccuracyMetric:
+def metric_of(accuracy: "Accuracy") -> AccuracyMetric:
     """Return the metric of a cell's accuracy; an unknown one, of a package or a user's judge, becomes a plain
     number."""
-    return METRICS.get(found.metric) or AccuracyMetric(
-        found.metric,
-        found.metric,
+    return METRICS.get(accuracy.metric) or AccuracyMetric(
+        accuracy.metric,
+        accuracy.metric,
         "",
         "any",
         "",
-        higher_is_better=found.higher_is_better,
+        higher_is_better=accuracy.higher_is_better,
         is_share=False,
         least=-inf,
         most=inf,

@@ -52,17 +52,17 @@ class Graph:
         `agrees` looks at one tensor and says whether it is the same on both sides; only `visible` tensors can be looked
         at. Raises KeyError where no node makes `bad`.
         """
-        worst, seen = bad, []
-        suspects = self._suspects(worst, visible)
+        worst, compared = bad, []
+        suspects = self._find_suspects(worst, visible)
         while suspects:
-            tensor, place = self._best_split(suspects, visible)
+            tensor, place = self._choose_split(suspects, visible)
             is_same = agrees(tensor)
-            seen.append((tensor, is_same))
+            compared.append((tensor, is_same))
             if is_same:
                 suspects &= ~(self._above[place] | 1 << place)
             else:
                 worst, suspects = tensor, suspects & self._above[place]
-        return FirstDifference(worst, self.nodes[self._maker[worst]], tuple(seen))
+        return FirstDifference(worst, self.nodes[self._maker[worst]], tuple(compared))
 
     def nodes_around(self, tensor: str, steps: int) -> tuple[GraphNode, ...]:
         """Return the node that makes a tensor and the nodes at most so many steps above or below it, in order.
@@ -86,11 +86,11 @@ class Graph:
         made = [name for node in part for name in node.outputs if name]
         return tuple(name for name in made if name in read_outside or name not in read_inside)
 
-    def _suspects(self, bad: str, visible: Collection[str]) -> int:
-        seen = _unite(1 << self._maker[name] for name in visible if name in self._maker)
-        return self._above[self._maker[bad]] & seen
+    def _find_suspects(self, bad: str, visible: Collection[str]) -> int:
+        makers = _unite(1 << self._maker[name] for name in visible if name in self._maker)
+        return self._above[self._maker[bad]] & makers
 
-    def _best_split(self, suspects: int, visible: Collection[str]) -> tuple[str, int]:
+    def _choose_split(self, suspects: int, visible: Collection[str]) -> tuple[str, int]:
         """Choose the suspect that leaves the fewest suspects on either side when it is compared."""
         total = suspects.bit_count()
 

@@ -74,7 +74,7 @@ def unpack_samples(report: AccuracyReport) -> Judged:
     wanted = kind if entry is None else "b1" if entry.is_yes_or_no else "f4"
     if kind != wanted or kind not in ("b1", "f4") or report.n == 0:
         raise SamplesProblem(f"{report.n} samples judged by {report.recipe.metric} came as {kind!r:.20}.")
-    raw = _inflated(packed)
+    raw = _inflate(packed)
     if len(raw) != (4 * report.n if kind == "f4" else -(-report.n // 8)):
         raise SamplesProblem(f"{len(raw)} bytes came for {report.n} samples.")
     if kind == "b1":
@@ -105,7 +105,7 @@ def _step(text: str) -> tuple[Step, float]:
     return cast(Step, name), value
 
 
-def _inflated(packed: str) -> bytes:
+def _inflate(packed: str) -> bytes:
     unpacker = zlib.decompressobj()
     try:
         raw = unpacker.decompress(base64.b64decode(packed, validate=True), _MAX_UNPACKED + 1)

@@ -132,7 +132,7 @@ def judge(
         which = f"all {all_nan[0].elements:,} values of {all_nan[0].name!r} are NaN, here and in the reference"
         return _unjudged(f": {which}; --inputs gives values that the model takes.")
     widest = max(presets.values(), key=lambda preset: preset.atol)
-    return Judgement("pass", _praise(compared, widest), widest)
+    return Judgement("pass", _describe_pass(compared, widest), widest)
 
 
 def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
@@ -156,12 +156,13 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
     compared = [output for output in outputs if output.reference_shape is not None]
     if not compared:
         return Judgement("not_measured", "No outputs of the two models could be compared.")
-    faults = [fault for output in compared if (fault := _model_fault(output, own.get(output.name))) is not None]
+    faults = [fault for output in compared if (fault := _find_model_fault(output, own.get(output.name))) is not None]
     if faults:
         return Judgement("fail", f"{faults[0]}.")
     unjudged = [output for output in compared if output.name not in own and not output.is_same]
     if not unjudged:
-        return Judgement("pass", _praise(compared, next(iter(own.values()))) if own else "All outputs are the same.")
+        text = _describe_pass(compared, next(iter(own.values()))) if own else "All outputs are the same."
+        return Judgement("pass", text)
     largest = max(unjudged, key=lambda output: output.max_abs or 0.0)
     gap = "" if largest.max_abs is None else f": {largest.name!r} differs by up to {largest.max_abs:.3g}"
     if is_labelled:
@@ -179,47 +180,49 @@ def _unjudged(why: str) -> Judgement:
     return Judgement("not_measured", f"Outputs are not judged{why}", is_unjudged=True)
 
 
-def _model_fault(output: OutputParity, own: Preset | None) -> str | None:
-    if own is not None or output.shape != output.reference_shape:
-        return _fault(output, own or ANY)
-    is_odd = output.violations and (output.nan_count or output.inf_count)
-    return f"Output {output.name!r} has {_of(output)} that are not finite where the reference is" if is_odd else None
+def _find_model_fault(output: OutputParity, preset: Preset | None) -> str | None:
+    if preset is not None or output.shape != output.reference_shape:
+        return _fault(output, preset or ANY)
+    if not output.violations or not (output.nan_count or output.inf_count):
+        return None
+    return f"Output {output.name!r} has {_violating(output)} that are not finite where the reference is"
 
 
 def _fault(output: OutputParity, preset: Preset) -> str | None:
-    """What is wrong with one output, without a full stop; None when it is right."""
+    """Say what is wrong with one output, without a full stop; None when it is right."""
     if output.reference_shape is not None and output.shape != output.reference_shape:
         return f"Output {output.name!r} has the shape {list(output.shape)}, not {list(output.reference_shape)}"
     if output.dtype in ("int8", "uint8") and output.max_abs is not None and output.max_abs <= preset.max_step:
         return None
     if preset.min_cosine is None or preset.min_agreement is None:
-        return _beyond(output, preset) if output.violations else None
+        return _describe_gap(output, preset) if output.violations else None
     if _is_exact(output):
         return _disagreement(output, 1 - output.violations / max(1, output.elements), preset.min_agreement)
     if output.violations:
-        return f"Output {output.name!r} has {_of(output)} that are not finite where the reference is, or the reverse"
+        odd = _violating(output)
+        return f"Output {output.name!r} has {odd} that are not finite where the reference is, or the reverse"
     if output.elements and (output.cosine is None or output.cosine < preset.min_cosine):
-        seen = "none, as one of the two is all zeros"
-        seen = seen if output.cosine is None else _short_of(output.cosine, preset.min_cosine)
-        return f"Output {output.name!r}: cosine to the reference is {seen}, below {preset.min_cosine:g}"
+        cosine = "none, as one of the two is all zeros"
+        cosine = cosine if output.cosine is None else _short_of(output.cosine, preset.min_cosine)
+        return f"Output {output.name!r}: cosine to the reference is {cosine}, below {preset.min_cosine:g}"
     if output.top1_agreement is not None:
         return _disagreement(output, output.top1_agreement, preset.min_agreement)
     return None
 
 
-def _beyond(output: OutputParity, preset: Preset) -> str:
+def _describe_gap(output: OutputParity, preset: Preset) -> str:
     if _is_exact(output):
-        return f"Output {output.name!r}: {_of(output)} differ from the reference"
+        return f"Output {output.name!r}: {_violating(output)} differ from the reference"
     largest = "" if output.max_abs is None else f", largest difference {output.max_abs:.3g}"
     odd = f", {output.nan_count} NaN" if output.nan_count else ""
-    return f"Output {output.name!r}: {_of(output)} are beyond {preset.bound} of the reference{largest}{odd}"
+    return f"Output {output.name!r}: {_violating(output)} are beyond {preset.bound} of the reference{largest}{odd}"
 
 
 def _disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
     if share >= wanted:
         return None
-    seen = _short_of(100 * share, 100 * wanted, decimals=2)
-    return f"Output {output.name!r} agrees with the reference in {seen}% of its choices, below {wanted:.0%}"
+    agreement = _short_of(100 * share, 100 * wanted, decimals=2)
+    return f"Output {output.name!r} agrees with the reference in {agreement}% of its choices, below {wanted:.0%}"
 
 
 def _short_of(value: float, limit: float, *, decimals: int = 4) -> str:
@@ -227,7 +230,7 @@ def _short_of(value: float, limit: float, *, decimals: int = 4) -> str:
     return next((text for text in texts if float(text) < limit), repr(value))
 
 
-def _praise(compared: Sequence[OutputParity], preset: Preset) -> str:
+def _describe_pass(compared: Sequence[OutputParity], preset: Preset) -> str:
     which = "The output is" if len(compared) == 1 else f"All {len(compared)} outputs are"
     if preset.min_cosine is not None:
         cosines = [output.cosine for output in compared if output.cosine is not None]
@@ -236,7 +239,7 @@ def _praise(compared: Sequence[OutputParity], preset: Preset) -> str:
     return f"{which} within {preset.bound} of the reference."
 
 
-def _of(output: OutputParity) -> str:
+def _violating(output: OutputParity) -> str:
     return f"{output.violations:,} of {output.elements:,} values"
 
 

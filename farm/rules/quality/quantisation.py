@@ -54,14 +54,14 @@ def find_float_operators(operators: Iterable[Executed]) -> list[FloatOperators]:
     """
     listed = list(operators)
     total = sum(operator.time_us for operator in listed)
-    found = []
+    families = []
     for family, (in_float, in_few_bits) in _FAMILIES.items():
         floats = [operator for operator in listed if operator.op_type in in_float]
         ran = len(floats) + sum(operator.op_type in in_few_bits for operator in listed)
         if ran:
             share = sum(operator.time_us for operator in floats) / total if total else 0.0
-            found.append(FloatOperators(family, ran, tuple(operator.node for operator in floats), share))
-    return sorted(found, key=lambda stayed: -stayed.time_share)
+            families.append(FloatOperators(family, ran, tuple(operator.node for operator in floats), share))
+    return sorted(families, key=lambda family: -family.time_share)
 
 
 def advise(stayed: Sequence[FloatOperators], *, precision: str, activation: str, hardware: str) -> list[str]:
@@ -69,15 +69,15 @@ def advise(stayed: Sequence[FloatOperators], *, precision: str, activation: str,
     floats = [entry for entry in stayed if entry.in_float]
     if not floats:
         return []
-    said = []
+    advice = []
     if precision in ("int8-qdq", "int8-qoperator") and activation == "int8" and hardware == "x86":
-        said.append("Take activation uint8: the fast kernels of x86 want unsigned activations with signed weights.")
+        advice.append("Take activation uint8: the fast kernels of x86 want unsigned activations with signed weights.")
     if precision == "int8-dynamic" and any(entry.family == "Conv" for entry in stayed):
-        said.append("Take int8-qdq with calibration data: dynamic quantisation is made for MatMul, not for Conv.")
-    if not said:
+        advice.append("Take int8-qdq with calibration data: dynamic quantisation is made for MatMul, not for Conv.")
+    if not advice:
         largest = floats[0]
-        said.append(
+        advice.append(
             f"Look at {', '.join(largest.in_float[:3])}: {largest.family} runs in float where its inputs or outputs "
             "are not quantised on both sides."
         )
-    return said
+    return advice

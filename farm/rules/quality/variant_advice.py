@@ -41,7 +41,7 @@ def advise(
 
 
 def _advise_by_processor(precision: str, options: Mapping[str, str], instruction_sets: Collection[str]) -> list[str]:
-    """Without VNNI, x86 adds up two products of unsigned and signed bytes in 16 bits, which can saturate."""
+    """Advise for x86 without VNNI: it adds two products of unsigned and signed bytes in 16 bits, and may saturate."""
     is_mixed = options.get("activation", "uint8") == "uint8" and options.get("weight", "int8") == "int8"
     saturates = "avx2" in instruction_sets and not any("vnni" in name for name in instruction_sets)
     if precision not in recipes.EIGHT_BITS or "reduce-range" in options or not (is_mixed and saturates):
@@ -78,15 +78,15 @@ def _advise_by_layers(precision: str, options: Mapping[str, str], layers: Sequen
     weak = [layer for layer in layers if layer.model_db is not None and layer.model_db < WEAK_DB]
     if not weak:
         return []
-    said = []
+    ideas = []
     if "per-channel" not in options:
         with_scales = _format_precision(precision, {**options, "per-channel": "true"})
-        said.append(f"Try {with_scales}: a scale for each channel keeps more of weights that differ between channels.")
+        ideas.append(f"Try {with_scales}: a scale for each channel keeps more of weights that differ between channels.")
     if precision in recipes.STATIC and "calibration" not in options:
-        said.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
+        ideas.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
     names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:NAMED]
     if names and all(not set(",+:") & set(name) for name in names):
         left = sorted({*recipes.split_names(options.get("exclude-nodes", "")), *names})
         recipe = _format_precision(precision, {**options, "exclude-nodes": ",".join(left)})
-        said.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
-    return said
+        ideas.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
+    return ideas

@@ -36,7 +36,7 @@ def read_names(text: str) -> frozenset[str]:
     allowances = set()
     for name, plus, beside in (part.strip().partition("+") for part in parts if part.strip()):
         package = _name_of(name.strip())
-        allowances.add(f"{package}{_BESIDE}{_range_of(package, beside)}" if plus else package)
+        allowances.add(f"{package}{_BESIDE}{_parse_range(package, beside)}" if plus else package)
     return frozenset(allowances)
 
 
@@ -53,10 +53,10 @@ def allowed_range(distribution: str, allowed: Collection[str], *, version: str =
         name, _, text = allowance.partition(_BESIDE)
         if name == distribution and text:
             return SpecifierSet(text)
-    known = plugins.third_party_plugin(distribution)
-    if known is None or (version and release_order(version) > max(map(release_order, known.releases))):
+    plugin = plugins.third_party_plugin(distribution)
+    if plugin is None or (version and release_order(version) > max(map(release_order, plugin.releases))):
         return None
-    return SpecifierSet(known.beside)
+    return SpecifierSet(plugin.beside)
 
 
 def newest_release_in(releases: SpecifierSet) -> str | None:
@@ -83,7 +83,7 @@ def _name_of(text: str) -> str:
     return name
 
 
-def _range_of(package: str, text: str) -> SpecifierSet:
+def _parse_range(package: str, text: str) -> SpecifierSet:
     """Parse the range of an allowance. Raises RuntimeProblem."""
     if package in _BUILDS:
         raise RuntimeProblem(f"{package} is a build of ONNX Runtime: no other one can stand beside it.")
@@ -97,6 +97,6 @@ def _range_of(package: str, text: str) -> SpecifierSet:
             f"{shorten_repr(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
         )
     if newest_release_in(found) is None and not _is_beyond(found):
-        known = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
-        raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {known} for {package}.")
+        span = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
+        raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {span} for {package}.")
     return found

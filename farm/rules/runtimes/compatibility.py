@@ -29,9 +29,9 @@ class Stamps:
     def tidy(self) -> "Stamps":
         """Return the stamps of a tidied variant: without unused operator sets, and with the lowest IR version they
         need."""
-        kept = {domain: version for domain, version in self.imports.items() if domain not in self.unused}
-        natural = opsets.ir_of_opset(kept.get("", 0))
-        return Stamps(kept or self.imports, min(self.ir_version, natural), self.custom_domains)
+        imports = {domain: version for domain, version in self.imports.items() if domain not in self.unused}
+        natural = opsets.ir_of_opset(imports.get("", 0))
+        return Stamps(imports or self.imports, min(self.ir_version, natural), self.custom_domains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,14 @@ def compatibility_rows(
     newest = next((counted[version] for version in reversed(versions) if version in counted), None)
     rows = []
     for version in versions:
-        reason = known[version] if version in known else _refusal(stamps, version, learnt)
+        reason = known[version] if version in known else _find_refusal(stamps, version, learnt)
         rows.append(
             Row(
                 version=version,
                 reason=reason,
                 is_measured=version in known,
                 is_untried=version not in known and _is_untried(stamps, version, learnt),
-                tidied=reason is not None and _refusal(stamps.tidy(), version, learnt) is None,
+                tidied=reason is not None and _find_refusal(stamps.tidy(), version, learnt) is None,
                 executed_nodes=counted.get(version),
                 differs=version in counted and counted[version] != newest,
             )
@@ -147,12 +147,12 @@ def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
     """Join neighbouring releases with the same answer: the first version, the last, and a row that stands for them."""
     ranges: list[tuple[str, str, Row]] = []
     for row in rows:
-        same = ranges and _says(ranges[-1][2]) == _says(row)
+        same = ranges and _make_key(ranges[-1][2]) == _make_key(row)
         ranges[-1:] = [(ranges[-1][0], row.version, row)] if same else [*ranges[-1:], (row.version, row.version, row)]
     return ranges
 
 
-def _refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason | None:
+def _find_refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason | None:
     return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, learnt)
 
 
@@ -160,10 +160,10 @@ def _is_untried(stamps: Stamps, version: str, learnt: opsets.Learnt) -> bool:
     """Whether the release only loads by assumption: the newest one that is known would refuse the model."""
     limits = opsets.limits_of(version, learnt)
     newest = "{}.{}".format(*opsets.NEWEST)
-    return limits is not None and limits.is_assumed and _refusal(stamps, newest, opsets.NOTHING) is not None
+    return limits is not None and limits.is_assumed and _find_refusal(stamps, newest, opsets.NOTHING) is not None
 
 
-def _says(row: Row) -> Collection[object]:
+def _make_key(row: Row) -> Collection[object]:
     # a reason's sentence names the release itself, so its code and limits speak for a range
     limits = opsets.limits_of(row.version)
     reason = row.reason and (row.reason.code, row.reason.text if row.is_measured else limits)

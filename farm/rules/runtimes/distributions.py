@@ -45,8 +45,8 @@ def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     RuntimeProblem where the text is no runtime or it may not be installed.
     """
     named = _BESIDE.fullmatch(text.strip())
-    distribution, version = _parts(named[1] if named is not None else text.strip())
-    if distribution is not None and (sentence := _unknown(distribution, allowed)) is not None:
+    distribution, version = _split_requirement(named[1] if named is not None else text.strip())
+    if distribution is not None and (sentence := _explain_unknown(distribution, allowed)) is not None:
         raise RuntimeProblem(sentence)
     core = parse_version(named[2]) if named is not None else ""
     if distribution is None or version is None or core is None or (core and "+" in core + version):
@@ -60,10 +60,10 @@ def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
 def _add_core(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runtime:
     """Add the ONNX Runtime beside a plug-in to its version, where the plug-in does not pin one. Raises
     RuntimeProblem."""
-    known = plugins.plugin_of(runtime) if runtime.distribution in EVERY_DISTRIBUTION else None
-    if known is not None and core in ("", known.core):
+    plugin = plugins.plugin_of(runtime) if runtime.distribution in EVERY_DISTRIBUTION else None
+    if plugin is not None and core in ("", plugin.core):
         return runtime
-    if known is None:
+    if plugin is None:
         range_ = allowed_range(runtime.distribution, allowed)
         core = core or (newest_release_in(range_) if range_ is not None else None) or ""
         if range_ is not None and not core:
@@ -77,12 +77,12 @@ def _add_core(runtime: Runtime, core: str, *, allowed: Collection[str]) -> Runti
     if not _VERSION.fullmatch(version):
         raise RuntimeProblem(f"{runtime}+onnxruntime=={core} is longer than a runtime's version may be.")
     runtime = Runtime(distribution=runtime.distribution, version=version)
-    if (sentence := _unfit(runtime, allowed)) is not None:
+    if (sentence := _explain_unfit(runtime, allowed)) is not None:
         raise RuntimeProblem(sentence)
     return runtime
 
 
-def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
+def _explain_unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
     """Say why this ONNX Runtime may not stand beside this package; None where it may, or none is named."""
     version, core = plugins.split_pair(runtime.version)
     if not core:
@@ -100,8 +100,8 @@ def _unfit(runtime: Runtime, allowed: Collection[str]) -> str | None:
 
 
 def unclear_sentence(value: object) -> str:
-    given = shorten_repr(value)
-    return f"The runtime {given} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
+    text = shorten_repr(value)
+    return f"The runtime {text} is not one version: write it like `1.31.1` or `onnxruntime-openvino==1.24.1`."
 
 
 def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
@@ -109,11 +109,11 @@ def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
 
     It checks runtimes that come from elsewhere: a stored cell, an order.
     """
-    if (sentence := _unknown(runtime.distribution, allowed)) is not None:
+    if (sentence := _explain_unknown(runtime.distribution, allowed)) is not None:
         return sentence
     if normalise_version(runtime.distribution, runtime.version) is None:
         return f"{runtime.version!r} of {runtime.distribution} is not a version of a package: write it like `1.31.1`."
-    return frameworks.local_problem(runtime) or _unfit(runtime, allowed)
+    return frameworks.local_problem(runtime) or _explain_unfit(runtime, allowed)
 
 
 def is_known(distribution: str, allowed: Collection[str] = ()) -> bool:
@@ -140,7 +140,7 @@ def normalise_version(distribution: str, text: str) -> str | None:
     return parse_version(text)
 
 
-def _unknown(distribution: str, allowed: Collection[str]) -> str | None:
+def _explain_unknown(distribution: str, allowed: Collection[str]) -> str | None:
     if is_known(distribution, allowed):
         return None
     if plugins.third_party_plugin(distribution) is not None:
@@ -153,7 +153,7 @@ def not_allowed_sentence(distribution: str) -> str:
     return f"{distribution} is other people's code, which has to be allowed by its name: {_BY_WHOM}."
 
 
-def _parts(text: str) -> tuple[str | None, str | None]:
+def _split_requirement(text: str) -> tuple[str | None, str | None]:
     """Return distribution and version; either is None where the text does not name exactly one."""
     if not text.isascii():
         return None, None
@@ -163,12 +163,12 @@ def _parts(text: str) -> tuple[str | None, str | None]:
     if NPM_BUILD.fullmatch(build):
         return name, normalise_version(name, build)
     try:
-        found = Requirement(text)
+        requirement = Requirement(text)
     except InvalidRequirement:
         return None, None
-    if found.url or found.extras or found.marker:
+    if requirement.url or requirement.extras or requirement.marker:
         return None, None
-    name = canonicalize_name(found.name)
-    pins = [parse_version(clause.version) for clause in found.specifier if clause.operator == "=="]
-    is_pinned = len(pins) == len(found.specifier) == 1
+    name = canonicalize_name(requirement.name)
+    pins = [parse_version(clause.version) for clause in requirement.specifier if clause.operator == "=="]
+    is_pinned = len(pins) == len(requirement.specifier) == 1
     return (name if NAME.fullmatch(name) else None), (pins[0] if is_pinned else None)

@@ -30,7 +30,7 @@ def group(own: Sequence[Engine]) -> Group[Engine]:
     """Return the group of entry points by which packages may add engines to our `own`."""
 
     def checked(entry: Engine, taken: Sequence[Engine]) -> Engine:
-        raise_first_problem(_malformed(entry, beside=[*own, *taken]))
+        raise_first_problem(_find_malformed(entry, beside=[*own, *taken]))
         return entry
 
     return Group(GROUP, Engine, "engine", checked)
@@ -40,7 +40,7 @@ def engine_of(runtime: Runtime) -> Engine:
     return _OF.get(runtime.distribution, ONNXRUNTIME)
 
 
-def _malformed(entry: Engine, *, beside: Sequence[Engine]) -> Iterator[str]:
+def _find_malformed(entry: Engine, *, beside: Sequence[Engine]) -> Iterator[str]:
     words = (
         ("name", entry.name, _NAME),
         ("module", entry.module, _MODULE),

@@ -37,17 +37,17 @@ class _Genai(OnnxRuntime):
         return self.launch_s + scenario.drawn_tokens * DRAWN_TOKEN_S
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
-        told = model.genai
-        if told is None:
+        facts = model.genai
+        if facts is None:
             yield not_loaded(
                 f"{named} runs a folder with {CONFIG}: give the folder or a zip of its files in place of "
                 f"{model.name} alone, or leave this runtime out."
             )
-        elif told.problem:
-            yield not_loaded(told.problem)
-        elif scenario.context_tokens > told.context:
+        elif facts.problem:
+            yield not_loaded(facts.problem)
+        elif scenario.context_tokens > facts.context:
             yield not_loaded(
-                f"The context of {model.name} is {told.context:,} tokens in {CONFIG}: prompt and new tokens are "
+                f"The context of {model.name} is {facts.context:,} tokens in {CONFIG}: prompt and new tokens are "
                 f"{scenario.context_tokens:,}, ask for fewer."
             )
         if not scenario.takes_prompts:

@@ -34,8 +34,8 @@ class IndexProblem(ValueError):
 def split_index(version: str) -> tuple[str, str]:
     """Split a runtime's version into the version on its index and the index's name, which is empty for the usual
     index."""
-    found = _AT.fullmatch(version)
-    return (found[1], found[2]) if found is not None else (version, "")
+    match = _AT.fullmatch(version)
+    return (match[1], match[2]) if match is not None else (version, "")
 
 
 def describe_version(version: str) -> str:
@@ -74,13 +74,13 @@ def read_addresses(text: str) -> dict[str, str]:
 
     Raises IndexProblem where a part is malformed or a name comes twice.
     """
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for part in re.split(r"[,\s]+", text.strip()) if text.strip() else ():
         name, sign, address = part.partition("=")
-        if not sign or name in found:
+        if not sign or name in addresses:
             raise IndexProblem("Indexes are written NAME=ADDRESS, each once, with commas between them.")
-        found[read_name(name)] = read_address(address)
-    return found
+        addresses[read_name(name)] = read_address(address)
+    return addresses
 
 
 def page_address(index: str, distribution: str) -> str:
@@ -96,14 +96,14 @@ def read_page(
     page has no list of files.
     """
     entries = _read_json(body) if "json" in media_type else _read_html(body)
-    found: dict[str, list[WheelFile]] = {}
+    by_version: dict[str, list[WheelFile]] = {}
     for entry in entries:
-        if (wheel := _wheel(entry, address=address, distribution=distribution)) is None:
+        if (wheel := _read_wheel(entry, address=address, distribution=distribution)) is None:
             continue
-        version = _runtime_version(str(parse_wheel_filename(wheel.name)[1]), index)
-        if version and len(found.setdefault(version, [])) < MAX_FILES:
-            found[version].append(wheel)
-    return {version: tuple(wheels) for version, wheels in found.items()}
+        version = _make_runtime_version(str(parse_wheel_filename(wheel.name)[1]), index)
+        if version and len(by_version.setdefault(version, [])) < MAX_FILES:
+            by_version[version].append(wheel)
+    return {version: tuple(wheels) for version, wheels in by_version.items()}
 
 
 def may_be_fetched(address: str, *, beside: str) -> bool:
@@ -123,7 +123,7 @@ def may_be_fetched(address: str, *, beside: str) -> bool:
     return asked.scheme == "https" or is_here
 
 
-def _runtime_version(version: str, index: str) -> str:
+def _make_runtime_version(version: str, index: str) -> str:
     """Return the version of the runtime; empty where it is invalid or too long."""
     text = f"{version}{'.' if '+' in version else '+'}at.{index}"
     try:
@@ -132,7 +132,7 @@ def _runtime_version(version: str, index: str) -> str:
         return ""
 
 
-def _wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> WheelFile | None:
+def _read_wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> WheelFile | None:
     try:
         # the name of a file is the package's own: `..` and other packages are passed over
         project = parse_wheel_filename(entry["name"])[0]
@@ -145,10 +145,10 @@ def _wheel(entry: Mapping[str, Any], *, address: str, distribution: str) -> Whee
 
 def _read_json(body: bytes) -> Iterator[dict[str, Any]]:
     try:
-        said = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError):
-        said = None
-    files = said.get("files") if isinstance(said, dict) else None
+        parsed = None
+    files = parsed.get("files") if isinstance(parsed, dict) else None
     if not isinstance(files, list):
         raise IndexProblem("The index answered something else than a list of files.")
     for file in files:

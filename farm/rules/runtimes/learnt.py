@@ -13,11 +13,11 @@ def merge_learnt(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
     Of several answers the highest counts: a limit that is too low would refuse what loads; one that is too high lets a
     point be planned, which then fails with an explanation. Packages whose versions are not ONNX Runtime's are left out.
     """
-    found: dict[str, Loads] = {}
+    merged: dict[str, Loads] = {}
     for loads in said:
         for name, seen in loads.items():
             runtime = Runtime.of(name)
             version = plugins.core_of(runtime).version if runtime.distribution in CPU.packages else ""
             if opsets.is_newer_than_table(version):
-                found[version] = seen.max_with(found.get(version, seen))
-    return found
+                merged[version] = seen.max_with(merged.get(version, seen))
+    return merged

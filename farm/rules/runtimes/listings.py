@@ -33,18 +33,18 @@ def read_listing(text: str) -> Listing | None:
 
     A release is yanked where files of it are and none of it is on offer.
     """
-    found = _LIST.search(text)
-    parts = found.group(1).split(",") if found is not None else []
+    match = _LIST.search(text)
+    parts = match.group(1).split(",") if match is not None else []
     offered = tuple(version for part in parts if (version := parse_version(part.strip())))
     yanked: dict[str, str] = {}
     for why, address in _YANKED.findall(text):
-        version = _version_of(address)
+        version = _read_version(address)
         if version and version not in offered:
             yanked.setdefault(version, "" if why == _NO_REASON else " ".join(why.split())[:MAX_REASON])
-    return Listing(offered, yanked) if found is not None or yanked else None
+    return Listing(offered, yanked) if match is not None or yanked else None
 
 
-def _version_of(address: str) -> str:
+def _read_version(address: str) -> str:
     """Return the version in the name of a wheel or source archive; empty where none can be read."""
     name = unquote(urlsplit(address).path.rpartition("/")[2])
     if name.endswith(".whl"):

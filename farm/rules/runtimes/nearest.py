@@ -8,8 +8,8 @@ MAX_SHOWN = 60
 
 def nearest_word(word: str, valid: Iterable[str]) -> str | None:
     """Return the valid word that is most like this one, in any case; None where none is like it."""
-    found = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
+    matches = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
+    return by_lower[matches[0]] if matches else None
 
 
 def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:

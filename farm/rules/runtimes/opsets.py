@@ -127,7 +127,7 @@ def refusal(
         return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=text)
     if limits.is_assumed:
         return None  # nothing is known against it: the point is planned, and its check says what it loads
-    return _too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, learnt=learnt)
+    return _refuse_too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, learnt=learnt)
 
 
 def find_lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learnt: Learnt = NOTHING) -> str | None:
@@ -135,34 +135,34 @@ def find_lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learn
     does."""
     table: list[tuple[str, Loads]] = [(f"{major}.{minor}", limits) for (major, minor), limits in _SINCE]
     for version, limits in [*table, *sorted(learnt.items(), key=lambda known: release_order(known[0]))]:
-        if ir_version <= limits.ir and all(v <= _highest(d, limits) for d, v in opset_imports.items()):
+        if ir_version <= limits.ir and all(v <= _find_highest(d, limits) for d, v in opset_imports.items()):
             return version
     return None
 
 
-def _too_new(
+def _refuse_too_new(
     opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str, learnt: Learnt
 ) -> Reason | None:
     newest = max(learnt, key=release_order, default=f"{NEWEST[0]}.{NEWEST[1]}")
     for domain, version in sorted(opset_imports.items()):
-        highest = _highest(domain, limits)
+        highest = _find_highest(domain, limits)
         if version > highest:
             what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
             lowest = find_lowest_runtime({domain: version}, 0, learnt)
-            text = _sentence(what, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version)
+            text = _explain_too_new(what, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version)
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
         what, lowest = f"IR version {ir_version}", find_lowest_runtime({}, ir_version, learnt)
-        text = _sentence(what, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
+        text = _explain_too_new(what, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None
 
 
-def _highest(domain: str, limits: Loads) -> float:
+def _find_highest(domain: str, limits: Loads) -> float:
     return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
 
 
-def _sentence(what: str, *, lowest: str | None, newest: str, highest: int, runtime: str) -> str:
+def _explain_too_new(what: str, *, lowest: str | None, newest: str, highest: int, runtime: str) -> str:
     loads = f"{runtime} loads up to {highest}"
     if lowest is None:
         return (

@@ -32,20 +32,20 @@ _QUANTISATION = {"activation": ("int8", "uint8"), "symmetric": ("true", "false")
 
 
 def group(own: Sequence[Provider]) -> Group[Provider]:
-    return Group(GROUP, Provider, "provider", lambda given, taken: _checked(given, beside=(*own, *taken)))
+    return Group(GROUP, Provider, "provider", lambda given, taken: _check(given, beside=(*own, *taken)))
 
 
-def _checked(given: Provider, *, beside: Sequence[Provider]) -> Provider:
+def _check(given: Provider, *, beside: Sequence[Provider]) -> Provider:
     try:
         entry = TypeAdapter(Provider).validate_python(asdict(given))
     except ValidationError as error:
         first = error.errors()[0]
         raise EntryError(f"{'.'.join(map(str, first['loc']))}: {strip_pydantic_prefix(first['msg'])}.") from error
-    raise_first_problem((*_malformed(entry), *_clashes(entry, beside=beside)))
+    raise_first_problem((*_find_malformed(entry), *_find_clashes(entry, beside=beside)))
     return entry
 
 
-def _malformed(entry: Provider) -> Iterator[str]:
+def _find_malformed(entry: Provider) -> Iterator[str]:
     words: Sequence[tuple[str, Iterable[str], re.Pattern[str]]] = (
         ("name", [entry.name], _NAME),
         ("short", [entry.short], _TAG),
@@ -61,15 +61,15 @@ def _malformed(entry: Provider) -> Iterator[str]:
         yield f"colour has {entry.colour}: write one of 1 to {MAX_COLOUR}, or leave it out."
     if not entry.needs.strip():
         yield "needs is empty: say what a machine has to have."
-    yield from _malformed_options(entry)
+    yield from _find_malformed_options(entry)
     for plugin in entry.plugins:
-        yield from _malformed_plugin(plugin)
+        yield from _find_malformed_plugin(plugin)
     probed = Runtime.of(entry.probe_with)
     if entry.probe_with and (probed.distribution not in entry.packages or not _RELEASE.fullmatch(probed.version)):
         yield f"probe_with has {entry.probe_with!r}: write NAME==VERSION of a package that carries it."
 
 
-def _malformed_options(entry: Provider) -> Iterator[str]:
+def _find_malformed_options(entry: Provider) -> Iterator[str]:
     for option in sorted({*entry.options, *entry.defaults}):
         if any(word in option.lower() for word in _AGENTS_OWN):
             yield f"the option {option!r} names a file or a library, which no matrix may set."
@@ -80,7 +80,7 @@ def _malformed_options(entry: Provider) -> Iterator[str]:
             yield f"quantisation has {name}={value}; it takes {' and '.join(_QUANTISATION)}."
 
 
-def _malformed_plugin(plugin: Plugin) -> Iterator[str]:
+def _find_malformed_plugin(plugin: Plugin) -> Iterator[str]:
     if not _PACKAGE.fullmatch(plugin.package):
         yield f"plugins has the package {plugin.package!r}, which cannot be one."
     if not _LIBRARY.fullmatch(plugin.library):
@@ -98,18 +98,18 @@ def _malformed_plugin(plugin: Plugin) -> Iterator[str]:
         yield f"beside of {plugin.package} is {plugin.beside!r}: write a range with its core, like `>=1.29,<1.32`."
 
 
-def _clashes(entry: Provider, *, beside: Sequence[Provider]) -> Iterator[str]:
+def _find_clashes(entry: Provider, *, beside: Sequence[Provider]) -> Iterator[str]:
     """Say what another entry has already. A build may carry several providers, a plug-in's package carries one."""
-    known = {name: entry.name for entry in beside for name in _names(entry)}
-    for name in sorted(_names(entry) & known.keys()):
-        yield f"{name!r} is the name of {known[name]} already."
+    owners = {name: entry.name for entry in beside for name in _list_names(entry)}
+    for name in sorted(_list_names(entry) & owners.keys()):
+        yield f"{name!r} is the name of {owners[name]} already."
     packages = {package: entry.name for entry in beside for package in entry.packages}
     for plugin in entry.plugins:
         if plugin.package in packages:
             yield f"{plugin.package} carries {packages[plugin.package]} already."
 
 
-def _names(entry: Provider) -> set[str]:
+def _list_names(entry: Provider) -> set[str]:
     return {
         name.lower()
         for name in (entry.name, entry.name.removesuffix("ExecutionProvider"), entry.short, entry.tag, *entry.aliases)

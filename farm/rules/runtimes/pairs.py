@@ -44,12 +44,12 @@ def list_steps(old: str, new: str) -> list[str]:
 def list_pairs_between(good: str, bad: str, *, owns: Collection[str], cores: Collection[str]) -> list[str]:
     """List the pairs from `good` to `bad`, both included, over the releases of what changed, ONNX Runtime first."""
     (own, core), (last_own, last_core) = split_pair(good), split_pair(bad)
-    by_core = [join_pair(own, version) for version in _releases_between(core, last_core, cores)]
-    by_own = [join_pair(version, last_core) for version in _releases_between(own, last_own, owns)]
+    by_core = [join_pair(own, version) for version in _list_releases_between(core, last_core, cores)]
+    by_own = [join_pair(version, last_core) for version in _list_releases_between(own, last_own, owns)]
     return [good, *by_core, *by_own]
 
 
-def _releases_between(old: str, new: str, releases: Collection[str]) -> list[str]:
+def _list_releases_between(old: str, new: str, releases: Collection[str]) -> list[str]:
     start, end = release_order(old), release_order(new)
     return sorted({version for version in {*releases, new} if start < release_order(version) <= end}, key=release_order)
 

@@ -24,8 +24,8 @@ _LOCAL = re.compile(rf"([^+]+)\+{PLAIN.package}\.([0-9][0-9A-Za-z.]*)")
 def split_pair(version: str) -> tuple[str, str]:
     """Split a version into the package's own and that of the ONNX Runtime beside it, which is empty where none is
     named."""
-    found = _LOCAL.fullmatch(version)
-    return (found[1], found[2]) if found is not None else (version, "")
+    match = _LOCAL.fullmatch(version)
+    return (match[1], match[2]) if match is not None else (version, "")
 
 
 def join_pair(version: str, core: str) -> str:
@@ -51,8 +51,8 @@ def describe_older_version(old: str, new: str) -> str:
 
 
 def third_party_plugin(distribution: str) -> Plugin | None:
-    found = _OF.get(distribution)
-    return found[0] if found is not None and found[0].beside else None
+    plugin = _OF.get(distribution)
+    return plugin[0] if plugin is not None and plugin[0].beside else None
 
 
 def plugin_of(runtime: Runtime) -> Plugin | None:
@@ -62,22 +62,22 @@ def plugin_of(runtime: Runtime) -> Plugin | None:
     up as such packages usually offer it, by `library_path()` or `get_library_path()` of their module.
     """
     version, core = split_pair(runtime.version)
-    known, _ = _OF.get(runtime.distribution, (None, ""))
-    if known is None:
+    plugin, _ = _OF.get(runtime.distribution, (None, ""))
+    if plugin is None:
         module = re.sub(r"[-.]", "_", runtime.distribution)
         return (
             Plugin(runtime.distribution, library=f"{module}:", releases=(), core=core, beside=">=0") if core else None
         )
     major = re.match(r"\d+", version)
-    if major is None or int(major[0]) < known.first_major:
+    if major is None or int(major[0]) < plugin.first_major:
         return None
-    return replace(known, core=core) if core else known
+    return replace(plugin, core=core) if core else plugin
 
 
 def core_of(runtime: Runtime) -> Runtime:
     """Return the ONNX Runtime that loads the models: the runtime itself, or what stands beside a plug-in."""
-    found = plugin_of(runtime)
-    return runtime if found is None else Runtime(distribution=PLAIN.package, version=found.core)
+    plugin = plugin_of(runtime)
+    return runtime if plugin is None else Runtime(distribution=PLAIN.package, version=plugin.core)
 
 
 def packages_of(runtime: Runtime) -> tuple[Runtime, ...]:
@@ -93,8 +93,8 @@ def library_for(runtime: Runtime, provider: str) -> str | None:
 
     A plug-in that the table does not know has one provider, whatever its name; its function is left open.
     """
-    found = plugin_of(runtime)
-    if found is None or provider == CPU.name:
+    plugin = plugin_of(runtime)
+    if plugin is None or provider == CPU.name:
         return None
-    _, name = _OF.get(found.package, (None, provider))
-    return found.library if name == provider else None
+    _, name = _OF.get(plugin.package, (None, provider))
+    return plugin.library if name == provider else None

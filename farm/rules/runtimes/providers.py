@@ -35,8 +35,8 @@ def find(name: str) -> Provider | None:
 def title(name: str) -> str:
     """Return the name that people use for a provider; for an unknown one, its name without `ExecutionProvider`."""
     entry = find(name)
-    known = entry.title if entry is not None and entry.name == name else ""
-    return known or name.removesuffix("ExecutionProvider") or name
+    name_shown = entry.title if entry is not None and entry.name == name else ""
+    return name_shown or name.removesuffix("ExecutionProvider") or name
 
 
 def resolve(name: str) -> Provider:
@@ -97,7 +97,7 @@ def needs_devices(provider: Provider, options: Mapping[str, str]) -> bool:
 
 
 def check_options(provider: Provider, options: Mapping[str, str]) -> None:
-    """Raises ProviderOptionProblem for the first option that the provider does not take from a matrix."""
+    """Raise ProviderOptionProblem for the first option that the provider does not take from a matrix."""
     if provider.takes_any_option:
         return
     for option in options:

@@ -71,11 +71,11 @@ def unknown_sentence(
     }
     if runtime.distribution != "onnxruntime" and is_known:
         return None
-    nearest = _nearest(runtime, {*ONNXRUNTIME, *more})
+    nearest = _find_nearest(runtime, {*ONNXRUNTIME, *more})
     return f"{runtime} does not exist: the nearest known release is {nearest}."
 
 
-def _unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
+def _explain_unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
     """Say that npm has no such release; releases newer than all known ones and dated builds are taken to exist."""
     there = {*web.RELEASES, *more}
     newest_known = max(there, key=release_order)
@@ -86,7 +86,7 @@ def _unknown_on_npm(runtime: Runtime, more: set[str]) -> str | None:
         return None
     if web.is_release(runtime.version) and (sentence := web.too_old_sentence(runtime.version)) is not None:
         return sentence
-    return f"{runtime} does not exist as far as this farm knows: the nearest is {_nearest(runtime, there)}."
+    return f"{runtime} does not exist as far as this farm knows: the nearest is {_find_nearest(runtime, there)}."
 
 
 class _Elsewhere(NamedTuple):
@@ -96,7 +96,7 @@ class _Elsewhere(NamedTuple):
     unknown_sentence: Callable[[Runtime, set[str]], str | None]
 
 
-def _unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
+def _explain_unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
     own, index = indexes.split_index(runtime.version)
     if runtime.version in more:
         return None
@@ -105,10 +105,10 @@ def _unknown_at_index(runtime: Runtime, more: set[str]) -> str | None:
 
 # what is no build of ONNX Runtime on the package index
 _ELSEWHERE: Mapping[str, _Elsewhere] = {
-    web.DISTRIBUTION: _Elsewhere(web.RELEASES, _unknown_on_npm),
+    web.DISTRIBUTION: _Elsewhere(web.RELEASES, _explain_unknown_on_npm),
     frameworks.DISTRIBUTION: _Elsewhere(frameworks.RELEASES, frameworks.unknown_sentence),
 }
-_AT_INDEX = _Elsewhere((), _unknown_at_index)
+_AT_INDEX = _Elsewhere((), _explain_unknown_at_index)
 
 
 def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Iterable[str] = ()) -> str:
@@ -116,25 +116,25 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Itera
 
     `yanked` are reasons by runtime, this release among them; `more` are versions beyond those known here.
     """
-    there, why = _offered_versions(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
+    there, why = _list_offered(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
     because = f" ({why.rstrip('.')})" if why else ""
-    other = f"the nearest that was not is {_nearest(runtime, there)}" if there else "name another one"
+    other = f"the nearest that was not is {_find_nearest(runtime, there)}" if there else "name another one"
     return f"{runtime} was yanked from the package index{because}: {other}."
 
 
-def _offered_versions(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
+def _list_offered(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
     """Return the known versions of its distribution, and `more`, without those that the index took back."""
     plugin, elsewhere = plugins.plugin_of(runtime), _ELSEWHERE.get(runtime.distribution)
-    known = ONNXRUNTIME if elsewhere is None else elsewhere.releases
+    listed = ONNXRUNTIME if elsewhere is None else elsewhere.releases
     taken_back = {other.version for other in yanked if other.distribution == runtime.distribution}
-    return {*(known if plugin is None else plugin.releases), *more} - taken_back
+    return {*(listed if plugin is None else plugin.releases), *more} - taken_back
 
 
 def newest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
     """Return the newest known finished release of the same distribution; None where there is none."""
-    there = _offered_versions(
+    there = _list_offered(
         runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
     )
     finished = [version for version in there if not is_prerelease(version)]
@@ -146,19 +146,19 @@ def nearest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
     """Return the release on offer, of the same distribution, that is closest to this one; None where there is none."""
-    there = _offered_versions(
+    there = _list_offered(
         runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
     )
-    return runtime.model_copy(update={"version": _nearest(runtime, there)}) if there else None
+    return runtime.model_copy(update={"version": _find_nearest(runtime, there)}) if there else None
 
 
-def _nearest(runtime: Runtime, there: set[str]) -> str:
+def _find_nearest(runtime: Runtime, there: set[str]) -> str:
     """Return the closest of the given releases; of two as close, the newer one."""
-    wanted = _version_number(runtime.version)
+    wanted = _number_version(runtime.version)
     ordered = sorted(there, key=release_order, reverse=True)
-    return min(ordered, key=lambda version: abs(_version_number(version) - wanted))
+    return min(ordered, key=lambda version: abs(_number_version(version) - wanted))
 
 
-def _version_number(version: str) -> int:
+def _number_version(version: str) -> int:
     release = release_order(version)
     return (release.major * 10_000 + release.minor) * 10_000 + release.micro

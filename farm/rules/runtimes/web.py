@@ -96,7 +96,7 @@ def list_files(version: str) -> tuple[str, ...]:
 
 def pins_of(version: str) -> Mapping[str, str]:
     """Return the sha256 of each file that browsers load of this release; empty where it is unpinned."""
-    return _pins().get(version, {})
+    return _read_pins().get(version, {})
 
 
 def is_unpinned(runtime: Runtime) -> bool:
@@ -107,9 +107,9 @@ def mismatch_sentence(version: str, files: Mapping[str, str]) -> str | None:
     """Say why these files (the sha256 of each by its name) are not those of a known release; None where they may
     be."""
     for name, pin in pins_of(version).items():
-        if (found := files.get(name, "none")) != pin:
+        if (actual := files.get(name, "none")) != pin:
             return (
-                f"{name} of {DISTRIBUTION} {version} is not the one that this farm knows ({found[:12]}… and not "
+                f"{name} of {DISTRIBUTION} {version} is not the one that this farm knows ({actual[:12]}… and not "
                 f"{pin[:12]}…); the release is not used. Look at ONNXFARM_NPM_REGISTRY, or at what stands between."
             )
     return None
@@ -127,6 +127,6 @@ def too_old_sentence(version: str) -> str | None:
 
 
 @functools.cache
-def _pins() -> dict[str, dict[str, str]]:
+def _read_pins() -> dict[str, dict[str, str]]:
     pins: dict[str, dict[str, str]] = json.loads(PINS.read_text(encoding="utf-8"))["sha256"] if PINS.exists() else {}
     return pins

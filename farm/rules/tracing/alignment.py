@@ -53,9 +53,9 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     _claim_by_prefix(state)
     _absorb_after_lost_ends(state)
     _absorb_before_seeds(state)
-    origins = _origins(state)
-    _serve(state, origins)
-    _nested(state, origins)
+    origins = _collect_origins(state)
+    _assign_inserted(state, origins)
+    _assign_nested(state, origins)
     return origins
 
 
@@ -75,18 +75,18 @@ def _claim_by_prefix(state: _State) -> None:
     for node in state.later.top:
         if node.label in state.primary or node.label in state.hint:
             continue
-        found = state.earlier.find_by_prefix(node.name)
-        if found is None:
+        earlier = state.earlier.find_by_prefix(node.name)
+        if earlier is None:
             continue
-        if found.label in state.owner and not _hands_on(state, found, node):
-            state.hint[node.label] = found.label
+        if earlier.label in state.owner and not _hands_on(state, earlier, node):
+            state.hint[node.label] = earlier.label
             continue
-        if found.label in state.owner:
-            copy = state.owner[found.label]
-            state.hint[copy] = found.label
+        if earlier.label in state.owner:
+            copy = state.owner[earlier.label]
+            state.hint[copy] = earlier.label
             state.primary.pop(copy, None)
-        state.claim(found, node)
-        _claim_same_kind_before(state, found, node)
+        state.claim(earlier, node)
+        _claim_same_kind_before(state, earlier, node)
 
 
 def _hands_on(state: _State, found: GraphNode, node: GraphNode) -> bool:
@@ -157,18 +157,18 @@ def _absorb_before_seeds(state: _State) -> None:
                 todo.append(maker.label)
 
 
-def _origins(state: _State) -> dict[str, Origin]:
+def _collect_origins(state: _State) -> dict[str, Origin]:
     owned = (node for node in state.earlier.top if node.label in state.owner)
     covered = group_by(owned, lambda node: state.owner[node.label])
     origins = {}
     for node in state.later.top:
         parts = covered.get(node.label, [])
-        main = _main_part(state, node, parts)
+        main = _choose_main_part(state, node, parts)
         origins[node.label] = Origin(node=main, covers=tuple(part.label for part in parts if part.label != main))
     return origins
 
 
-def _main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | None:
+def _choose_main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | None:
     """Return the one part of the executed kind where there is exactly one, or else the node found first."""
     primary = state.primary.get(node.label)
     of_its_kind = [part.label for part in parts if part.op_type == node.op_type]
@@ -177,7 +177,7 @@ def _main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | 
     return of_its_kind[0]
 
 
-def _serve(state: _State, origins: dict[str, Origin]) -> None:
+def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
     """Make an inserted node count for the one node it serves, or else for the one its name points to, or for its
     source."""
     for node in reversed(state.later.top):
@@ -196,7 +196,7 @@ def _serve(state: _State, origins: dict[str, Origin]) -> None:
             origins[node.label] = Origin(node=next((origins[m].node for m in makers if origins[m].node), None))
 
 
-def _nested(state: _State, origins: dict[str, Origin]) -> None:
+def _assign_nested(state: _State, origins: dict[str, Origin]) -> None:
     """Make nodes inside control flow keep their label, or count for the node around them."""
     for node in state.later.nodes:
         if not node.path:

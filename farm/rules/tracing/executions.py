@@ -56,7 +56,7 @@ def histogram_to_counts(counted: Histogram) -> dict[str, dict[str, int]]:
 
 
 def counts_to_histogram(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
-    return Counter({Kernel(provider, op): n for provider, own in counts.items() for op, n in own.items()})
+    return Counter({Kernel(provider, op): n for provider, operators in counts.items() for op, n in operators.items()})
 
 
 def select_computing(executed: Iterable[Executed]) -> list[Executed]:
@@ -83,14 +83,14 @@ class Execution:
         means nothing."""
         by_node: dict[str, set[Kernel]] = {}
         fused: dict[str, set[Kernel]] = {}
-        around = _covered_with(executed)
+        around = _find_covered(executed)
         for row in select_computing(executed):
             kernel = Kernel(row.provider, row.op_type)
             covers = around[row.node]
-            for own in (row.node, *covers):
-                by_node.setdefault(own, set()).add(kernel)
+            for covered in (row.node, *covers):
+                by_node.setdefault(covered, set()).add(kernel)
                 if covers:
-                    fused.setdefault(own, set()).add(kernel)
+                    fused.setdefault(covered, set()).add(kernel)
         return cls(
             by_node={node: frozenset(kernels) for node, kernels in by_node.items()},
             fused={node: min(kernels) for node, kernels in fused.items()},
@@ -115,7 +115,7 @@ def join_groups(*sides: Sequence[Executed]) -> dict[str, str]:
     return {node: root(node) for node in parent}
 
 
-def _covered_with(executed: Iterable[Executed]) -> dict[str, frozenset[str]]:
+def _find_covered(executed: Iterable[Executed]) -> dict[str, frozenset[str]]:
     """Return the nodes covered by all rows of each node: the copy that ends a fused kernel has its last tensor's
     name."""
     around: dict[str, frozenset[str]] = {}

@@ -48,13 +48,13 @@ class Graph:
     @cached_property
     def by_name(self) -> dict[str, GraphNode]:
         """Nodes of the main graph by their own name; names used twice are left out."""
-        found: dict[str, GraphNode] = {}
+        nodes: dict[str, GraphNode] = {}
         twice: set[str] = set()
         for node in self.top:
-            if node.name in found:
+            if node.name in nodes:
                 twice.add(node.name)
-            found[node.name] = node
-        return {name: node for name, node in found.items() if name and name not in twice}
+            nodes[node.name] = node
+        return {name: node for name, node in nodes.items() if name and name not in twice}
 
     @cached_property
     def producer(self) -> dict[str, GraphNode]:
@@ -76,11 +76,11 @@ class Graph:
     @cached_property
     def consumers(self) -> dict[str, list[GraphNode]]:
         """The nodes of the main graph that read each tensor."""
-        found: dict[str, list[GraphNode]] = {}
+        consumers: dict[str, list[GraphNode]] = {}
         for node in self.top:
             for name in node.inputs:
-                found.setdefault(name, []).append(node)
-        return found
+                consumers.setdefault(name, []).append(node)
+        return consumers
 
     @cached_property
     def materialised(self) -> frozenset[str]:

@@ -48,10 +48,10 @@ def map_executed(
     """
     finder = _Finder(model=model, optimized=optimized, alignment=align(optimized, model) if optimized else {})
     order = sorted(range(len(executed)), key=lambda at: len(executed[at].path))
-    found: dict[int, Origin] = {at: finder.find(executed[at]) for at in order}
-    found |= _compiled(executed, found=found, assigned=assigned)
+    by_place: dict[int, Origin] = {at: finder.find(executed[at]) for at in order}
+    by_place |= _map_compiled(executed, found=by_place, assigned=assigned)
     onward = {} if model is source else align(model, source)
-    origins = [_follow(found[at], onward, is_same=model is source) for at in range(len(executed))]
+    origins = [_follow(by_place[at], onward, is_same=model is source) for at in range(len(executed))]
     idle = {node.label for node in source.nodes if node.op_type in IDLE}
     return [Origin(origin.node, tuple(label for label in origin.covers if label not in idle)) for origin in origins]
 
@@ -78,27 +78,27 @@ class _Finder:
         return origin
 
     def _find_top(self, node: Executed) -> Origin:
-        own = self._by_index(node)
-        kept = self._in_optimized(node, own)
-        if kept is not None:
-            origin = self._alignment[kept.label]
-            if own is None or origin.node == own.label:
+        at_index = self._find_by_index(node)
+        optimized = self._find_in_optimized(node, at_index)
+        if optimized is not None:
+            origin = self._alignment[optimized.label]
+            if at_index is None or origin.node == at_index.label:
                 return origin
-            covers = tuple(label for label in (origin.node, *origin.covers) if label and label != own.label)
-            return Origin(node=own.label, covers=covers)
-        if own is not None:
-            return Origin(node=own.label)
-        found = self._model.find_by_prefix(node.name)
-        return Origin(node=found.label) if found else UNMAPPED
+            covers = tuple(label for label in (origin.node, *origin.covers) if label and label != at_index.label)
+            return Origin(node=at_index.label, covers=covers)
+        if at_index is not None:
+            return Origin(node=at_index.label)
+        by_prefix = self._model.find_by_prefix(node.name)
+        return Origin(node=by_prefix.label) if by_prefix else UNMAPPED
 
-    def _by_index(self, node: Executed) -> GraphNode | None:
+    def _find_by_index(self, node: Executed) -> GraphNode | None:
         if not 0 <= node.index < len(self._model.top):
             return None
-        own = self._model.top[node.index]
-        is_it = own.name == node.name if own.name else own.op_type == node.op_type
-        return own if is_it else None
+        candidate = self._model.top[node.index]
+        is_it = candidate.name == node.name if candidate.name else candidate.op_type == node.op_type
+        return candidate if is_it else None
 
-    def _in_optimized(self, node: Executed, own: GraphNode | None) -> GraphNode | None:
+    def _find_in_optimized(self, node: Executed, own: GraphNode | None) -> GraphNode | None:
         if self._optimized is None:
             return None
         if node.name in self._optimized.by_name:
@@ -122,7 +122,7 @@ class _Finder:
         return Origin(node=named[longest] if longest else around[-1])
 
 
-def _compiled(
+def _map_compiled(
     executed: Sequence[Executed], *, found: Mapping[int, Origin], assigned: Sequence[Assigned]
 ) -> dict[int, Origin]:
     """Map compiled subgraphs by order: executed nodes of a provider without an origin are its assigned groups."""

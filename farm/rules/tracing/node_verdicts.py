@@ -39,19 +39,19 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     that a group reads from, or that read from it. Not judged are groups with fewer than eight pairs, groups too short
     for the clock, and all but the MAX_JUDGED groups with the most time.
     """
-    enough = {node: some for node, some in pairs.items() if len(some) >= PLANNED_LOOKS[0]}
-    judgeable = {node: some for node, some in enough.items() if _longer_us(some) >= MIN_US}
+    enough = {node: blocks for node, blocks in pairs.items() if len(blocks) >= PLANNED_LOOKS[0]}
+    judgeable = {node: blocks for node, blocks in enough.items() if _longer_us(blocks) >= MIN_US}
     longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MAX_JUDGED]
     if not longest:
         return {}
     alone = _judge_blocks([judgeable[node] for node in longest], margin=margin)
     holds = multiplicity.benjamini_hochberg([figures.p_total for figures in alone], level=LEVEL)
     judged = {
-        node: _corrected(figures, judgeable[node], is_held=held, among=len(longest))
+        node: _correct(figures, judgeable[node], is_held=held, among=len(longest))
         for node, figures, held in zip(longest, alone, holds, strict=True)
     }
     return {
-        node: _unless_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
+        node: _weaken_if_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
         for node in judged
     }
 
@@ -69,27 +69,27 @@ def _judge_blocks(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Co
     return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
 
 
-def _corrected(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
+def _correct(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
     """Return the figures with the verdict that remains after correcting for the number of nodes and the clock's whole
     microseconds."""
     old_us, new_us = _medians_us(pairs)
     if figures.verdict == "equal":
         is_seen = figures.margin * old_us >= TICK_US
-        return figures if is_seen else _undecided(figures, "The profiler's clock, in whole µs, cannot tell it so well.")
+        return figures if is_seen else _withdraw(figures, "The profiler's clock, in whole µs, cannot tell it so well.")
     if not is_change(figures.verdict):
         return figures
     if abs(new_us - old_us) < TICK_US:
-        return _undecided(figures, f"Alone it would be {figures.verdict}, by less than the profiler's clock can tell.")
+        return _withdraw(figures, f"Alone it would be {figures.verdict}, by less than the profiler's clock can tell.")
     if is_held:
         return figures
-    return _undecided(
+    return _withdraw(
         figures,
         f"Alone it would be {figures.verdict}; among {counted(among, 'operator')} it may be chance (Benjamini-Hochberg "
         f"at {percent(LEVEL)}).",
     )
 
 
-def _unless_moved(
+def _weaken_if_moved(
     node: str,
     judged: Mapping[str, Comparison],
     pairs: Mapping[str, Sequence[Pair]],
@@ -111,10 +111,10 @@ def _unless_moved(
     ]
     if _judge_blocks([together], margin=margin)[0].verdict == figures.verdict:
         return figures
-    return _undecided(
+    return _withdraw(
         figures, f"Time moved between neighbours: {', '.join(others[:3])} became {turned}, and together they did not."
     )
 
 
-def _undecided(figures: Comparison, reason: str) -> Comparison:
+def _withdraw(figures: Comparison, reason: str) -> Comparison:
     return replace(figures, verdict="undecided", rounds_needed=None, reason=reason)

@@ -39,38 +39,38 @@ def remove_weights(model: memoryview) -> bytes:
 
     Raises ValueError where `model` is not protobuf, or is nested deeper than protobuf itself allows.
     """
-    return _message(model, kind="model", depth=0)
+    return _copy_message(model, kind="model", depth=0)
 
 
-def _message(view: memoryview, *, kind: str, depth: int) -> bytes:
+def _copy_message(view: memoryview, *, kind: str, depth: int) -> bytes:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} messages")
-    inside, gone = INSIDE[kind], _dropped_fields(view, kind=kind)
+    inside, gone = INSIDE[kind], _list_dropped_fields(view, kind=kind)
     parts: list[bytes | memoryview] = []
-    for number, wire, whole, body in _fields(view):
+    for number, wire, whole, body in _iterate_fields(view):
         if number in gone:
             continue
         inner = inside.get(number) if wire == LEN else None
         if inner is None or (inner != "tensor" and len(body) <= EMPTY_BYTES):
             parts.append(whole)
             continue
-        content = _message(body, kind=inner, depth=depth + 1)
-        parts += (_varint(number << 3 | LEN), _varint(len(content)), content)
+        content = _copy_message(body, kind=inner, depth=depth + 1)
+        parts += (_encode_varint(number << 3 | LEN), _encode_varint(len(content)), content)
     return b"".join(parts)
 
 
-def _dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
+def _list_dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
     """Return the field numbers of a message that are removed."""
     gone = NEVER.get(kind, frozenset())
     if kind == "tensor":
         is_small = len(view) <= KEPT_BYTES
-        types = {bytes(body) for number, _, _, body in _fields(view) if number == 2} if is_small else set()
+        types = {bytes(body) for number, _, _, body in _iterate_fields(view) if number == 2} if is_small else set()
         if types != {INT64}:
             return gone | VALUES
     return gone | LARGE.get(kind, frozenset()) if len(view) > KEPT_BYTES else gone
 
 
-def _fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
+def _iterate_fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
     """Yield the number, the wire type, the whole field and its content of each field. Raises ValueError where the view
     is malformed."""
     at, end = 0, len(view)
@@ -106,10 +106,10 @@ def _read_varint(view: memoryview, at: int) -> tuple[int, int]:
     raise ValueError("a number has no end")
 
 
-def _varint(value: int) -> bytes:
-    found = bytearray()
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)

@@ -75,10 +75,10 @@ def placement_changes(
     hold only their slowest rows.
     """
     before, after = Execution.of(old), Execution.of(new)
-    shown = _shown(old, new, histograms or (count_kernels(old), count_kernels(new)))
+    shown = _choose_shown(old, new, histograms or (count_kernels(old), count_kernels(new)))
     groups: dict[tuple[Kind, str, str], list[str]] = {}
     for node in before.by_node.keys() & after.by_node.keys():
-        for key in _differences(node, before, after, shown.get(node, {})):
+        for key in _compare(node, before, after, shown.get(node, {})):
             groups.setdefault(key, []).append(node)
     changes = [
         PlacementChange(kind, tuple(sorted(nodes)), a, b, kind == "fusion_gone" or (kind == "moved" and b == CPU))
@@ -89,38 +89,38 @@ def placement_changes(
     return changes
 
 
-def _shown(
+def _choose_shown(
     old: Sequence[Executed], new: Sequence[Executed], histograms: tuple[Histogram, Histogram]
 ) -> dict[str, dict[Kernel, int]]:
     """Return for each node the kernels whose count changed among those of its group, and in the whole trace in the
     same direction."""
-    whole = _difference(*histograms)
+    whole = _subtract(*histograms)
     if not whole:
         return {}
     group_of = join_groups(old, new)
     sides = [group_by(select_computing(rows), lambda row: group_of[row.node]) for rows in (old, new)]
     shown = {}
     for group in sides[0].keys() | sides[1].keys():
-        own = _difference(*(count_kernels(side.get(group, ())) for side in sides))
-        shown[group] = {kernel: change for kernel, change in own.items() if change * whole.get(kernel, 0) > 0}
+        moved = _subtract(*(count_kernels(side.get(group, ())) for side in sides))
+        shown[group] = {kernel: change for kernel, change in moved.items() if change * whole.get(kernel, 0) > 0}
     return {node: shown.get(group, {}) for node, group in group_of.items()}
 
 
-def _difference(old: Histogram, new: Histogram) -> dict[Kernel, int]:
+def _subtract(old: Histogram, new: Histogram) -> dict[Kernel, int]:
     return {kernel: new[kernel] - old[kernel] for kernel in old.keys() | new.keys() if new[kernel] != old[kernel]}
 
 
-def _differences(node: str, old: Execution, new: Execution, shown: Mapping[Kernel, int]) -> list[tuple[Kind, str, str]]:
-    found: list[tuple[Kind, str, str]] = []
+def _compare(node: str, old: Execution, new: Execution, shown: Mapping[Kernel, int]) -> list[tuple[Kind, str, str]]:
+    differences: list[tuple[Kind, str, str]] = []
     was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))
     if was_on != is_on:
         came_from, went_to = min(was_on - is_on or was_on), min(is_on - was_on or is_on)
         if {kernel.provider for kernel in shown} & {came_from, went_to}:
-            found.append(("moved", came_from, went_to))
+            differences.append(("moved", came_from, went_to))
     was, now = old.fused.get(node), new.fused.get(node)
     # taken apart: fewer of what it ran fused as, or more of anything. Put together: the other way round
     if was and not now and (shown.get(was, 0) < 0 or any(change > 0 for change in shown.values())):
-        found.append(("fusion_gone", was.op_type, ""))
+        differences.append(("fusion_gone", was.op_type, ""))
     if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):
-        found.append(("fusion_new", "", now.op_type))
-    return found
+        differences.append(("fusion_new", "", now.op_type))
+    return differences

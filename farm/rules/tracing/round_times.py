@@ -52,10 +52,10 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
     group_of, neighbours = group_own_nodes(firsts)
     heads = find_group_heads(firsts, group_of)
     olds, news = old.sum_by_group(group_of), new.sum_by_group(group_of)
-    found = attribute_times(heads, olds, news)
+    whole = attribute_times(heads, olds, news)
     if not is_judged:
-        return found
-    pairs = {group: pool_rounds(_pairs(group, olds, news), per_pair=per_pair) for group in heads}
+        return whole
+    pairs = {group: pool_rounds(_pair_times(group, olds, news), per_pair=per_pair) for group in heads}
     judged = judge_nodes(pairs, neighbours=neighbours, margin=margin)
     figures = {
         heads[group][1].node: replace(
@@ -63,10 +63,10 @@ def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, 
         )
         for group, comparison in judged.items()
     }
-    return replace(found, nodes=tuple(replace(node, figures=figures.get(node.node)) for node in found.nodes))
+    return replace(whole, nodes=tuple(replace(node, figures=figures.get(node.node)) for node in whole.nodes))
 
 
-def _pairs(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:
+def _pair_times(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:
     """Return no pairs where a launch of either arm has no time for the group, since a ratio to nothing means
     nothing."""
     pairs = [(old.get(group, 0.0), new.get(group, 0.0)) for old, new in zip(olds, news, strict=True)]
@@ -83,9 +83,9 @@ def group_own_nodes(traces: Sequence[TraceReport]) -> tuple[dict[str, str], dict
         for node in operator.reads
         if node in group_of
     }
-    found: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {}
     for group, other in reads:
         if group != other:
-            found.setdefault(group, set()).add(other)
-            found.setdefault(other, set()).add(group)
-    return group_of, {group: frozenset(others) for group, others in found.items()}
+            groups.setdefault(group, set()).add(other)
+            groups.setdefault(other, set()).add(group)
+    return group_of, {group: frozenset(others) for group, others in groups.items()}

@@ -79,14 +79,14 @@ def parse_timeline(trace: object) -> Timeline | None:
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
     if not isinstance(events, Sequence):
         return None
-    known = [event for event in events if _is_event(event)]
-    runs = sorted((float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in known if e["name"] == RUN_EVENT)
+    valid = [event for event in events if _is_event(event)]
+    runs = sorted((float(e["ts"]), float(e["ts"]) + float(e["dur"])) for e in valid if e["name"] == RUN_EVENT)
     warm = runs[WARM_UP:] or runs
     if not warm:
         return None
     middle = median(end - start for start, end in warm)
     start, end = min(warm, key=lambda run: abs(run[1] - run[0] - middle))
-    nodes = [e for e in known if e.get("cat") == "Node" and str(e["name"]).endswith(SUFFIX)]
+    nodes = [e for e in valid if e.get("cat") == "Node" and str(e["name"]).endswith(SUFFIX)]
     inside = sorted(
         (e for e in nodes if start <= float(e["ts"]) and float(e["ts"]) + float(e["dur"]) <= end + 1),
         key=lambda e: (float(e["ts"]), -float(e["dur"])),
@@ -95,7 +95,7 @@ def parse_timeline(trace: object) -> Timeline | None:
         runs=len(warm),
         number=runs.index((start, end)) + 1,
         duration_us=end - start,
-        spans=tuple(_span(event, start) for event in _nested(inside)),
+        spans=tuple(_make_span(event, start) for event in _nest(inside)),
     )
 
 
@@ -106,7 +106,7 @@ def _is_event(event: object) -> TypeGuard[_Event]:
     return all(isinstance(time, int | float) and 0 <= time < 1e15 for time in times)
 
 
-def _nested(events: Iterable[_Event]) -> list[_Open]:
+def _nest(events: Iterable[_Event]) -> list[_Open]:
     """Return events in order of their start, parents first, each with its depth and the time of its children."""
     done: list[_Open] = []
     stacks: dict[str, list[_Open]] = {}
@@ -117,9 +117,9 @@ def _nested(events: Iterable[_Event]) -> list[_Open]:
         # starts are whole microseconds: a neighbour that starts as this one ends is no child
         while stack and (stack[-1].end <= start or stack[-1].end < end):
             stack.pop()
-        told = event.get("args")
-        args: Mapping[str, object] = told if isinstance(told, Mapping) else {}
-        found = _Open(
+        arguments = event.get("args")
+        args: Mapping[str, object] = arguments if isinstance(arguments, Mapping) else {}
+        opened = _Open(
             name=str(event["name"]).removesuffix(SUFFIX)[:MAX_NAME],
             op_type=str(args.get("op_name") or "")[:MAX_NAME],
             provider=str(args.get("provider") or "")[:MAX_NAME],
@@ -130,12 +130,12 @@ def _nested(events: Iterable[_Event]) -> list[_Open]:
         )
         if stack:
             stack[-1].inner += end - start
-        stack.append(found)
-        done.append(found)
+        stack.append(opened)
+        done.append(opened)
     return done
 
 
-def _span(opened: _Open, began: float) -> Span:
+def _make_span(opened: _Open, began: float) -> Span:
     whole = opened.end - opened.start
     return Span(
         name=opened.name,

@@ -54,7 +54,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
     judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
     arms = load_arms(block)
     document = block_document(block, reports=reports, arms=arms)
-    twins = judge.judged(judge.twins)
+    twins = judge.judge(judge.twins)
     nulls = [null for judged in twins if (null := _make_null_estimate(block, judge, judged)) is not None]
     with transaction.atomic():
         run = lock_run(block.run_id)

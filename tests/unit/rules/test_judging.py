@@ -390,6 +390,6 @@ def test_what_is_judged_once_is_judged_again_only_after_a_report():
     judge, _ = fed(make_block(), make_rounds(7, SLOWER))
     before = judge.comparisons()
     assert judge.comparisons() is before
-    assert judge.judged(judge.block.comparisons) == before
+    assert judge.judge(judge.block.comparisons) == before
     judge.take(make_rounds(8, SLOWER)[7])
     assert [one.rounds for one in judge.comparisons()] == [one.rounds + 1 for one in before]

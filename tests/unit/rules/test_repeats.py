@@ -35,16 +35,16 @@ SIDES = {"old": Runtime.of("onnxruntime==1.23.1"), "new": Runtime.of("onnxruntim
     ],
 )
 def test_a_difference_that_every_repeat_shows_is_one(pairs: list[tuple[float, float]], way: str) -> None:
-    judged = repeats.judge(pairs, least=16)
+    judged = repeats.judge(pairs, margin=16)
     assert judged.way == way
     assert judged.low <= judged.ratio <= judged.high
     assert judged.margin == pytest.approx(16 / judged.baseline)
 
 
 def test_one_launch_is_no_repeat() -> None:
-    judged = repeats.judge([(320, 833)], least=16)
+    judged = repeats.judge([(320, 833)], margin=16)
     assert (judged.way, judged.rounds) == ("undecided", 1)
-    assert repeats.judge([], least=16) is None
+    assert repeats.judge([], margin=16) is None
 
 
 def measured(

@@ -71,7 +71,7 @@ def test_rounding_the_sizes_of_many_pairs_shifts_p_by_little(change: float) -> N
 
 def test_p_of_many_rounded_pairs_is_the_share_of_their_flips() -> None:
     row = np.random.default_rng(7).normal(0.004, 0.02, size=48)
-    units = flips._units(row)
+    units = flips._round_to_units(row)
     signs = np.random.default_rng(8).choice([-1, 1], size=(200_000, len(units)))
     share = float(np.mean(np.abs(signs @ np.abs(units)) >= abs(int(units.sum()))))
     assert flips.sign_flip_p(row) == pytest.approx(share, abs=4e-3)

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.rules.comparing import comparisons, look_levels, verdicts
-from farm.rules.comparing.comparisons import Comparison
 from tests.unit import yard
 
 MIRRORED = {"slower": "faster", "faster": "slower", "equal": "equal", "undecided": "undecided"}
@@ -238,23 +236,6 @@ def test_few_of_many_comparisons_of_a_thing_with_itself_are_false_alarms(noise: 
     judged = verdicts.judge_many(list(np.exp(logs)), margin=0.0)
     # 1 % is 20 of them; 34 would be three standard deviations more
     assert sum(one.verdict in ("slower", "faster") for one in judged) < 34
-
-
-def as_if(verdict: str, *, p: float) -> Comparison:
-    return replace(verdicts.judge_pairs(block(8)), verdict=verdict, p_total=p)
-
-
-def test_a_change_that_does_not_hold_over_the_matrix_becomes_undecided_and_says_why() -> None:
-    family = [as_if("slower", p=0.009), *[as_if("equal", p=0.5)] * 19]
-    held = verdicts.keep_significant(family)
-    assert [one.verdict for one in held] == ["undecided", *["equal"] * 19]
-    assert "Alone it would be slower; among 20 comparisons" in held[0].reason
-    assert "Alone it would be slower" in comparisons.describe_comparison(held[0])
-
-
-def test_clear_changes_hold_over_the_matrix() -> None:
-    family = [as_if("slower", p=1e-5), as_if("faster", p=1e-4), *[as_if("undecided", p=0.5)] * 18]
-    assert verdicts.keep_significant(family) == family
 
 
 def test_unpaired_samples_are_judged_by_their_ranks() -> None:
