@@ -88,7 +88,7 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"is_paused": True}, "paused by its owner"),
+        ({"is_paused": True}, "paused by"),
         ({"hours": f"{IN_2_H:%H:%M}-{IN_2_H + timedelta(hours=1):%H:%M}"}, "outside its owner's hours until"),
     ],
 )

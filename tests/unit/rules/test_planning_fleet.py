@@ -9,6 +9,7 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.planner import NodeOffer
+from farm.rules.presenting.idle_reasons import describe_kept_node, explain_not_lent
 from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_model, only_refusal, plan_of
 
@@ -67,6 +68,13 @@ def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words
     plan = plan_of({"runtime": "1.31.1", **options}, fleet=fleet)
     assert only_refusal(plan).code == ReasonCode.NO_NODE
     assert re.search(words, plan.problem), plan.problem
+
+
+def test_a_matrix_for_a_team_without_nodes_is_refused_with_what_keeps_the_nodes_that_are_online():
+    kept = [describe_kept_node("bench-1", explain_not_lent("b"))]
+    plan = planner.plan(matrix.from_options(runtime="1.31.1"), make_model(), [], kept=kept)
+    assert plan.problem.startswith("No node measures for this team: bench-1 is online but not lent to “b” (its owner")
+    assert plan.problem.endswith(". Add a node, and plan again.")
 
 
 def test_a_release_that_a_node_tried_is_refused_for_what_it_does_not_load_and_converted_to_what_it_loads():
