@@ -8,8 +8,8 @@ from django.urls import reverse
 
 from dashboard.figures.figure import items_entry, latency_entry
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import Best, best_settings, find_left_out
-from farm.rules.presenting.hardware import Measured, Top
+from farm.rules.presenting.best import Best, best_settings, count_other_inputs, find_left_out
+from farm.rules.presenting.hardware import FAULTS, Measured, Top
 from farm.rules.presenting.hardware_words import alike, setting
 from farm.rules.presenting.lines import outputs_of, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
@@ -130,14 +130,16 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
 
 
 def _left_out(settings: Sequence[Measured]) -> str:
-    """Say how many settings are left out for their outputs, and which of them is the fastest."""
-    others = find_left_out(settings)
+    """Say how many settings are left out, for their inputs and for their outputs, and the fastest of the latter."""
+    count, others = count_other_inputs(settings), find_left_out(settings)
+    fed = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
     if others is None:
-        return ""
+        return fed
     what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
     fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
     why = f": {signed(WRONG)}. {wrong}" if wrong else "."
-    return f"Left out: {others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}"
+    wrongs = f"Left out: {others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}"
+    return f"{wrongs} {fed}".strip()
 
 
 def _setting(measured: Measured) -> str:

@@ -5,12 +5,12 @@ launches do not tell apart from the best one stand beside it, unless a paired ve
 interval nothing is claimed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.hardware import Measured, Top, fault_of, find_top, inference_times
+from farm.rules.presenting.hardware import Measured, Top, fault_of, find_top, find_usual_sizes, inference_times
 from farm.rules.presenting.lines import outputs_of
 
 
@@ -25,12 +25,15 @@ class Best:
 
 
 def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> list[Best]:
-    """Return the best settings of each machine, sorted by its name.
+    """Return the best settings of each machine, sorted by its name, among those that were fed inputs of the usual size.
 
     A setting keeps the budget where the upper end of its interval is within it, so that the budget holds for most
     launches.
     """
-    by_node = group_by((setting for setting in measured if _is_right(setting.cell)), lambda setting: setting.node)
+    measured = list(measured)
+    usual = find_usual_sizes(measured)
+    right = [setting for setting in measured if _is_right(setting.cell) and setting.cell.shapes == usual]
+    by_node = group_by(right, lambda setting: setting.node)
     found = []
     for node, known in sorted(by_node.items()):
         timed = [setting for setting in known if setting.cell.throughput]
@@ -50,6 +53,12 @@ class LeftOut:
 
     count: int
     fastest: Measured
+
+
+def count_other_inputs(measured: Sequence[Measured]) -> int:
+    """Count the settings with right outputs that were fed inputs of another size than most."""
+    usual = find_usual_sizes(measured)
+    return sum(_is_right(setting.cell) and setting.cell.shapes != usual for setting in measured)
 
 
 def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:

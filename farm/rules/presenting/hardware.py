@@ -4,6 +4,7 @@ A target is a node with the hardware tag that a provider runs on there, or a tag
 are never judged against each other: they were not measured in one block, often not on one day.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,7 +24,7 @@ from farm.rules.wording.numbers import counted
 
 By = Literal["node", "tag"]
 Goal = Literal["latency", "items"]
-Fault = Literal["wrong", "elsewhere", "untimed"]
+Fault = Literal["wrong", "elsewhere", "untimed", "input"]
 Keeping = Literal["kept", "undecided", "unknown", "exceeded"]
 
 # why a setting is never the best one, in words that follow a number of settings
@@ -31,6 +32,7 @@ FAULTS: Mapping[Fault, str] = {
     "wrong": "with wrong outputs",
     "elsewhere": "that ran on the CPU instead of the provider asked for",
     "untimed": "without a latency",
+    "input": "fed inputs of another size than most",
 }
 # from the best to the worst
 _ORDER: tuple[Keeping, ...] = ("kept", "undecided", "unknown", "exceeded")
@@ -201,8 +203,20 @@ def _item_times(measured: Measured) -> tuple[float, float, float]:
     return low / items, p50 / items, high / items
 
 
-def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
-    """Return why a cell is never the best one; None where it may be. A loss that the wish itself limits is no fault."""
+def find_usual_sizes(measured: Sequence[Measured]) -> Mapping[str, int]:
+    """Return the sizes of dimensions that most settings were fed, the newest of equally many: a time of a shorter input
+    is of less work, and no better setting."""
+    newest_first = sorted(measured, key=lambda point: -point.run)
+    counts = Counter(tuple(sorted(point.cell.shapes.items())) for point in newest_first)
+    # of equally many the first one that was counted
+    return dict(counts.most_common(1)[0][0]) if counts else {}
+
+
+def fault_of(cell: Cell, wish: Wish = Wish(), usual: Mapping[str, int] | None = None) -> Fault | None:
+    """Return why a cell is never the best one; None where it may be. A loss that the wish itself limits is no fault.
+
+    `usual`: the sizes that it has to have been fed; None: any.
+    """
     if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
         return "wrong"
     if _is_elsewhere(cell):
@@ -210,7 +224,7 @@ def fault_of(cell: Cell, wish: Wish = Wish()) -> Fault | None:
     # a simulator's latency is none of the hardware
     if cell.p50_ms is None or cell.simulated:
         return "untimed"
-    return None
+    return None if usual is None or cell.shapes == usual else "input"
 
 
 def find_loss(cell: Cell) -> Loss | None:
@@ -259,8 +273,10 @@ def targets(
             return len(_ORDER), 0.0
         return _ORDER.index(target.keeping), _cost(target.best.cell, goal)
 
+    measured = list(measured)
+    usual = find_usual_sizes(measured)
     groups = group_by(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
-    found = [_make_target(settings, goal, wish) for settings in groups.values()]
+    found = [_make_target(settings, goal, wish, usual) for settings in groups.values()]
     return sorted(found, key=lambda row: (-row.version, *rank(row), row.nodes, row.tag))
 
 
@@ -269,8 +285,8 @@ def select_version(found: Sequence[Target], wanted: int | None = None) -> list[T
     return [row for row in found if row.version == newest]
 
 
-def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish) -> Target:
-    faults = [fault_of(point.cell, wish) for point in settings]
+def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish, usual: Mapping[str, int]) -> Target:
+    faults = [fault_of(point.cell, wish, usual) for point in settings]
     right = [point for point, fault in zip(settings, faults, strict=True) if fault is None]
     kept = {id(point): judge_wish(point.cell, wish) for point in right}
     keeping: Keeping = min(kept.values(), key=_ORDER.index, default="unknown")

@@ -57,6 +57,19 @@ def test_what_ran_elsewhere_than_asked_is_not_the_setting_that_it_is_called() ->
     assert best_settings([asked], budget_ms=None) == []
 
 
+def test_a_shorter_input_is_no_better_setting() -> None:
+    """0.19 ms of a sequence of 4 stood as the best of a model that was measured with 64."""
+    short = measured("c0", p50_ms=0.2, p50_ci_ms=(0.19, 0.21), throughput=5000.0, shapes={"sequence": 4})
+    usual = [measured(name, threads=threads, shapes={"sequence": 64}) for name, threads in (("c1", 1), ("c2", 2))]
+    (found,) = best_settings([short, *usual], budget_ms=None)
+    assert {point.cell.id for top in (found.fastest, found.most) for point in top.settings} == {"c1", "c2"}
+    panel = make_panel(1, [short, *usual], "")
+    assert panel is not None
+    assert panel.left_out == "Without 1 setting fed inputs of another size than most."
+    (target,) = targets([short, *usual])
+    assert target.left_out == {"input": 1}
+
+
 def test_a_cell_whose_throughput_is_unknown_is_not_the_most() -> None:
     assert best_settings([measured(throughput=None)], budget_ms=None)[0].most.settings == ()
 
