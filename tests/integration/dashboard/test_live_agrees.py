@@ -73,7 +73,7 @@ def test_rows_that_were_refused_stand_last_and_every_point_is_in_the_matrix(
 ) -> None:
     rows.MadeUpNode(node).measure(half, most_rounds=3)
     shown = map_of(signed_in, half)
-    assert shown.rindex("so far") < shown.index("refused")
+    assert shown.rindex("rounds so far") < shown.index("refused")
     assert "not in the matrix" not in shown
 
 

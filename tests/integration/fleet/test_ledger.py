@@ -180,8 +180,10 @@ def test_what_waits_is_in_it_while_another_program_has_the_machine(
     page.force_login(owner)
     assert f'data-next="{blocks[0].run_id}"' in page.get("/fleet/").content.decode()
     assert 'id="next"' in page.get(f"/fleet/{node.pk}/").content.decode()
-    # what no block of it may be taken by is not its
+    # what waits for it goes on waiting while it takes no block for now, and not once it is retired
     Node.objects.filter(pk=node.pk).update(health="draining")
+    assert [waiting.run for waiting in told(api_of(owner), node).next] == [block.run_id for block in blocks]
+    Node.objects.filter(pk=node.pk).update(health="retired")
     assert told(api_of(owner), node).next == []
 
 
