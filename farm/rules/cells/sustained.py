@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from farm.rules.wording.numbers import change, percent
 
@@ -48,7 +49,7 @@ def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttl
     last = changes[slow_from:] if is_lasting else changes[1:]
     return Throttling(
         after_s=starts_s[slow_from] if is_lasting else None,
-        change=sorted(last)[len(last) // 2],
+        change=median(last),
         lowest=min(changes),
         highest=max(changes),
     )
