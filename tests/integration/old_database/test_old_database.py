@@ -57,6 +57,7 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (r"/", r"^\d open alert|^\d nodes? ", "it opens with what needs the reader"),
     (r"/models/\d/", r"^\d more runs? by the farm \(", "runs for searches for settings are among them"),
+    (r"/runs/\d/.*", r"^Started by watch ", "it says which run confirmed the change"),
     (r"/runs/2/.*", r"^2 cells of encoder measured, none to compare\.$", "an A/A copy is no cell of its own"),
     (r"/runs/[16]/", r".*", "its comparisons are along the axis that leads now; `?along=` has the others"),
     (
