@@ -35,17 +35,17 @@ SHAPES: Mapping[str, str] = {
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 
 Json = dict[str, Any]
-# so many steps at most, so that labels of a narrow window stand apart
+# more labels would overlap in a narrow window
 MAX_STEPS = 6
-# beyond the outermost ticks, as a part of the axis: a point on the last tick is drawn whole
+# free space beyond the outermost ticks, as a share of the axis, so that a point on the last tick is drawn whole
 ROOM = 0.02
-# beyond the last tick where bars have their number behind them
+# the same where a number follows each bar
 FOR_LABELS = 0.12
-# beyond this spread small values would be invisible on a linear axis
+# an axis is logarithmic where the largest value is so many times the smallest
 LOG_FROM = 6.0
-# so many times the others' largest value is an outlier
+# an axis is cut where the largest value is so many times the 99th percentile
 OUTLYING = 3
-# two ticks of a logarithmic axis around 1 lie at least such a part of it apart
+# the smallest distance between two ticks of an axis around 1, as a share of the axis
 APART = 1 / 7
 # round changes away from 1, by how far they lie from it
 SLOWER = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -76,7 +76,7 @@ def axis(title: str, **more: object) -> Json:
 
 
 def layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Json:
-    """Make a layout in the theme, with a transparent ground and the legend below."""
+    """Make a layout in the theme, with a transparent ground; the legend, hidden unless asked for, stands above."""
     base = {
         "height": height,
         "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
@@ -107,6 +107,7 @@ def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
 
 
 def categories(names: Sequence[str]) -> Json:
+    """Make the settings of an axis of categories, in this order, to be passed on to `axis`."""
     return {"type": "category", "categoryarray": [*names], "range": [-0.5, len(names) - 0.5]}
 
 
@@ -209,7 +210,8 @@ def ends(intervals: Iterable[tuple[float | None, ...] | None], *values: float | 
 
 
 def linear(values: Sequence[float], *, from_zero: bool = True, room: float = ROOM, is_share: bool = False) -> Json:
-    """Make a linear axis, from zero on where bars or sizes are compared. `room`: the free part beyond the values."""
+    """Make a linear axis, from zero on where bars or sizes are compared. `room`: the free part beyond the values.
+    `is_share`: values are fractions, and ticks are written in percent."""
     low = 0.0 if from_zero else min(values, default=0.0)
     high = max([*values, *([0.0] if from_zero else [])], default=1.0)
     low, high = (low, high) if high > low else (low - (0.0 if from_zero else 0.5), low + (1.0 if from_zero else 0.5))
@@ -231,7 +233,7 @@ def cut(values: Sequence[float]) -> tuple[float, str]:
 
 
 def steps(low: float, high: float) -> list[float]:
-    """List round numbers from one to the other, equally far apart."""
+    """List the round numbers between the two, equally far apart."""
     step = _step(high - low)
     return _multiples(step, ceil(round(low / step, 6)), floor(round(high / step, 6)))
 
@@ -247,7 +249,7 @@ def texts(ticks: Sequence[float]) -> list[str]:
 
 
 def moments(values: Sequence[datetime]) -> Json:
-    """Make a time axis with ticks at round moments."""
+    """Make a time axis with ticks at round moments, in the time zone of `values`, of which there is at least one."""
     first, span = min(values), max(values) - min(values)
     hours = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760, 17520, 87600)
     step = next(step for step in (timedelta(hours=some) for some in hours) if span <= MAX_STEPS * step)

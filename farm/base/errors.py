@@ -30,6 +30,7 @@ BROKEN = "Internal server error; see the farm's log."
 
 
 def make_problem_response(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
+    """Make the JSON answer. An empty `code` becomes that of the status, or `invalid`; an empty `hint` is left out."""
     body = {"detail": detail, "code": code or CODES.get(status, "invalid")}
     return JsonResponse(body | ({"hint": hint} if hint else {}), status=status)
 
@@ -72,7 +73,7 @@ def answer_missing_sign_in(request: HttpRequest, raised: AuthenticationError) ->
 
 
 def answer_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
-    # the refusal of a body, of which ninja says only that it cannot be parsed
+    # ninja hides a Refusal that is raised while the body is parsed behind its own "cannot parse"
     if isinstance(raised.__cause__, Refusal):
         return answer_refusal(request, raised.__cause__)
     return make_problem_response(raised.status_code, f"{str(raised).rstrip('.')}.")

@@ -45,11 +45,13 @@ def remove_partial(key: str) -> None:
 
 
 def refuse_writers(key: str) -> None:
+    """Close an upload to all writers. Raises Missing where its files are gone."""
     with _lock(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
 def accept_writers(key: str) -> None:
+    """Let writers begin again after `refuse_writers`. Nothing happens where the files are gone."""
     with contextlib.suppress(Missing), _lock(key) as writer:
         os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
 
@@ -57,8 +59,9 @@ def accept_writers(key: str) -> None:
 class PieceWriter:
     """Writes the piece of one request at `offset`, and takes over from any request that wrote before.
 
-    What lies beyond `offset` is cut off. Making one, `write` and `sync` raise Missing where the files are gone,
-    Conflict where the upload is being completed or another request took over, and NoSpace where the disk is full.
+    What lies beyond `offset` is cut off. Making one, `write` and `sync` raise Missing where the files are gone, and
+    Conflict where the upload is being completed or another request took over. `write` and `sync` also raise NoSpace
+    where the disk is full.
     """
 
     def __init__(self, key: str, *, offset: int) -> None:

@@ -14,8 +14,9 @@ ROLES = ("model", "data")
 
 
 def download_version(name: str, *, folder: Path) -> Path:
-    """Download the model that NAME@VERSION names, with its external data, below `folder`; return the .onnx's path.
+    """Download the model that NAME@VERSION names, with its external data; return the .onnx's path.
 
+    The files go into the new folder `model-<id>` below `folder`, which must not be there yet.
     The farm is that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage and Infrastructure.
     """
     with Client(find_account()) as client:

@@ -26,6 +26,8 @@ MAX_TOKENS = 64
 def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
     """Time import, loading and the first token apart, compare the scores, and answer the fields of a CheckReport.
 
+    The scores are kept in `order.keep` where that names a file. `wrap_call` is not used: no call here can be wrapped.
+
     Raises Refusal where the model does not load or run.
     """
     prompt = _choose_prompt(load_arrays(order.inputs), order)

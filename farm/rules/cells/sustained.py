@@ -7,11 +7,11 @@ from statistics import median
 from farm.rules.wording.numbers import change, percent
 
 POINT_S = 60.0
-# a curve too short for points of a minute has so many points
+# a curve shorter than so many minutes is divided into so many points
 MIN_POINTS = 6
-# a curve throttles where its points stay slower than the first by more than this until the end …
+# a curve throttles where, from some moment to its end, every point is slower than the first by more than this
 THROTTLED = 0.05
-# … in at least so many points: a single slow minute at the end shows no level
+# so many points at least must stay slow: a single slow minute at the end may be chance
 LASTING_POINTS = 2
 
 

@@ -13,8 +13,8 @@ OPEN = "open"
 def list_own(cells: Iterable[Cell]) -> list[Cell]:
     """List the cells that a plan counts, without A/A copies.
 
-    One that a further block repeats, where its id ends in the block's number (`c1.b2`), counts once, as measured where
-    any block measured it.
+    One that a further block repeats, where its id ends in the block's number (`c1.b2`), counts once: the first one
+    that was measured, under its own id, or else the first.
     """
     own: dict[str, Cell] = {}
     for cell in cells:
@@ -45,7 +45,7 @@ class CellCounts:
     @property
     def words(self) -> str:
         """The counts in words: `1 of 3 cells ended, 5 refused`; once none is open, `2 of 3 cells done, 1 failed, 5
-        refused`."""
+        refused`, and where all were refused, `0 of 5 cells done, 5 refused`."""
         is_over = not self.by_status.get(OPEN)
         number, verb = (self.by_status.get(CellStatus.DONE, 0), "done") if is_over else (self.ended, "ended")
         counts = {status: self.by_status.get(status, 0) for status in CellStatus if status != CellStatus.DONE}

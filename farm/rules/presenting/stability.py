@@ -59,6 +59,8 @@ def _is_beyond_rounds(comparison: Comparison) -> bool:
 
 
 def more_may_decide(comparisons: Iterable[Comparison]) -> bool:
+    """Say whether more rounds are worth it: not where something is undecided and no number of rounds would decide any
+    of it. A/A copies do not count."""
     undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
     return not undecided or not all(map(_is_beyond_rounds, undecided))
 

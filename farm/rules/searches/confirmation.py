@@ -1,4 +1,4 @@
-"""Noise is shown twice: what a first block shows counts once a fresh block of the same cells shows it again."""
+"""Guards against noise: what a first block shows counts only if a fresh block of the same cells shows it again."""
 
 from abc import abstractmethod
 from collections.abc import Callable

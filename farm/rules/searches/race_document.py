@@ -81,9 +81,12 @@ def make_document(race: Race, facts: Facts) -> Found:
 
 
 def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
-    """Find the setting to use on all hardware, given a document for each: it takes at most NEAR more than the best
-    setting of each, and the least where it is worst. Its figures are those of the first document. None where there is
-    no such setting, or where a document has no final answer."""
+    """Find the setting to use on all hardware, given a document for each, at least one.
+
+    By the goal of the documents it takes at most NEAR more than the best setting of each, and the least where it is
+    worst. Its figures are those of the first document. None where there is no such setting, or where a document has no
+    final answer.
+    """
     settings_of: list[dict[str, FoundSetting]] = []
     for document in documents:
         settings = [*document.answer, *document.beside] if document.is_final and document.answer else []

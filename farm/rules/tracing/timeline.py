@@ -1,8 +1,8 @@
 """Reads one inference of a trace as a timeline: what ran when, and what ran inside what. Pure.
 
-The trace is ONNX Runtime's profile, Chrome trace JSON (1.15–1.31): `model_run` events are inferences, events of the
-category `Node` whose names end in `_kernel_time` are nodes, and those of control flow hold their children. A node sends
-it, so anything may stand in it; what is no event of this kind is left out.
+The trace is ONNX Runtime's profile, Chrome trace JSON (1.15–1.31). A `model_run` event is one inference. Events of the
+category `Node` whose names end in `_kernel_time` are operators of the graph; those of control flow contain others. The
+file comes from a machine that may send anything, so events of any other shape are ignored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -99,8 +99,10 @@ def _choose_given(all_facts: Sequence[ModelFacts]) -> dict[str, object]:
 
 
 def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:
+    """Return the labelled data of the last of these versions that has some with an order; None where none has."""
     return next((data for version in versions[::-1] if (data := evaluation_of(version)) and data.order), None)
 
 
 def prompts_beside(versions: Sequence[Version]) -> Mapping[str, FileRef]:
+    """Return the prompts of all these versions, by sha256."""
     return {ref.sha256: ref for version in versions if (ref := prompts_ref(version.artifact)) is not None}

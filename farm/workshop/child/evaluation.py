@@ -46,8 +46,9 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
 def accept_samples(payload: payloads.JudgedSamples) -> dict[str, object]:
     """Check `data` for a user's own judge, run the first batch, and write all arrays to `out`.
 
-    The arrays are the model's inputs by name and whatever else the judge reads. Answers a problem with the code
-    bad_arrays, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
+    The arrays are the model's inputs by name and whatever else the judge reads, which is not checked. Answers the
+    number of samples, with no output and no classes, or a problem with the code bad_arrays, bad_output,
+    too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
     facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
     path = Path(payload["data"])
