@@ -124,7 +124,6 @@ class CellLines:
 
 
 def single_line(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:
-    """Draw the only line of a cell's own chart."""
     return theme.line(x, y, colours.runtime_colour(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 
 

@@ -31,7 +31,6 @@ COLUMNS = (
 
 
 def list_rates(cell: Cell) -> list[CellPhase]:
-    """List the rates at which a cell was driven, the lowest first."""
     return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_metric("rate_per_s"))
 
 

@@ -39,7 +39,6 @@ def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
 
 
 def _stretched(parts: Iterable[str], *, down: float = 0.0) -> str:
-    """Let the paths, in a square of the unit, fill the whole drawing."""
     inside = "".join(parts)
     return f'<svg y="{down:g}" viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none">{inside}</svg>' if inside else ""
 

@@ -25,7 +25,6 @@ SHAPES = "shapes"
 
 
 def list_readings(cell: Cell) -> list[CellPhase]:
-    """List the readings of memory, in order."""
     return [phase for phase in cell.phases if "resident_bytes" in phase.metrics]
 
 

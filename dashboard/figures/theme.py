@@ -302,7 +302,6 @@ def ratio(values: Sequence[float]) -> Json:
 
 
 def _step(width: float) -> float:
-    """The smallest round step that covers the width in MAX_STEPS."""
     power = floor(log10(width / MAX_STEPS))
     return next(step for digit in (1, 2, 2.5, 5, 10) if (step := float(f"{digit}e{power}")) >= width / MAX_STEPS)
 

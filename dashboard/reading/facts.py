@@ -78,7 +78,6 @@ def provider_fact(cells: Sequence[Cell]) -> Fact:
 
 
 def timing_fact(cells: Iterable[Cell]) -> Fact:
-    """The call that was timed, where engines have several."""
     return Fact("Timed by", _distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call"))
 
 

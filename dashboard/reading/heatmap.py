@@ -179,7 +179,6 @@ class Grid:
         return frozenset(pair.baseline for pair in pairs if pair.axis == self.column_axis.name)
 
     def figure(self, cell: Cell) -> float | None:
-        """The figure that stands in a cell's field beside a verdict."""
         told = self.told[cell.id]
         return told.throughput if self.is_of_items else told.p50_ms
 

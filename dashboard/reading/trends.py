@@ -101,7 +101,6 @@ def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: M
 
 
 def _name(label: str, labels: Sequence[str]) -> str:
-    """A label without the parts that all labels share; whole where nothing would be left."""
     shared = set.intersection(*(set(label.split(", ")) for label in labels))
     return ", ".join(part for part in label.split(", ") if part not in shared) or label
 

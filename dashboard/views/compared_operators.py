@@ -85,7 +85,6 @@ class Group:
 
     @property
     def size(self) -> float:
-        """The largest change, up or down alike."""
         return max((abs(self.change_us(place)) for place in range(1, len(self.sides))), default=0.0)
 
     @property

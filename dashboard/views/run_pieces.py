@@ -96,7 +96,6 @@ def _unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Ca
 
 
 def insert_token(request: HttpRequest, text: str) -> str:
-    """Put the reader's own token into the forms of a cached piece."""
     return text.replace(TOKEN, get_token(request)) if TOKEN in text else text
 
 
@@ -124,7 +123,6 @@ class Section:
 
     @property
     def out_of_band(self) -> str:
-        """The section as htmx puts it in place of the older one."""
         return self.text.replace("data-at=", 'hx-swap-oob="true" data-at=', 1)
 
 

@@ -166,7 +166,6 @@ def shares_visible_to(user: Anyone) -> QuerySet[Share]:
 
 
 def open_shares(user: Anyone) -> QuerySet[Share]:
-    """Return those that still show something."""
     is_open = {"revoked_at": None, "expires_at__gt": timezone.now(), "created_by__is_active": True}
     return shares_visible_to(user).filter(**is_open)
 

@@ -108,7 +108,7 @@ class Row:
         state = self.open.get(node, "not_measured")
         sign = sign_of(state)
         is_shared = state == "queued" and self.takers > 1
-        return Place(replace(sign, word=f"queued for one of {self.takers} nodes") if is_shared else sign)
+        return Place(replace(sign, word=f"queued for any of {self.takers} nodes") if is_shared else sign)
 
     @property
     def worst(self) -> Place | None:

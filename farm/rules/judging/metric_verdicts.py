@@ -51,7 +51,7 @@ def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[
 
 
 def _list_headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
-    """List the headline as the comparison's own fields say it; empty for one that has no figures."""
+    """List the headline as the comparison's own fields say it; empty where it has no figures."""
     figures = judged.figures
     if figures is None or judged.verdict == "not comparable":
         return []

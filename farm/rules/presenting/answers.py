@@ -39,7 +39,6 @@ class Answer:
 
     @classmethod
     def from_text(cls, text: str) -> "Answer":
-        """Take the first sentence as the headline."""
         first, _, rest = text.partition(". ")
         return cls(f"{first}." if rest else text, "", rest)
 

@@ -39,7 +39,6 @@ class CellCounts:
 
     @property
     def ended(self) -> int:
-        """How many cells ended, in whatever way, without refused ones."""
         return sum(count for status, count in self.by_status.items() if status not in (OPEN, CellStatus.REFUSED))
 
     @property

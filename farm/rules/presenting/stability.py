@@ -46,7 +46,7 @@ def find_at_risk(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> se
 
 def describe_rounds_needed(comparison: Comparison) -> str:
     """Say how many rounds would decide what is undecided, or that none would; empty where too few were measured to
-    tell, and for one that is undecided by its items per second alone, as its rounds are counted for latency."""
+    tell, and where items per second alone are undecided, as rounds are counted for latency."""
     if comparison.verdict == "undecided" and comparison.rounds_needed is not None:
         return f"about {counted(comparison.rounds_needed, 'round')} in all would decide"
     return NO_ROUNDS if _is_beyond_rounds(comparison) else ""

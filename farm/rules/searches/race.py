@@ -48,7 +48,6 @@ class Contender:
 
     @property
     def settings(self) -> dict[str, object]:
-        """The values as a matrix file has them."""
         return {axis: to_plain(value) for axis, value in self.values.items()}
 
     def leave(self, why: Why, text: str, budget: str = "") -> LeftSetting:

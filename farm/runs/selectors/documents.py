@@ -147,7 +147,6 @@ def measured_cells(run: Run) -> QuerySet[CellDocument]:
 
 
 def names_of_measured(run: Run) -> list[str]:
-    """List the cells of a run that were measured, without A/A copies."""
     return list(measured_cells(run).filter(arm__twin_of=None).values_list("arm__name", flat=True))
 
 

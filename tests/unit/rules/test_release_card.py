@@ -153,7 +153,7 @@ def test_where_a_model_was_not_measured_it_says_so() -> None:
     assert words == {"pi": "queued", "bench-1": "running", "another": NOT_MEASURED}
     waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "queued", "mac": "running"}, takers=2)
     shared = [waits.at(node).sign.word for node in ("pi", "bench-1", "mac")]
-    assert shared == [*["queued for one of 2 nodes"] * 2, "running"]
+    assert shared == [*["queued for any of 2 nodes"] * 2, "running"]
     assert row("encoder", measured()).at("bench-1").sign.word == "equal"
 
 
