@@ -93,7 +93,7 @@ def test_a_cell_that_worked_on_shows_its_curve_and_when_it_throttled(
 ) -> None:
     run = rows.finished_run(version, node, owner, matrix={**TWO, "sustained": 0.1})
     words = assert_is_page(signed_in.get(f"/runs/{run.pk}/cells/c1/"))
-    assert "Throttles after 0.04 s: p50 stays 21 % above its first point" in words
+    assert "Throttles after 0.04 s: p50 stays 20 % above its first point" in words
     found = selectors.cell_document(run, "c1").sustained
     assert (len(found.points), found.throttle_s) == (6, 0.04)
     document = selectors.document(run)
