@@ -5,7 +5,7 @@ launches do not tell apart from the best one stand beside it, unless a paired ve
 interval nothing is claimed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.base.grouping import group_by
@@ -32,7 +32,7 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
     """
     measured = list(measured)
     usual = find_usual_sizes(measured)
-    right = [setting for setting in measured if _is_right(setting.cell) and setting.cell.shapes == usual]
+    right = [setting for setting in measured if _is_right(setting.cell, usual)]
     by_node = group_by(right, lambda setting: setting.node)
     found = []
     for node, known in sorted(by_node.items()):
@@ -43,8 +43,8 @@ def best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> l
     return found
 
 
-def _is_right(cell: Cell) -> bool:
-    return outputs_of(cell) == "pass" and fault_of(cell) is None
+def _is_right(cell: Cell, usual: Mapping[str, int] | None = None) -> bool:
+    return outputs_of(cell) == "pass" and fault_of(cell, usual=usual) is None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LeftOut:
 def count_other_inputs(measured: Sequence[Measured]) -> int:
     """Count the settings with right outputs that were fed inputs of another size than most."""
     usual = find_usual_sizes(measured)
-    return sum(_is_right(setting.cell) and setting.cell.shapes != usual for setting in measured)
+    return sum(_is_right(setting.cell) and not _is_right(setting.cell, usual) for setting in measured)
 
 
 def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:

@@ -180,7 +180,7 @@ def find_top(known: Sequence[Measured], goal: Goal) -> Top:
     """
     if not known:
         return Top()
-    times = _item_times if goal == "items" else inference_times
+    times = item_times if goal == "items" else inference_times
     first, *others = sorted(unbeaten(known, goal), key=lambda setting: times(setting)[1])
     sure = [setting for setting in others if setting.cell.p50_ci_ms is not None]
     if first.cell.p50_ci_ms is None:
@@ -196,11 +196,11 @@ def inference_times(measured: Measured) -> tuple[float, float, float]:
     return low, p50, high
 
 
-def _item_times(measured: Measured) -> tuple[float, float, float]:
-    """The same of one item."""
+def item_times(measured: Measured) -> tuple[float, float, float]:
+    """The same of one item; zeros where nobody knows how many items an inference has."""
     low, p50, high = inference_times(measured)
     items = (measured.cell.throughput or 0.0) * p50
-    return low / items, p50 / items, high / items
+    return (low / items, p50 / items, high / items) if items else (0.0, 0.0, 0.0)
 
 
 def find_usual_sizes(measured: Sequence[Measured]) -> Mapping[str, int]:
@@ -274,9 +274,10 @@ def targets(
         return _ORDER.index(target.keeping), _cost(target.best.cell, goal)
 
     measured = list(measured)
-    usual = find_usual_sizes(measured)
+    by_version = group_by(measured, lambda point: point.version)
+    usual = {version: find_usual_sizes(points) for version, points in by_version.items()}
     groups = group_by(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
-    found = [_make_target(settings, goal, wish, usual) for settings in groups.values()]
+    found = [_make_target(settings, goal, wish, usual[settings[0].version]) for settings in groups.values()]
     return sorted(found, key=lambda row: (-row.version, *rank(row), row.nodes, row.tag))
 
 

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from farm.base.grouping import group_by
 from farm.rules.cells import label
-from farm.rules.presenting.hardware import FAULTS, Goal, Keeping, Measured, Target, Top, Wish
+from farm.rules.presenting.hardware import (
+    FAULTS,
+    Goal,
+    Keeping,
+    Measured,
+    Target,
+    Top,
+    Wish,
+    inference_times,
+    item_times,
+)
 from farm.rules.presenting.lines import BUSY
 from farm.rules.presenting.times import heading_of, items_words, title_of
 from farm.rules.wording import titles
@@ -102,17 +112,9 @@ def headline(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
     by_items = goal == "items" and setting_measured.cell.throughput is not None
     is_processor = setting_measured.is_processor
     figure = items_words(setting_measured.cell, is_processor=is_processor) if by_items else time(setting_measured)
-    top = _reach(setting_measured, by_items=by_items)[1]
-    is_alone = all(_reach(other, by_items=by_items)[0] > top for _, other in others)
+    times = item_times if by_items else inference_times
+    is_alone = all(times(other)[0] > times(setting_measured)[2] for _, other in others)
     return f"{figure} at best{f', on {target(where)}' if is_alone else '; no target leads'}"
-
-
-def _reach(measured: Measured, *, by_items: bool) -> tuple[float, float]:
-    """Return the interval of a setting's time, of an inference or of an item."""
-    cell = measured.cell
-    low, high = cell.p50_ci_ms or (cell.p50_ms or 0.0, cell.p50_ms or 0.0)
-    items = (cell.throughput or 0.0) * (cell.p50_ms or 0.0) if by_items else 1.0
-    return (low / items, high / items) if items else (0.0, 0.0)
 
 
 def answer_wish(found: Sequence[Target], wish: Wish, goal: Goal) -> str:

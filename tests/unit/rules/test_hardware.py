@@ -68,6 +68,14 @@ def test_the_newest_version_stands_first_and_one_can_be_taken_alone() -> None:
     assert hardware.select_version([]) == []
 
 
+def test_each_version_has_its_own_usual_sizes() -> None:
+    """A new version with another default size, measured less often, had no best setting at all."""
+    old = [on("a", cell(name, shapes={"sequence": 64}), version=1) for name in ("c1", "c2")]
+    newest, before = hardware.targets([*old, on("a", cell("c3", shapes={"sequence": 128}), version=2)])
+    assert (newest.version, newest.best and newest.best.cell.id, newest.left_out) == (2, "c3", {})
+    assert (before.version, before.left_out) == (1, {})
+
+
 @pytest.mark.parametrize(
     ("one", "fault"),
     [
