@@ -28,9 +28,7 @@ from farm.registry.models import (
 )
 from farm.registry.states import BUNDLE_ROLES
 from farm.rules.cells import recipes
-from farm.rules.generation import decoders
 from farm.rules.runtimes import indexes
-from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts, PromptFacts
 from farm.workshop.inspection import Coverage, Inspection, QuantisedReport
 
@@ -258,36 +256,16 @@ def model_facts(version: Version) -> ModelFacts:
     inspection = inspection_of(version)
     if inspection is None:
         raise Conflict(f"{version} is {version.state}; it can be planned once it is inspected.", code="not_inspected")
-    bundle, inputs = version.artifact.bundle, version.artifact.inputs
-    return ModelFacts(
+    artifact = version.artifact
+    facts = inspection.make_facts(
+        artifact.bundle,
         name=version.model.name,
-        main=bundle.main,
-        bundle_sha256=bundle.digest,
-        main_sha256=bundle.main_sha256,
-        opsets=inspection.opsets,
-        ir_version=inspection.ir_version,
-        unused_opsets=inspection.unused_opsets,
-        opset_reach=inspection.opset_reach or OpsetReach(),
-        custom_domains=inspection.custom_domains,
-        batch=inspection.batch,
-        dims={name: None for name in inspection.dims if name != inspection.batch},
-        is_quantised=inspection.is_quantised,
-        uploaded=inspection.uploaded,
-        inputs_sha256=inputs.sha256 if inputs else None,
-        inputs_batch=version.artifact.inputs_batch,
-        inputs=inspection.fed,
-        outputs=tuple(port.name for port in inspection.outputs),
-        inputs_problem=inspection.feed.problem if inspection.feed else "",
-        generation_problem=decoders.generation_problem(inspection.inputs, inspection.outputs),
-        source=inspection.source,
-        genai=inspection.genai,
-        compiled=inspection.compiled,
-        context=inspection.context,
-        is_grouped=decoders.has_grouped_attention(inspection.operators),
-        unbound=inspection.unbound,
-        draws=inspection.draws,
-        prompts=PromptFacts.model_validate(stored) if (stored := version.artifact.prompts_json) else None,
-        sizes=inspection.feed.sizes if inspection.feed else {},
-        calibration_sha256=version.artifact.calibration.sha256 if version.artifact.calibration else None,
-        calibration_problem=version.artifact.calibration_problem,
+        inputs_sha256=artifact.inputs.sha256 if artifact.inputs else None,
+        inputs_batch=artifact.inputs_batch,
     )
+    more = {
+        "prompts": PromptFacts.model_validate(stored) if (stored := artifact.prompts_json) else None,
+        "calibration_sha256": artifact.calibration.sha256 if artifact.calibration else None,
+        "calibration_problem": artifact.calibration_problem,
+    }
+    return facts.model_copy(update=more)

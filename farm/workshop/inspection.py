@@ -6,10 +6,12 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, field_validator
 
 from farm.contract.base import Message, Sha256
+from farm.contract.cells import Bundle
 from farm.rules.cells import fills, recipes
+from farm.rules.generation import decoders
 from farm.rules.quality.findings import RANDOM_DRAWS
 from farm.rules.runtimes.conversions import OpsetReach
-from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts, ModelInput, SourceFacts
+from farm.rules.runtimes.models import CompiledFacts, ContextFacts, GenaiFacts, ModelFacts, ModelInput, SourceFacts
 
 Count = Annotated[int, Field(ge=0)]
 Dim = int | str
@@ -156,6 +158,40 @@ class Inspection(Message):
         return tuple(
             ModelInput(name=port.name, dtype=port.dtype, shape=port.shape or (), fill=chosen[port.name])
             for port in ports
+        )
+
+    def make_facts(
+        self, bundle: Bundle, *, name: str, inputs_sha256: Sha256 | None, inputs_batch: int | None
+    ) -> ModelFacts:
+        """Collect what planning must know of a model of these files. `inputs_*`: of given inputs."""
+        return ModelFacts(
+            name=name,
+            main=bundle.main,
+            bundle_sha256=bundle.digest,
+            main_sha256=bundle.main_sha256,
+            opsets=self.opsets,
+            ir_version=self.ir_version,
+            unused_opsets=self.unused_opsets,
+            opset_reach=self.opset_reach or OpsetReach(),
+            custom_domains=self.custom_domains,
+            batch=self.batch,
+            dims={dim: None for dim in self.dims if dim != self.batch},
+            is_quantised=self.is_quantised,
+            uploaded=self.uploaded,
+            inputs_sha256=inputs_sha256,
+            inputs_batch=inputs_batch,
+            inputs=self.fed,
+            outputs=tuple(port.name for port in self.outputs),
+            inputs_problem=self.feed.problem if self.feed else "",
+            sizes=self.feed.sizes if self.feed else {},
+            generation_problem=decoders.generation_problem(self.inputs, self.outputs),
+            source=self.source,
+            genai=self.genai,
+            compiled=self.compiled,
+            context=self.context,
+            is_grouped=decoders.has_grouped_attention(self.operators),
+            unbound=self.unbound,
+            draws=self.draws,
         )
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import IO
 
 from farm.contract.cells import PROGRAM_ENDING, Bundle, FileRef
-from farm.rules.generation import decoders
-from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
@@ -67,36 +65,9 @@ class ImportedModel:
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
         """Collect the facts for planning. `inputs`, `inputs_batch` and `sizes` are those of the user's inputs."""
-        inspection = self.inspection
-        return ModelFacts(
-            name=self.name,
-            main=self.main,
-            bundle_sha256=self.bundle.digest,
-            main_sha256=self.bundle.main_sha256,
-            opsets=inspection.opsets,
-            ir_version=inspection.ir_version,
-            unused_opsets=inspection.unused_opsets,
-            opset_reach=inspection.opset_reach or OpsetReach(),
-            custom_domains=inspection.custom_domains,
-            batch=inspection.batch,
-            dims={name: None for name in inspection.dims if name != inspection.batch},
-            is_quantised=inspection.is_quantised,
-            uploaded=inspection.uploaded,
-            inputs_sha256=inputs.sha256 if inputs else None,
-            inputs_batch=inputs_batch,
-            inputs=inspection.fed,
-            outputs=tuple(port.name for port in inspection.outputs),
-            inputs_problem=inspection.feed.problem if inspection.feed else "",
-            generation_problem=decoders.generation_problem(inspection.inputs, inspection.outputs),
-            source=inspection.source,
-            genai=inspection.genai,
-            compiled=inspection.compiled,
-            context=inspection.context,
-            is_grouped=decoders.has_grouped_attention(inspection.operators),
-            unbound=inspection.unbound,
-            draws=inspection.draws,
-            sizes=dict(sizes or {}) if inputs else inspection.feed.sizes if inspection.feed else {},
-        )
+        sha256 = inputs.sha256 if inputs else None
+        facts = self.inspection.make_facts(self.bundle, name=self.name, inputs_sha256=sha256, inputs_batch=inputs_batch)
+        return facts.model_copy(update={"sizes": dict(sizes or {})}) if inputs else facts
 
 
 def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
