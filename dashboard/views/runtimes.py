@@ -51,7 +51,8 @@ class Place:
 class Row:
     """One release. `opset`: the newest it loads; `is_gone`: installed, but the index does not offer it any more;
     `yanked`: that the index took it back, with its reason; `measured`: how often and where, in words; `outcomes`: how
-    the rounds of watches ended; `alerts` that began with it, and watches whose reference it is, by name and page."""
+    the rounds of watches ended; `alerts` of a change that was measured or began with it, and watches whose reference
+    it is, by name and page."""
 
     version: str
     opset: str

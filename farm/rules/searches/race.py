@@ -289,7 +289,7 @@ class Race(Search[Measured, Outcome]):
             waiting=waiting,
             resolution=max((max(cost.high, 1.0 / cost.low) - 1.0 for cost in among), default=None),
             is_final=True,
-            is_by_processor=any(pair.verdict_from == "processor" for pair in standing.pairs.values()),
+            is_by_processor=standing.is_by_processor,
         )
 
     def _split_proven(self) -> tuple[list[Contender], list[Contender]]:

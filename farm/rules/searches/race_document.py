@@ -64,9 +64,7 @@ def make_document(race: Race, facts: Facts) -> Found:
         close=[contender.label for contender in outcome.close],
         budget_costs=dict(_budget_costs(race, outcome)),
         left=[*outcome.left.values(), *facts.refused],
-        is_by_processor=any(
-            pair.verdict_from == "processor" for block in race.blocks[-1:] for pair in block.pairs.values()
-        ),
+        is_by_processor=any(block.is_by_processor for block in race.blocks[-1:]),
         is_final=outcome.is_final,
         is_stopped=facts.is_stopped,
         minutes=round(facts.minutes, 2),

@@ -106,6 +106,11 @@ class Standing:
         freedom = (len(arms) - 1) * (min(cost.rounds for cost in known.values()) - 1) if known else 0
         return cls(goal, {cell.digest: cell for cell in done}, index_by_sides(pairs), is_busy, sqrt(variance), freedom)
 
+    @property
+    def is_by_processor(self) -> bool:
+        """Whether processor time decided, because the machine was busy."""
+        return any(pair.verdict_from == "processor" for pair in self.pairs.values())
+
     def compare_cost(self, setting: str, *, of: str) -> Cost | None:
         """Return what a setting takes against another, both by their digests; None where they were not compared."""
         if not {setting, of} <= self.cells.keys():
