@@ -68,7 +68,8 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         """Filter to nodes that all members of this team may hear of: theirs, and those that were offered to it."""
         members = team.memberships.values("user")
         shared = Count("memberships", filter=Q(memberships__user__in=members))
-        teams = Team.objects.annotate(shared=shared).filter(shared=len(members)).order_by().values("pk")
+        # a team that has lost its members hears of no other team's nodes
+        teams = Team.objects.annotate(shared=shared).filter(shared=max(len(members), 1)).order_by().values("pk")
         return self.filter(Q(pk__in=team.lendings.values("node")) | Q(team__in=teams))
 
     def seen_and_active(self) -> Self:

@@ -85,6 +85,11 @@ def test_a_team_reads_that_a_node_online_is_not_lent_to_it_once_the_node_was_off
     assert why in progress(block.run).words, "all that are left in “lab” are in “vision” too"
 
 
+def test_a_team_without_members_hears_of_no_other_team_s_nodes(node: Node) -> None:
+    """Every member of it was in every team: there were none."""
+    assert not Node.objects.known_to(Team.objects.create(name="left")).exists()
+
+
 def test_nobody_but_an_admin_of_the_receiving_team_agrees(node: Node, member: User, owner: User, lab: Team) -> None:
     lending = offered(node, member)
     for user in (member, owner, make_user("hand", team=lab, role=Role.MEMBER)):
