@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.acceptance.browser.chromium import PATIENCE_MS, launched
+from tests.acceptance.browser.chromium import PATIENCE_MS, launched, wait_for_script
 from tests.acceptance.conftest import LiveFarm
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -59,7 +59,7 @@ class Keys:
     def assert_is_seen(self, where: Locator) -> None:
         expect(where).to_be_focused()
         # a page that was waited for may be loaded anew meanwhile, with the focus where it was
-        self.page.wait_for_function(f"({FOCUS})() === ''")
+        wait_for_script(self.page, FOCUS, answer="")
 
     def tab_to(self, where: Locator, *, key: str = "Tab") -> None:
         """Tab until it has the focus; each stop on the way is seen. `key`: Shift+Tab goes back."""
@@ -68,7 +68,7 @@ class Keys:
         for _ in range(MOST_TABS):
             self.press(key)
             # a page that was waited for may be loaded anew at this moment, and gives the focus back
-            self.page.wait_for_function(f"({FOCUS})() === ''")
+            wait_for_script(self.page, FOCUS, answer="")
             if where.evaluate("element => element === document.activeElement"):
                 return
         pytest.fail(f"{MOST_TABS} times Tab do not reach {where} on {self.page.url}")

@@ -2,11 +2,12 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # the same engine without windows, where it is installed too: a page costs 0.3 s of processor time, not 0.6. What is
@@ -36,3 +37,23 @@ def launched(program: str | None = CHROMIUM) -> Iterator[Browser]:
         yield browser
         browser.close()
     os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE", None)
+
+
+def wait_for_script(page: Page, script: str, *, answer: object = True) -> None:
+    """Wait until the script gives this answer on the page, which may be loaded anew meanwhile.
+
+    Not `wait_for_function`: what it asks again is a string for `eval`, which our pages' security policy refuses, so it
+    fails wherever the first answer is not the right one yet.
+    """
+    limit = time.monotonic() + PATIENCE_MS / 1000
+    given: object = None
+    while given != answer:
+        assert time.monotonic() < limit, f"on {page.url} the script gave {given!r}, not {answer!r}: {script}"
+        try:
+            given = page.evaluate(script)
+        except Error as left:
+            # the page that was asked is gone; the next one is asked
+            if "context was destroyed" not in str(left):
+                raise
+        if given != answer:
+            page.wait_for_timeout(50)

@@ -14,6 +14,7 @@ from farm.rules.presenting.answers import make_answer
 from farm.rules.presenting.headlines import find_opening
 from farm.runs import selectors
 from farm.runs.models import Run
+from tests.acceptance.browser.chromium import wait_for_script
 from tests.acceptance.browser.conftest import LAPTOP, PHONE, Opening, Watch, explore, press_sign_in, sign_in
 from tests.acceptance.browser.unscrolled import assert_says_who_how_much_how_sure_and_why
 from tests.integration.dashboard import rows
@@ -162,9 +163,9 @@ def test_a_series_chosen_in_the_key_is_set_apart_and_a_narrow_chart_names_its_ro
     chosen = page.locator("[data-series]").first
     chosen.click()
     expect(chosen).to_have_attribute("aria-pressed", "true")
-    page.wait_for_function("document.querySelector('.chart').data.filter(one => one.opacity < 1).length === 1")
+    wait_for_script(page, "document.querySelector('.chart').data.filter(one => one.opacity < 1).length === 1")
     chosen.click()
-    page.wait_for_function("document.querySelector('.chart').data.every(one => one.opacity === undefined)")
+    wait_for_script(page, "document.querySelector('.chart').data.every(one => one.opacity === undefined)")
     page.watch.assert_is_clean()  # type: ignore[attr-defined]
 
 
