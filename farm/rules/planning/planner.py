@@ -1,4 +1,4 @@
-"""Planning: a matrix, a model and a fleet in, blocks and refused points out, without starting anything."""
+"""Plans which blocks measure a matrix on a fleet, and why points of it cannot run. Nothing is started here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +13,14 @@ from farm.rules.cells import scenarios
 from farm.rules.comparing import power
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, expand
-from farm.rules.planning import blocks, estimates, tolerances
+from farm.rules.planning import blocks, estimates
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.null_pairs import NullPairs
 from farm.rules.planning.plans import Arm, NodeOffer, Plan, PlannedBlock, PlannedComparison, RefusedPoint
-from farm.rules.planning.resolution import Digests, Request, Resolved, Resolver
+from farm.rules.planning.resolution import Digests, Request, ResolvedPoint, Resolver
 from farm.rules.planning.ways_out import WayOutFinder
-from farm.rules.planning.wishes import Circumstances, make_wish
+from farm.rules.planning.wishes import BlockConditions, make_wish
+from farm.rules.planning.workload_refusals import find_unknown_outputs
 from farm.rules.runtimes.learnt import merge_learnt
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
@@ -41,34 +42,42 @@ def plan(
     known: Known = NOTHING_MORE,
     machine: NodeOffer | None = None,
     with_null_pair: bool = False,
-    kept: Sequence[str] = (),
+    idle_reasons: Sequence[str] = (),
 ) -> Plan:
-    """Plan which blocks measure the matrix, and gives each point that cannot run its reason.
+    """Plan the blocks that measure the matrix, and give each point that cannot run its reason.
 
     Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
-    `fleet` None means that one machine, `machine`, measures by itself. `known` is what the package index says of
-    releases. `with_null_pair` adds an A/A twin of the baseline to one in eight of a node's blocks, and to each on its
-    first day. `kept`: why nodes that are online are not in an empty fleet.
+    `fleet` None means that one machine, `machine`, measures by itself; where the fleet is empty, `idle_reasons` says of
+    each node that is online why it measures nothing. `known` is what the package index says of releases.
+    `with_null_pair` adds an A/A twin of the baseline to one in eight blocks of a node, and to each on its first day.
     """
     models = [model] if isinstance(model, ModelFacts) else model
     first, *others = models
     learnt = merge_learnt(node.loads for node in (fleet or (machine,)) if node is not None)
     if matrix.pre and known.newest_pre is not None:
         known = known.model_copy(update={"newest": known.newest_pre})
-    unknown_outputs = tolerances.find_unknown_outputs(matrix.tolerances, models)
-    beside = (matrix.inputs, unknown_outputs, learnt, kept)
-    request = Request(first, fleet, seed, known, machine, matrix.allowed, *beside)
+    request = Request(
+        model=first,
+        fleet=fleet,
+        seed=seed,
+        known=known,
+        machine=machine,
+        allowed=matrix.allowed,
+        inputs=matrix.inputs,
+        unknown_outputs=find_unknown_outputs(matrix.tolerances, models),
+        learnt=learnt,
+        idle_reasons=idle_reasons,
+    )
     expansion = expand(matrix)
     requests = [request, *(replace(request, model=other) for other in others)]
-    resolved: list[Resolved] = []
-    for place, own_request in enumerate(requests):
-        cells = _resolve_points(expansion.points, own_request, first=len(resolved) + 1)
-        resolved += [_place_on_axis(cell, own_request.model, place) for cell in cells] if others else cells
-    runnable = [cell for cell in resolved if cell.reason is None]
+    cells: list[ResolvedPoint] = []
+    for place, model_request in enumerate(requests):
+        model_cells = _resolve_points(expansion.points, model_request, first_number=len(cells) + 1)
+        cells += [_place_on_axis(cell, model_request.model, place) for cell in model_cells] if others else model_cells
+    runnable = [cell for cell in cells if cell.reason is None]
     planned = _plan_blocks(runnable, matrix, request, with_null_pair=with_null_pair)
-    refused = _list_refused(
-        matrix, resolved, [(own_request, point) for own_request in requests for point in expansion.points]
-    )
+    sources = [(model_request, point) for model_request in requests for point in expansion.points]
+    refused = _list_refused(matrix, cells, sources)
     return Plan(
         cells=len(runnable),
         budget=matrix.budget,
@@ -83,11 +92,11 @@ def plan(
 
 
 def _list_refused(
-    matrix: Matrix, cells: Sequence[Resolved], asked: Sequence[tuple[Request, Point]]
+    matrix: Matrix, cells: Sequence[ResolvedPoint], sources: Sequence[tuple[Request, Point]]
 ) -> tuple[RefusedPoint, ...]:
-    """List the points that cannot run, each with its reason and way out. `asked`: what each cell stands for."""
+    """List the points that cannot run, each with its reason and way out; `sources` has the point of each cell."""
     ways = WayOutFinder(
-        matrix, [(cell, point) for cell, (_, point) in zip(cells, asked, strict=True) if cell.reason is None]
+        matrix, [(cell, point) for cell, (_, point) in zip(cells, sources, strict=True) if cell.reason is None]
     )
     return tuple(
         RefusedPoint(
@@ -98,7 +107,7 @@ def _list_refused(
             reason=cell.reason,
             way_out=ways.find(cell, fit_point_to_model(point, request.model), request),
         )
-        for cell, (request, point) in zip(cells, asked, strict=True)
+        for cell, (request, point) in zip(cells, sources, strict=True)
         if cell.reason is not None
     )
 
@@ -112,15 +121,15 @@ def fit_point_to_model(point: Point, model: ModelFacts) -> Point:
     return point if fitted == text else Point({**point.values, "scenario": fitted}, point.positions)
 
 
-def _resolve_points(points: Sequence[Point], request: Request, *, first: int = 1) -> list[Resolved]:
+def _resolve_points(points: Sequence[Point], request: Request, *, first_number: int) -> list[ResolvedPoint]:
     resolver = Resolver(request)
     return [
         resolver.resolve(fit_point_to_model(point, request.model), name=f"c{number}")
-        for number, point in enumerate(points, start=first)
+        for number, point in enumerate(points, start=first_number)
     ]
 
 
-def _place_on_axis(cell: Resolved, model: ModelFacts, place: int) -> Resolved:
+def _place_on_axis(cell: ResolvedPoint, model: ModelFacts, place: int) -> ResolvedPoint:
     """Give the cell its place on the axis of the models that are measured together."""
     return cell._replace(
         positions={**cell.positions, "model": place},
@@ -130,39 +139,39 @@ def _place_on_axis(cell: Resolved, model: ModelFacts, place: int) -> Resolved:
 
 
 def _plan_blocks(
-    cells: Sequence[Resolved], matrix: Matrix, request: Request, *, with_null_pair: bool
+    cells: Sequence[ResolvedPoint], matrix: Matrix, request: Request, *, with_null_pair: bool
 ) -> list[PlannedBlock]:
     planned: list[PlannedBlock] = []
-    names: set[str] = set()
+    placed: set[str] = set()
     pairs = NullPairs(request.fleet)
     # one launch of an arm is compared with nothing
     with_null_pair = with_null_pair and matrix.budget is not Budget.GLANCE
     for members in _group_side_by_side(cells):
-        home = _Home.of(members, matrix, request)
-        nodes, max_arms = home.nodes, home.most_arms
-        # a place is kept for the twin, but a matrix that just fits a block is split for it on the first day only
+        common = _CommonNodes.of(members, matrix, request)
+        nodes, max_arms = common.nodes, common.max_arms
+        # a place is reserved for the twin, but a matrix that just fits a block is split for it on the first day only
         reserved = int(with_null_pair and (pairs.is_first_day(nodes) or len(members) > max_arms))
-        for cells_of_block in _group_cells(members, matrix, request.model, most=max_arms - reserved):
+        for cells_of_block in _group_cells(members, matrix, request.model, max_arms=max_arms - reserved):
             number = len(planned) + 1
-            arms = _make_arms(cells_of_block, block=number, names=names)
+            arms = _make_arms(cells_of_block, block=number, placed=placed)
             has_pair = any(arm.twin_of is not None for arm in arms)
             if with_null_pair and not has_pair and pairs.is_due(nodes) and len(arms) < max_arms:
                 twin = {"arm": len(arms), "id": f"{arms[0].id}.{blocks.TWIN}", "twin_of": 0}
                 arms = [*arms, arms[0].model_copy(update=twin)]
                 cells_of_block, has_pair = [*cells_of_block, cells_of_block[0]], True
             pairs.record_block(nodes, has_pair=has_pair)
-            planned.append(_plan_block(arms, cells_of_block, matrix, home, number=number))
+            planned.append(_plan_block(arms, cells_of_block, matrix, common, number=number))
     return planned
 
 
 @dataclass(frozen=True, slots=True)
-class _Home:
-    """The nodes that may take all of some cells, and what is known of them; none where no fleet was asked."""
+class _CommonNodes:
+    """The nodes that may take each of some cells, and what is known of them; none where no fleet was asked."""
 
     model: ModelFacts
     nodes: Sequence[NodeOffer]
     ids: tuple[str, ...]
-    most_arms: int
+    max_arms: int
     noise: float
     is_noise_assumed: bool
     margin: float
@@ -170,9 +179,9 @@ class _Home:
     smallest_detectable: float
 
     @classmethod
-    def of(cls, cells: Sequence[Resolved], matrix: Matrix, request: Request) -> Self:
-        taking = _find_common(cells) or ()
-        nodes = [node for node in request.fleet or () if node.id in taking]
+    def of(cls, cells: Sequence[ResolvedPoint], matrix: Matrix, request: Request) -> Self:
+        common_ids = _find_common_nodes(cells) or ()
+        nodes = [node for node in request.fleet or () if node.id in common_ids]
         noises = [node.noise for node in nodes if node.noise is not None]
         is_assumed = len(noises) < len(nodes) or not nodes
         noise = max([*noises, ASSUMED_NOISE] if is_assumed else noises)
@@ -181,7 +190,7 @@ class _Home:
             model=request.model,
             nodes=nodes,
             ids=tuple(node.id for node in nodes),
-            most_arms=min((node.max_arms for node in nodes), default=MAX_ARMS),
+            max_arms=min((node.max_arms for node in nodes), default=MAX_ARMS),
             noise=noise,
             is_noise_assumed=is_assumed,
             margin=margin,
@@ -193,94 +202,108 @@ class _Home:
 def _merge_margins(margins: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return for each metric the widest margin of these nodes."""
     widest: dict[str, float] = {}
-    for of_node in margins:
-        widest |= {name: max(margin, widest.get(name, 0.0)) for name, margin in of_node.items()}
+    for node_margins in margins:
+        widest |= {name: max(margin, widest.get(name, 0.0)) for name, margin in node_margins.items()}
     return widest
 
 
-def _group_side_by_side(cells: Sequence[Resolved]) -> list[list[Resolved]]:
-    """Group the cells that may share a block: on one node, and of scenarios that are compared."""
-    groups = _group_by_hardware(cells)
+def _group_side_by_side(cells: Sequence[ResolvedPoint]) -> list[list[ResolvedPoint]]:
+    """Group the cells that may share a block: those that one node takes, and whose scenarios are of one family."""
     return [
-        part for group in groups for part in group_by(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
+        cells_of_family
+        for group in _group_by_hardware(cells)
+        for cells_of_family in group_by(group, lambda cell: scenarios.of_cell(cell.spec).family).values()
     ]
 
 
-def _group_by_hardware(cells: Sequence[Resolved]) -> list[list[Resolved]]:
-    """Group cells that can be side by side on a node: by declared hardware, and apart only where no node has all."""
-    groups: list[list[Resolved]] = []
+def _group_by_hardware(cells: Sequence[ResolvedPoint]) -> list[list[ResolvedPoint]]:
+    """Group cells by the hardware that the matrix declares.
+
+    Where no node takes all cells of a group, it is divided by the nodes that take each cell.
+    """
+    groups: list[list[ResolvedPoint]] = []
     for group in group_by(cells, lambda cell: cell.spec.hardware if cell.is_hardware_declared else "").values():
-        groups += [group] if _find_common(group) != frozenset() else group_by(group, lambda cell: cell.nodes).values()
+        has_common_node = _find_common_nodes(group) != frozenset()
+        groups += [group] if has_common_node else group_by(group, lambda cell: cell.nodes).values()
     return groups
 
 
-def _find_common(cells: Sequence[Resolved]) -> frozenset[str] | None:
+def _find_common_nodes(cells: Sequence[ResolvedPoint]) -> frozenset[str] | None:
+    """Find the ids of the nodes that take every cell; None where no fleet was asked."""
     different = {cell.nodes for cell in cells if cell.nodes is not None}
     return frozenset.intersection(*different) if different else None
 
 
-def _group_cells(cells: Sequence[Resolved], matrix: Matrix, model: ModelFacts, *, most: int) -> list[list[Resolved]]:
+def _group_cells(
+    cells: Sequence[ResolvedPoint], matrix: Matrix, model: ModelFacts, *, max_arms: int
+) -> list[list[ResolvedPoint]]:
+    """Divide the cells into blocks of so many arms that none takes too long."""
     arm_s = estimates.estimate_arm_s(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
-    different = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
-    longest_s = max(scenarios.of_cell(spec).sustained_s for spec in different)
-    longer_s = ROUNDS[matrix.budget].usual * max(_sum_launch_s([spec], matrix, model) for spec in different)
-    capacity = blocks.max_arms_for(arm_s + longest_s + longer_s, limit=most)
+    specs = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
+    sustained_s = max(scenarios.of_cell(spec).sustained_s for spec in specs)
+    extra_s = ROUNDS[matrix.budget].usual * max(_sum_extra_launch_s([spec], matrix, model) for spec in specs)
+    capacity = blocks.max_arms_for(arm_s + sustained_s + extra_s, limit=max_arms)
     return blocks.group_into_blocks(cells, positions=lambda cell: cell.positions, capacity=capacity)
 
 
-def _make_arms(cells: Sequence[Resolved], *, block: int, names: set[str]) -> list[Arm]:
-    """List the places of a block. A cell that an earlier block holds too gets the block's number into its id."""
+def _make_arms(cells: Sequence[ResolvedPoint], *, block: int, placed: set[str]) -> list[Arm]:
+    """Make the arms of a block, and add their cells to `placed`.
+
+    A cell that an earlier block placed gets the block's number into its id.
+    """
     arms: list[Arm] = []
-    first: dict[Digests, int] = {}
+    first_arms: dict[Digests, int] = {}
     for number, cell in enumerate(cells):
         arms.append(
             Arm(
                 arm=number,
-                id=f"{cell.name}.b{block}" if cell.name in names else cell.name,
+                id=f"{cell.name}.b{block}" if cell.name in placed else cell.name,
                 cell=cell.name,
                 positions=cell.positions,
                 labels=cell.labels,
                 spec=cell.spec,
-                twin_of=first.get(cell.digests),
+                twin_of=first_arms.get(cell.digests),
                 trial=cell.trial,
             )
         )
-        first.setdefault(cell.digests, number)
-        names.add(cell.name)
+        first_arms.setdefault(cell.digests, number)
+        placed.add(cell.name)
     return arms
 
 
 def _plan_block(
-    arms: list[Arm], cells: Sequence[Resolved], matrix: Matrix, home: _Home, *, number: int
+    arms: list[Arm], cells: Sequence[ResolvedPoint], matrix: Matrix, common: _CommonNodes, *, number: int
 ) -> PlannedBlock:
-    """Plan one block. `cells`: those of the arms, in their order."""
-    budget, latency_ms, tracing = matrix.budget, home.model.latency_ms, matrix.is_tracing_rounds
-    circumstances = Circumstances(noise=home.noise, margin=home.margin, arms=len(arms), latency_ms=latency_ms)
+    """Plan one block; `cells` are those of the arms, in their order."""
+    budget, latency_ms, tracing = matrix.budget, common.model.latency_ms, matrix.is_tracing_rounds
+    conditions = BlockConditions(noise=common.noise, margin=common.margin, arms=len(arms), latency_ms=latency_ms)
     specs = [arm.spec for arm in arms]
     loads = [scenarios.of_cell(spec) for spec in specs]
     search_s = max(estimates.estimate_search_s(load, latency_ms) for load in loads)
     program_s = estimates.extra_setup_s(specs)
     once_s = program_s + search_s
-    round_s = estimates.extra_launch_s(specs) + _sum_launch_s(specs, matrix, home.model)
-    # their scenarios are of one family
+    round_s = estimates.extra_launch_s(specs) + _sum_extra_launch_s(specs, matrix, common.model)
+    # the scenarios of a block are of one family, so that the longest stands for all
     sustained_s = max(load.sustained_s for load in loads)
     scenarios_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
     return PlannedBlock(
         id=f"b{number}",
         arms=tuple(arms),
         comparisons=tuple(
-            PlannedComparison(baseline=first, candidate=second, axis=axis, smallest_detectable=home.smallest_detectable)
+            PlannedComparison(
+                baseline=first, candidate=second, axis=axis, smallest_detectable=common.smallest_detectable
+            )
             for first, second, axis in (() if budget is Budget.GLANCE else blocks.list_comparisons(arms))
         ),
         tags=_list_tags(arms),
-        nodes=home.ids,
+        nodes=common.ids,
         budget=budget,
         min_rounds=ROUNDS[budget].least,
         max_rounds=ROUNDS[budget].most,
-        margin=home.margin,
-        margins=home.margins,
-        noise=home.noise,
-        is_noise_assumed=home.is_noise_assumed,
+        margin=common.margin,
+        margins=common.margins,
+        noise=common.noise,
+        is_noise_assumed=common.is_noise_assumed,
         minutes=(len(arms) * estimates.estimate_arm_s(budget, latency_ms, is_tracing=tracing) + scenarios_s) / 60.0,
         runner_timeout_s=estimates.runner_timeout_s(
             budget, latency_ms, longer_s=program_s + max(load.max_launch_s(latency_ms) for load in loads)
@@ -293,29 +316,29 @@ def _plan_block(
         is_tracing_rounds=tracing,
         sustained_s=sustained_s,
         tolerances=dict(matrix.tolerances),
-        wish=make_wish(matrix.wish, budget, circumstances) if matrix.wish is not None else None,
+        wish=make_wish(matrix.wish, budget, conditions) if matrix.wish is not None else None,
     )
 
 
-def _sum_launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
+def _sum_extra_launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelFacts) -> float:
     timed_s = ROUNDS[matrix.budget].shortest_s
     return sum(scenarios.of_cell(spec).extra_launch_s(model.latency_ms, timed_s=timed_s) for spec in specs)
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:
-    """Return the smallest change, as a fraction, that the last of `rounds` can show; `rounds` None: the budget's most.
+    """Return the smallest change, as a fraction, that so many rounds can show; by default the most of the budget.
 
     `noise` is the standard deviation of single rounds.
     """
-    figures = ROUNDS[budget]
-    pairs = (figures.most if rounds is None else rounds) // figures.per_pair
-    return power.smallest_detectable(noise / sqrt(figures.per_pair), pairs, margin)
+    budget_rounds = ROUNDS[budget]
+    pairs = (budget_rounds.most if rounds is None else rounds) // budget_rounds.per_pair
+    return power.smallest_detectable(noise / sqrt(budget_rounds.per_pair), pairs, margin)
 
 
 def describe_plan(plan: Plan) -> str:
     """Say in one sentence how many comparisons a plan makes, how long they take and which changes they can show.
 
-    Return an empty string where the plan compares nothing.
+    The sentence is empty where the plan compares nothing.
     """
     blocks = [block for block in plan.blocks if block.comparisons]
     if not blocks:
@@ -336,17 +359,17 @@ def describe_plan(plan: Plan) -> str:
 
 
 def _list_tags(arms: Sequence[Arm]) -> tuple[str, ...]:
-    """List every tag that some arm asks for, `cpu` last, since every node has it. Alternatives and nodes are left out:
-    `nodes` of the block has them."""
+    """List every tag that some arm asks for, with `cpu` last, since every node has it.
+
+    Alternatives (`a|b`) and nodes asked for by name are left out: the block's `nodes` stands for them.
+    """
     hardware = [arm.spec.hardware for arm in arms if "|" not in arm.spec.hardware and ":" not in arm.spec.hardware]
     tags = {tag for tags in hardware for tag in tags.split("+")}
     return tuple(sorted(tags, key=lambda tag: (tag == "cpu", tag)))
 
 
 def _find_problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:
-    """Find a release that does not exist, or a fleet that takes nothing: the matrix is mistaken, not the model."""
-
-    def first(code: ReasonCode) -> str | None:
-        return next((point.reason.text for point in refused if point.reason.code == code), None)
-
-    return first(ReasonCode.UNKNOWN_RUNTIME) or (None if planned else first(ReasonCode.NO_NODE))
+    """Return the reason why the matrix is mistaken as a whole: a release does not exist, or no node takes anything."""
+    codes = [ReasonCode.UNKNOWN_RUNTIME] if planned else [ReasonCode.UNKNOWN_RUNTIME, ReasonCode.NO_NODE]
+    texts = (point.reason.text for code in codes for point in refused if point.reason.code == code)
+    return next(texts, None)

@@ -1,4 +1,4 @@
-"""Turns a point of a matrix into the cell it stands for, or into the reason why it cannot run."""
+"""Makes the cell that each point of a matrix stands for, with the nodes that may take it or the reason against it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,81 +13,87 @@ from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice, format_value
 from farm.rules.generation import decoders
 from farm.rules.matrices.points import Point
-from farm.rules.planning import refusals
 from farm.rules.planning.first_refusals import FirstRefusals
+from farm.rules.planning.nodes import can_measure, can_run, explain_no_node
 from farm.rules.planning.parts import Part
 from farm.rules.planning.plans import NodeOffer
+from farm.rules.planning.refusals import RuleContext
 from farm.rules.runtimes import engines, opsets, plugins, providers, releases
 from farm.rules.runtimes.compatibility import Stamps
 from farm.rules.runtimes.models import ModelFacts
 
-# what decides each part of a cell
+# the axes that decide each part of a cell
 _PROGRAM_AXES = ("runtime", "provider", "precision", "opset", "hardware")
 _SESSION_AXES = ("session", *(axis.name for axis in OWN_AXES if axis.part == "session"))
 _WORKLOAD_AXES = ("batch", "shapes", *(axis.name for axis in OWN_AXES if axis.part == "workload"))
 Digests = tuple[str, ...]
 
 
-class Resolved(NamedTuple):
-    """A point as a cell. `reason` is None when nothing stands against it; then `nodes` may take it (None: any).
+class ResolvedPoint(NamedTuple):
+    """A point of a matrix as a cell, or as the reason why it cannot run."""
 
-    `name`: in the plan; `labels`: its values in words; `digests`: of its parts, equal where its spec's digest is;
-    `is_hardware_declared`: the matrix itself says which hardware. `trial`: the node that first tries its provider.
-    """
-
+    # the cell's name in the plan
     name: str
     positions: Mapping[str, int]
+    # its values in words, by axis
     labels: dict[str, str]
     spec: CellSpec
+    # of its program, session and workload; equal for cells whose specs have equal digests
     digests: Digests
+    # None where the cell can run
     reason: Reason | None
+    # the nodes that may take the cell; None where no fleet was asked, or where the cell cannot run
     nodes: frozenset[str] | None = None
+    # whether the matrix itself says which hardware
     is_hardware_declared: bool = False
+    # the node that first tries the cell's provider, which no node has proven; None where nobody has to
     trial: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What all points of a plan share. `fleet` None: no fleet was asked, but one machine."""
+    """What all points of a plan share."""
 
     model: ModelFacts
+    # None where one machine measures by itself, `machine`
     fleet: Sequence[NodeOffer] | None = None
     seed: int = 0
     known: releases.Known = releases.NOTHING_MORE
     machine: NodeOffer | None = None
+    # packages beyond the known distributions that may be installed
     allowed: frozenset[str] = frozenset()
     # how inputs are to be made, by name
     inputs: Mapping[str, str] = field(default_factory=dict)
-    # names that have a tolerance of their own and are outputs of no model
+    # outputs with a tolerance of their own that no model has
     unknown_outputs: Sequence[str] = ()
     # what releases beyond the table were seen to load
     learnt: opsets.Learnt = field(default_factory=dict)
-    # nodes that measure nothing for this team, each with why, where its fleet is empty
-    kept: Sequence[str] = ()
+    # where the fleet is empty, why each node that is online measures nothing for this team
+    idle_reasons: Sequence[str] = ()
 
 
 class Resolver:
     """Makes cells of the points of one matrix.
 
-    A matrix of thousands of points has few different programs, sessions and workloads: each is made once, each rule is
-    applied once to what it looks at, and each node is checked once.
+    A matrix of thousands of points has few different programs, sessions and workloads. Each of them is made once, each
+    rule is applied once to the parts that it looks at, and each node is checked once.
     """
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._parts: dict[object, Part] = {}
-        self._about: dict[Part, refusals.Circumstances] = {}
-        self._able: dict[tuple[str, str, str], list[NodeOffer]] = {}
-        self._takers: dict[tuple[object, ...], frozenset[str]] = {}
-        self._no_node: dict[Part, Reason] = {}
+        self._contexts: dict[Part, RuleContext] = {}
+        self._able_nodes: dict[tuple[str, str, str], list[NodeOffer]] = {}
+        self._nodes_with_cores: dict[tuple[object, ...], frozenset[str]] = {}
+        self._no_node_reasons: dict[Part, Reason] = {}
         self._refusals = FirstRefusals()
         fleet = request.fleet or ()
-        self._shared = refusals.Circumstances(
+        self._common_context = RuleContext(
             model=request.model,
-            own_providers=frozenset(name for node in fleet for name in node.providers),
+            proven_providers=frozenset(name for node in fleet for name in node.providers),
             known_releases=frozenset(request.known.releases).union(*(node.versions for node in fleet)),
             yanked=request.known.yanked,
-            silence=request.known.silence,
+            index_problem=request.known.silence,
             allowed=request.allowed,
             cores=request.machine.cores if request.machine else None,
             asked_inputs=request.inputs,
@@ -96,8 +102,8 @@ class Resolver:
             has_fleet=request.fleet is not None,
         )
 
-    def resolve(self, point: Point, *, name: str) -> Resolved:
-        """Return the cell of a point, with the first reason why it cannot run, or else the nodes that may take it."""
+    def resolve(self, point: Point, *, name: str) -> ResolvedPoint:
+        """Return the cell of a point with the nodes that may take it, or with the first reason why it cannot run."""
         program = self._make_part(_PROGRAM_AXES, point, _make_program)
         session = self._make_part(_SESSION_AXES, point, _make_session)
         workload = self._make_part(_WORKLOAD_AXES, point, _make_workload)
@@ -113,15 +119,15 @@ class Resolver:
             program = self._complete_program(program, spec, nodes)
             spec = self._make_spec(program, session, workload)
         words = program.words | session.words | workload.words
-        reason = self._refusals.find(spec, self._make_circumstances(workload, point), (program, session, workload))
+        reason = self._refusals.find(spec, self._make_context(workload, point), (program, session, workload))
         trial = None
         if reason is None and self._request.fleet is not None and not nodes:
             entry = providers.provider_of(spec.provider)
             willing = (node for node in self._request.fleet if entry.name in node.may_try)
             trial = next((node.id for node in willing if can_measure(node.with_proven_provider(entry), spec)), None)
             nodes = nodes if trial is None else frozenset({trial})
-            reason = None if trial is not None else self._explain_not_taken(spec, program)
-        return Resolved(
+            reason = None if trial is not None else self._explain_no_node(spec, program)
+        return ResolvedPoint(
             name=name,
             positions=point.positions,
             labels={axis: words[axis] for axis in point.values},
@@ -146,39 +152,40 @@ class Resolver:
             artifact_sha256=self._request.model.bundle_sha256, **program.fields, **session.fields, **workload.fields
         )
 
-    def _make_circumstances(self, workload: Part, point: Point) -> refusals.Circumstances:
-        if (circumstances := self._about.get(workload)) is None:
+    def _make_context(self, workload: Part, point: Point) -> RuleContext:
+        if (context := self._contexts.get(workload)) is None:
             batch = point.values.get("batch")
-            circumstances = self._about[workload] = replace(
-                self._shared,
+            context = self._contexts[workload] = replace(
+                self._common_context,
                 asked_batch=batch if isinstance(batch, int) else None,
                 asked_sizes=_as_mapping(point.values.get("shapes")),
             )
-        return circumstances
+        return context
 
     def _find_nodes(self, spec: CellSpec) -> frozenset[str]:
         """Find the nodes that can run the cell and have a core for each of its threads; none without a fleet."""
         cores = threads.needed_cores(spec)
         key = (spec.runtime.distribution, spec.provider, spec.hardware, cores)
-        if (nodes := self._takers.get(key)) is None:
-            able = (node for node in self._find_able_nodes(spec) if node.cores is None or cores <= node.cores)
-            nodes = self._takers[key] = frozenset(node.id for node in able)
+        if (nodes := self._nodes_with_cores.get(key)) is None:
+            able_nodes = (node for node in self._find_able_nodes(spec) if node.cores is None or cores <= node.cores)
+            nodes = self._nodes_with_cores[key] = frozenset(node.id for node in able_nodes)
         return nodes
 
     def _find_able_nodes(self, spec: CellSpec) -> list[NodeOffer]:
         key = (spec.runtime.distribution, spec.provider, spec.hardware)
-        if (able := self._able.get(key)) is None:
-            able = self._able[key] = [node for node in self._request.fleet or () if _can_run(node, spec)]
-        return able
+        if (able_nodes := self._able_nodes.get(key)) is None:
+            able_nodes = [node for node in self._request.fleet or () if can_run(node, spec)]
+            self._able_nodes[key] = able_nodes
+        return able_nodes
 
-    def _explain_not_taken(self, spec: CellSpec, program: Part) -> Reason:
+    def _explain_no_node(self, spec: CellSpec, program: Part) -> Reason:
         """Say why no node takes the cell: none can run it at all, or those that can have too few cores."""
-        most = max((node.cores for node in self._find_able_nodes(spec) if node.cores is not None), default=None)
-        if (too_few := threads.refusal(spec, cores=most)) is not None:
-            return too_few
-        if (reason := self._no_node.get(program)) is None:
-            asked = self._request
-            reason = self._no_node[program] = refusals.explain_no_node(spec, asked.fleet or (), asked.kept)
+        max_cores = max((node.cores for node in self._find_able_nodes(spec) if node.cores is not None), default=None)
+        if (too_few_cores := threads.refusal(spec, cores=max_cores)) is not None:
+            return too_few_cores
+        if (reason := self._no_node_reasons.get(program)) is None:
+            reason = explain_no_node(spec, self._request.fleet or (), self._request.idle_reasons)
+            self._no_node_reasons[program] = reason
         return reason
 
     def _change_to_run(self, session: Part) -> Part:
@@ -189,7 +196,7 @@ class Resolver:
         return changed
 
     def _complete_program(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
-        """Return the program with what its recipe left to the hardware, and with the data that ranges are read from."""
+        """Complete the recipe with the hardware's defaults and with the data that quantisation ranges are read from."""
         if (completed := self._parts.get((program, nodes))) is None:
             request, model, recipe = self._request, self._request.model, spec.recipe
             tags = {tag for node in request.fleet or () if node.id in nodes for tag in node.tags}
@@ -200,24 +207,6 @@ class Resolver:
             fields = {**program.fields, "recipe": recipe.model_copy(update={"options": options})}
             completed = self._parts[program, nodes] = Part.from_fields(fields, program.words)
         return completed
-
-
-def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
-    return _can_run(node, spec) and (node.cores is None or threads.needed_cores(spec) <= node.cores)
-
-
-def _can_run(node: NodeOffer, spec: CellSpec) -> bool:
-    """Whether the node carries the hardware, has proven the provider and may install the distribution."""
-    provider = providers.provider_of(spec.provider)
-    is_proven = provider is providers.CPU or provider.name in node.providers
-    is_allowed = not node.distributions or spec.runtime.distribution in node.distributions
-    # a browser runs what is made for browsers and nothing else, and nothing else runs that
-    return (
-        is_proven
-        and is_allowed
-        and node.is_browser == engines.engine_of(spec.runtime).is_browser
-        and refusals.has_hardware(node, spec.hardware)
-    )
 
 
 def _make_program(point: Point, request: Request) -> dict[str, Any]:
@@ -232,7 +221,7 @@ def _make_program(point: Point, request: Request) -> dict[str, Any]:
     options = providers.with_defaults(entry, provider.options)
     machine = request.machine if request.fleet is None else None
     is_simulated = machine is not None and bool(entry.simulated_on & machine.tags)
-    usual = entry.simulated_tag if is_simulated else entry.tag_with(options)
+    default_hardware = entry.simulated_tag if is_simulated else entry.tag_with(options)
     return {
         "recipe": Recipe(
             precision=precision.precision,
@@ -243,16 +232,16 @@ def _make_program(point: Point, request: Request) -> dict[str, Any]:
         "runtime": runtime,
         "provider": entry.name,
         "provider_options": options,
-        "hardware": str(values.get("hardware", usual)),
+        "hardware": str(values.get("hardware", default_hardware)),
     }
 
 
 def _choose_opset(point: Point, runtime: Runtime, request: Request) -> int | Literal["as-is", "max-of-runtime"]:
-    """Choose the opset to convert to. A model is never converted to what it already is, nor down by `max-of-runtime`.
+    """Choose the opset to convert to; `as-is` means that the upload is measured byte by byte.
 
-    As-is is the upload, byte by byte. Where an opset was asked for that the model already has, or that it may keep, and
-    the upload does not load but does with its stamps in order (unused operator sets left out, the IR version as low as
-    its operators need), a variant of the model's own opset is measured.
+    A model is never converted to the opset that it already has, and `max-of-runtime` never lowers its opset. An upload
+    that loads only once its stamps are tidied is the exception: where the matrix asks for an opset and the model may
+    keep its own, a variant of its own opset is measured.
     """
     wanted, model = point.values.get("opset", "as-is"), request.model
     if wanted == "as-is" or (engines.engine_of(runtime).runs_program and wanted == "max-of-runtime"):
@@ -262,10 +251,10 @@ def _choose_opset(point: Point, runtime: Runtime, request: Request) -> int | Lit
         wanted = "as-is" if newest is None or newest <= (model.opset or newest) else newest
     if isinstance(wanted, int) and wanted != model.opset:
         return wanted
-    return model.opset if model.opset is not None and _is_loaded_only_tidied(runtime, request) else "as-is"
+    return model.opset if model.opset is not None and _loads_only_tidied(runtime, request) else "as-is"
 
 
-def _is_loaded_only_tidied(runtime: Runtime, request: Request) -> bool:
+def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
     stamps, version = Stamps.of(request.model), plugins.core_of(runtime).version
     as_is, tidied = (
         opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.learnt)
@@ -275,33 +264,33 @@ def _is_loaded_only_tidied(runtime: Runtime, request: Request) -> bool:
 
 
 def _make_workload(point: Point, request: Request) -> dict[str, Any]:
-    """Make the workload. Its batch is the one asked for, else that of the given inputs, else the model's own, else 1.
+    """Make the workload: batch, sizes of dimensions, seed, and how inputs are filled.
 
-    Other first dimensions of a model with a batch follow the one asked for; what nobody sized has the size that
-    inspection chose.
+    The batch is the one asked for, or that of the given inputs, or the model's own, or 1. Other dimensions that come
+    first in an input follow the batch asked for. A dimension that nobody sized has the size that inspection chose.
     """
     values, model = point.values, request.model
-    chosen = {name: size for name, size in model.sizes.items() if name != model.batch}
-    asked = {str(name): int(size) for name, size in _as_mapping(values.get("shapes")).items()}
+    default_sizes = {name: size for name, size in model.sizes.items() if name != model.batch}
+    asked_sizes = {str(name): int(size) for name, size in _as_mapping(values.get("shapes")).items()}
     batch = values.get("batch")
     if isinstance(batch, int) and isinstance(model.batch, str) and model.inputs_sha256 is None:
-        firsts = {port.shape[0] for port in model.inputs if port.shape}
-        chosen |= {name: batch for name in chosen if name in firsts}
-    shapes = chosen | asked
+        first_dimensions = {port.shape[0] for port in model.inputs if port.shape}
+        default_sizes |= {name: batch for name in default_sizes if name in first_dimensions}
+    shapes = default_sizes | asked_sizes
     if batch is None and isinstance(model.batch, str) and shapes.get(model.batch):
         batch = shapes.pop(model.batch)
     if model.is_grouped and isinstance(batch, int) and batch > 1 and model.inputs_sha256 is None:
-        stepped = decoders.single_token_sizes(model.inputs, chosen)
-        shapes |= {} if stepped.keys() & asked.keys() else stepped
+        token_sizes = decoders.single_token_sizes(model.inputs, default_sizes)
+        shapes |= {} if token_sizes.keys() & asked_sizes.keys() else token_sizes
     if batch is None and model.batch is not None:
         batch = model.inputs_batch or (model.batch if isinstance(model.batch, int) else 1)
-    filled = {port.name: port.fill for port in model.inputs if port.fill != fills.default_fill(port.dtype)}
+    own_fills = {port.name: port.fill for port in model.inputs if port.fill != fills.default_fill(port.dtype)}
     fields = {
         "batch": batch if isinstance(batch, int) else None,
         "shapes": shapes,
         "seed": request.seed,
         "inputs_sha256": model.inputs_sha256,
-        "inputs": dict(sorted({**filled, **request.inputs}.items())) if model.inputs_sha256 is None else {},
+        "inputs": dict(sorted({**own_fills, **request.inputs}.items())) if model.inputs_sha256 is None else {},
     }
     return {
         "workload": Workload.model_validate(
@@ -315,7 +304,7 @@ def _as_mapping(value: object) -> Mapping[str, int]:
 
 
 def _make_session(point: Point, _: Request) -> dict[str, Any]:
-    chosen = point.values.get("session", DEFAULT_SESSION)
-    assert isinstance(chosen, SessionSet)
-    settings = chosen.session_fields() | identity.part_fields(point.values, "session")
+    session_set = point.values.get("session", DEFAULT_SESSION)
+    assert isinstance(session_set, SessionSet)
+    settings = session_set.session_fields() | identity.part_fields(point.values, "session")
     return {"session": SessionSettings.model_validate(settings)}

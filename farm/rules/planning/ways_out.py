@@ -1,5 +1,5 @@
 """Finds the way out of a refusal: the first change of the matrix, by the code of the reason, with which planning
-succeeds. Pure."""
+succeeds."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.settings import Settings
-from farm.rules.planning.refusals import has_hardware
-from farm.rules.planning.resolution import Request, Resolved, Resolver, can_measure
+from farm.rules.planning.nodes import can_measure, has_hardware
+from farm.rules.planning.resolution import Request, ResolvedPoint, Resolver
 from farm.rules.runtimes import opsets, plugins, providers, releases
 from farm.rules.wording import titles
 
@@ -102,13 +102,13 @@ class WayOutFinder:
     `measured` are the cells of all other points, each with its point.
     """
 
-    def __init__(self, matrix: Matrix, measured: Sequence[tuple[Resolved, Point]]) -> None:
+    def __init__(self, matrix: Matrix, measured: Sequence[tuple[ResolvedPoint, Point]]) -> None:
         self._matrix = matrix
         self._cells = measured
         self._measured = {_make_identity(cell) for cell, _ in measured}
         self._found: dict[tuple[str, str], WayOut | None] = {}
 
-    def find(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+    def find(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
         """Return the change of the matrix by which something like this refused point can be measured.
 
         Return None where none is known, or where MAX_REASONS different reasons were looked up already.
@@ -119,7 +119,7 @@ class WayOutFinder:
             self._found[key] = self._find_first(cell, point, request)
         return self._found.get(key)
 
-    def _find_first(self, cell: Resolved, point: Point, request: Request) -> WayOut | None:
+    def _find_first(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
         if (ask := _propose_asking_owner(cell, request)) is not None:
             return ask
         # a point of `include` is no product of axes, so that a value of an axis does not reach it
@@ -137,7 +137,7 @@ class WayOutFinder:
                 return way.model_copy(update={"command": self._make_command(way, resolved.spec, request)})
         return None
 
-    def _has_release_for(self, resolved: Resolved, point: Point) -> bool:
+    def _has_release_for(self, resolved: ResolvedPoint, point: Point) -> bool:
         """Whether another release of the package measures the same in this matrix."""
         wanted = _key_without_release(resolved, point)
         return any(_key_without_release(cell, other) == wanted for cell, other in self._cells)
@@ -193,7 +193,7 @@ def _change_matrix(matrix: Matrix, way: WayOut) -> dict[str, Any]:
     return plain
 
 
-def _propose_asking_owner(cell: Resolved, request: Request) -> WayOut | None:
+def _propose_asking_owner(cell: ResolvedPoint, request: Request) -> WayOut | None:
     """Propose to ask the owner of a node that would take the cell, had it proven its provider."""
     spec, entry = cell.spec, providers.provider_of(cell.spec.provider)
     if cell.reason is None or cell.reason.code != ReasonCode.NO_NODE:
@@ -209,11 +209,11 @@ def _propose_asking_owner(cell: Resolved, request: Request) -> WayOut | None:
     )
 
 
-def _make_identity(cell: Resolved) -> tuple[str, ...]:
+def _make_identity(cell: ResolvedPoint) -> tuple[str, ...]:
     return (cell.spec.artifact_sha256, *cell.digests[:3])
 
 
-def _key_without_release(cell: Resolved, point: Point) -> tuple[str, str, dict[str, Value]]:
+def _key_without_release(cell: ResolvedPoint, point: Point) -> tuple[str, str, dict[str, Value]]:
     others = {axis: value for axis, value in point.values.items() if axis != "runtime"}
     return cell.spec.artifact_sha256, cell.spec.runtime.distribution, others
 

@@ -12,6 +12,12 @@ def nearest_word(word: str, valid: Iterable[str]) -> str | None:
     return by_lower[matches[0]] if matches else None
 
 
+def describe_nearest_word(word: str, valid: Iterable[str]) -> str:
+    """Return ` (the nearest is 'cpu')`, or an empty string where no valid word is like this one."""
+    nearest = nearest_word(word, valid)
+    return "" if nearest is None else f" (the nearest is {nearest!r})"
+
+
 def choice_sentence(kind: str, word: str, valid: Iterable[str]) -> str:
     """Say which word is wrong, with the nearest valid one where one is close, and otherwise with all valid ones."""
     options = list(valid)

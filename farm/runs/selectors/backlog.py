@@ -10,7 +10,7 @@ from farm.contract.cells import CellSpec
 from farm.fleet.models import Node
 from farm.fleet.selectors import make_node_offer
 from farm.registry.models import Blob, PartialUpload, Preparation, Variant, Version
-from farm.rules.planning.resolution import can_measure
+from farm.rules.planning.nodes import can_measure
 from farm.runs.models import Attempt, Beside, Block, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.minutes import explain_no_minutes

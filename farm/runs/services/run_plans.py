@@ -81,9 +81,16 @@ def plan_run(
         model.model_copy(update=known_ms._asdict()) if (known_ms := latencies(side)) is not None else model
         for model, side in zip(collect_model_facts(versions), versions, strict=True)
     ]
-    left_out = () if fleet else list_kept_nodes(version.model.team, uploader=uploader)
-    kept = [describe_kept_node(node.name, why) for node, why in left_out]
-    return planner.plan(declared, facts, fleet, seed=seed, known=known, with_null_pair=with_null_pair, kept=kept)
+    kept_nodes = () if fleet else list_kept_nodes(version.model.team, uploader=uploader)
+    return planner.plan(
+        declared,
+        facts,
+        fleet,
+        seed=seed,
+        known=known,
+        with_null_pair=with_null_pair,
+        idle_reasons=[describe_kept_node(node.name, reason) for node, reason in kept_nodes],
+    )
 
 
 def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:

@@ -47,5 +47,6 @@ def test_a_batch_of_any_other_attention_keeps_its_sizes():
 
 def test_four_bits_are_not_measured_in_browsers_yet():
     browser = Runtime(distribution="onnxruntime-web", version="1.31.0")
-    refused = refusals.refuse_int4(spec_of({"precision": "int4"}).model_copy(update={"runtime": browser}))
+    spec = spec_of({"precision": "int4"}).model_copy(update={"runtime": browser})
+    refused = refusals.refuse_int4(spec, refusals.RuleContext(make_model()))
     assert refused.text.startswith("int4 is not measured in browsers yet: leave onnxruntime-web==1.31.0 out")

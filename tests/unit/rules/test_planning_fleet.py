@@ -71,8 +71,8 @@ def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words
 
 
 def test_a_matrix_for_a_team_without_nodes_is_refused_with_what_keeps_the_nodes_that_are_online():
-    kept = [describe_kept_node("bench-1", explain_not_lent("b"))]
-    plan = planner.plan(matrix.from_options(runtime="1.31.1"), make_model(), [], kept=kept)
+    reasons = [describe_kept_node("bench-1", explain_not_lent("b"))]
+    plan = planner.plan(matrix.from_options(runtime="1.31.1"), make_model(), [], idle_reasons=reasons)
     assert plan.problem.startswith("No node measures for this team: bench-1 is online but not lent to “b” (its owner")
     assert plan.problem.endswith(". Add a node, and plan again.")
 

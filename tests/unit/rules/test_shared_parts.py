@@ -10,7 +10,8 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix
 from farm.rules.matrices.points import expand
 from farm.rules.planning import blocks, planner
-from farm.rules.planning.resolution import Request, Resolver, can_measure
+from farm.rules.planning.nodes import can_measure
+from farm.rules.planning.resolution import Request, Resolver
 from tests.unit.rules.drawn_plans import draw_fleet, draw_matrix, draw_model, draw_node
 
 SEEDS = range(250)
