@@ -38,7 +38,7 @@ from farm.rules.presenting.lines import (
     line_of,
     outside_words,
 )
-from farm.rules.presenting.stability import UNSTABLE, find_at_risk
+from farm.rules.presenting.stability import UNSTABLE, find_unstable
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
@@ -88,7 +88,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(", ".join(filter(None, (_describe_common(shown[0], varying), constant))), style="dim"))
         _show_table(table, *LIFTED, console=console)
         _show_inputs(shown, console=console)
-        if find_at_risk(document.cells, document.comparisons):
+        if find_unstable(document.cells, document.comparisons):
             console.print(Text(UNSTABLE, style="dim"))
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
@@ -134,7 +134,7 @@ def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
 
 def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
     """Make the table of cells. Where it is too narrow, the varying axes share one column that may fold."""
-    risky, times = find_at_risk(document.cells, document.comparisons), Times.of(cells, document.comparisons)
+    risky, times = find_unstable(document.cells, document.comparisons), Times.of(cells, document.comparisons)
     axes_width = sum(2 + max(len(_format_axis(axis, cell)) for cell in cells) for axis in varying)
     others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
     is_by_cpu = bool(times.by_processor)

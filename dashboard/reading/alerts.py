@@ -10,7 +10,7 @@ from django.urls import reverse
 from dashboard.reading import runs
 from farm.contract.cells import Runtime
 from farm.rules.findings.kinds import kind_of, rank
-from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, moment, verdict_entry
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of

@@ -11,7 +11,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting import parities, simulated, stability
-from farm.rules.presenting.stability import find_at_risk
+from farm.rules.presenting.stability import find_unstable
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
@@ -38,7 +38,7 @@ def make_table(
     at risk; `again`: the address that runs a cell again; `states`: of cells that have not ended, by id."""
     going_on = states or {}
     known = list(cells)
-    risky, times = find_at_risk(known, comparisons), Times.of(known, comparisons)
+    risky, times = find_unstable(known, comparisons), Times.of(known, comparisons)
     cells = [times.whole(cell) for cell in known]
     shared = [axis for axis in axes.varying_axes(cells) if axis.name != "runtime"]
     notes = {cell.id: _note(cell, is_risky=cell.id in risky) for cell in cells}

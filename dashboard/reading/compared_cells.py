@@ -71,7 +71,7 @@ def write_headline(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]
         if not verdict.wrong
     ]
     wrong_names = numbers.listed([*wrong], most=MAX_CHOSEN)
-    parts = [sentences.wrong_among([*wrong.values()], wrong_names, of=len(chosen))] if wrong else []
+    parts = [sentences.describe_wrong_cells([*wrong.values()], wrong_names, measured=len(chosen))] if wrong else []
     if sayings:
         parts.append(f"Against {base}: {numbers.listed(sayings, most=MAX_CHOSEN)}")
     return numbers.unbroken(". ".join(parts))

@@ -10,7 +10,7 @@ from dashboard.reading.runs import find_lead
 from dashboard.reading.watches import describe_watch
 from farm.rules.presenting.hardware import find_loss
 from farm.rules.presenting.hardware_words import setting
-from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.lines import outputs_of
 from farm.rules.presenting.times import title_of
 

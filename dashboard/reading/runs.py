@@ -17,7 +17,8 @@ from farm.contract.reasons import CellStatus
 from farm.rules.presenting import answers, sentences
 from farm.rules.presenting.answers import Answer
 from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.headlines import Lead, named
+from farm.rules.presenting.headlines import find_opening, name_cells
+from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
@@ -263,7 +264,8 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
     which is the headline until there is a verdict; empty once the run has ended."""
     if activity and not document.comparisons:
         doing = OPENINGS.get(activity, "Finishing {model}").format(model=model)
-        return Answer(doing, sentences.wrong_outputs(document))
+        cells = {cell.id: cell for cell in document.cells}
+        return Answer(doing, sentences.describe_wrong(find_opening([], cells), cells))
     found = answers.make_answer(document)
     if not activity:
         return found
@@ -278,4 +280,4 @@ def list_warnings(cells: Sequence[Cell]) -> list[str]:
     if not elsewhere:
         return []
     ran = numbers.counted(len(elsewhere), "cell")
-    return [f"Not as asked: {ran} ran on other providers than requested ({named(elsewhere, cells)})."]
+    return [f"Not as asked: {ran} ran on other providers than requested ({name_cells(elsewhere, cells)})."]

@@ -26,7 +26,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.lines import is_wrong, why_wrong
-from farm.rules.presenting.stability import UNSTABLE, find_at_risk
+from farm.rules.presenting.stability import UNSTABLE, find_unstable
 from farm.rules.presenting.tables import Entry, Head, Table
 from farm.rules.presenting.times import Times, latency_of
 from farm.rules.quality.parity import LEVELS
@@ -270,7 +270,7 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
         sentences.append(f"{asked} was asked for; the provider says it executed {cell.executed_precision}.")
     if elsewhere := reading.describe_time_elsewhere(cell):
         sentences.append(elsewhere)
-    if find_at_risk([cell], compared):
+    if find_unstable([cell], compared):
         sentences.append(UNSTABLE)
     if cell.copies:
         sentences.append(
@@ -285,7 +285,7 @@ def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) 
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     own = [comparison for comparison in known if comparison.candidate == cell.id]
     lead = find_opening(own or known, by_id).lead
-    told = sentences.comparison_sentence(lead.comparison, by_id, told=lead.change) if lead is not None else ""
+    told = sentences.comparison_sentence(lead.comparison, by_id, change=lead.change) if lead is not None else ""
     if not own:
         # the verdict, with its sign, is the candidate's
         told = told and f"Baseline: {told.partition(': ')[2]}"

@@ -32,7 +32,7 @@ from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import Answer
 from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import find_opening
-from farm.rules.presenting.stability import more_may_decide
+from farm.rules.presenting.stability import may_more_rounds_decide
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.pages import Revision, is_unchanged
@@ -177,7 +177,7 @@ def _whole(row: "Run") -> Whole:
         warnings=reading.list_warnings(document.cells),
         told=facts.list_run_facts(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells)
-        and more_may_decide(document.comparisons)
+        and may_more_rounds_decide(document.comparisons)
         and not explain_removed_timings(row),
         activity=activity,
         by_id=by_id,
@@ -199,7 +199,7 @@ def load_document(row: "Run") -> Document:
 def _sentence(row: "Run", told: Document) -> str:
     """What the run opens with; where it is kept, as the whole document says, which knows every cell's operators."""
     line = sentences.verdict_line(told)
-    return row.headline if row.headline.startswith(line) else sentences.opening(told)
+    return row.headline if row.headline.startswith(line) else sentences.describe_run(told)
 
 
 def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:

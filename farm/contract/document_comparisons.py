@@ -145,6 +145,8 @@ class Comparison(Part):
     reason: Line | None = None  # what stands beside or against the verdict
     rounds: int = 0  # rounds behind it
     rounds_needed: int | None = None  # of an undecided one: the rounds expected to decide; null: no number will
+    # of an undecided one: the rounds that its block is still being measured up to; absent once that ended
+    max_rounds: Annotated[int | None, _LEFT_OUT] = None
     rounds_set_aside: int = 0  # of `rounds`, those that do not count because a launch of theirs was slow
     # rounds of both arms that other programs disturbed: with `verdict_from: processor` they count, else they are left
     # out

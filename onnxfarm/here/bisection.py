@@ -21,7 +21,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import replace_runtimes
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
-from farm.rules.presenting.sentences import explanation
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.runtimes.order import release_order
 from farm.rules.searches import sought
 from farm.rules.searches.bisection import Bisection, Outcome
@@ -162,7 +162,7 @@ class Question:
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)
         is_bad = step["outcome"] == Outcome.BAD
-        why = (explanation(compared) or "") if compared is not None and is_bad else ""
+        why = (explain_change(compared) or "") if compared is not None and is_bad else ""
         size = f", {_format_size(step)}" if _format_size(step) else ""
         reason = f": {step['text']}" if step["outcome"] == Outcome.SKIPPED else ""
         self.bench.console.print(

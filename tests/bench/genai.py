@@ -27,7 +27,7 @@ from farm.contract.document import Document
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.matrices import matrix
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting.sentences import explanation
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.runtimes import distributions
 from farm.workshop.samples import decoder, genai
 from onnxfarm.here import workbench
@@ -94,7 +94,7 @@ def _read_new_tokens(found: Document, old: str, new: str) -> dict[str, Any]:
     (one,) = [pair for pair in found.comparisons if (pair.baseline, pair.candidate) == (old, new)]
     cells = {cell.id: cell for cell in found.cells}
     spent = {name: cells[name].cpu_p50_ms for name in (old, new)}
-    why = explanation(one) or ""
+    why = explain_change(one) or ""
     return {
         "verdict": one.verdict,
         "ratio": one.ratio,

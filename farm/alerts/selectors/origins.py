@@ -11,7 +11,7 @@ from farm.alerts.states import InvestigationState, RoundOutcome
 from farm.base.refusals import Missing, require_row
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import fusions
-from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.leads import Lead
 from farm.rules.wording.numbers import counted
 from farm.runs import selectors as runs
 from farm.runs.models import Run

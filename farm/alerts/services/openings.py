@@ -27,7 +27,7 @@ from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting.called_operators import describe_largest_type
-from farm.rules.presenting.sentences import cause, explanation
+from farm.rules.presenting.explanations import explain_change, find_cause
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches.watching import RoundAnswer
 from farm.rules.wording.numbers import change, listed
@@ -205,7 +205,7 @@ def _list_causes(alert: Alert) -> set[tuple[str, str]]:
 
 
 def _name_operator(comparison: Comparison | None) -> str:
-    return "" if comparison is None else cause(comparison)
+    return "" if comparison is None else find_cause(comparison)
 
 
 def _share_cause(causes: Collection[tuple[str, str]], others: Collection[tuple[str, str]]) -> bool:
@@ -264,7 +264,7 @@ def _explain_latency(finding: Finding, comparison: Comparison | None) -> str:
     """Say which operator a change of latency comes from; empty for other kinds, whose own text tells."""
     if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
-    return (explanation(comparison) or describe_largest_type(comparison))[:500]
+    return (explain_change(comparison) or describe_largest_type(comparison))[:500]
 
 
 def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert | None:

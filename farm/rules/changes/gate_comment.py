@@ -12,9 +12,9 @@ from farm.rules.changes.gate import SHOWN_AGAIN, Finding, GateAnswer, describe_o
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import Line, is_loss_shown, line_of
 from farm.rules.presenting.markdown import as_code, as_text
-from farm.rules.presenting.sentences import explanation
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import signed
 
@@ -190,7 +190,7 @@ def _explain_first_row(rows: Sequence[Row]) -> Iterator[str]:
         yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in differences[:1])
         if row.old.model_bytes and row.new.model_bytes:
             yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"
-        if row.comparison is not None and (text := explanation(row.comparison)):
+        if row.comparison is not None and (text := explain_change(row.comparison)):
             yield f"Operators: {as_text(text)}"
 
 

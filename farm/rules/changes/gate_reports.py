@@ -9,9 +9,9 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import GateAnswer, cell_label, point_label, setting_label
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import line_of
 from farm.rules.presenting.markdown import as_text
-from farm.rules.presenting.sentences import explanation
 from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
 
@@ -169,7 +169,7 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
                 setting_label(cells[pair.baseline], cells[pair.candidate]),
                 line.quantity,
                 *figures,
-                explanation(pair) or line.why,
+                explain_change(pair) or line.why,
             ]
         )
     if not rows:

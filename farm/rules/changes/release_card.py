@@ -15,7 +15,7 @@ from farm.rules.findings.cell_pairs import Pair
 from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kind import Kind
 from farm.rules.findings.kinds import KINDS, kind_of, rank
-from farm.rules.presenting.headlines import lost_providers, named
+from farm.rules.presenting.headlines import lost_providers, name_cells
 from farm.rules.presenting.lines import is_wrong, why_wrong
 from farm.rules.runtimes.order import release_order
 from farm.rules.wording import numbers, titles
@@ -246,7 +246,7 @@ def _choose_gravest(found: Sequence[Place], points: Sequence[Measured]) -> Place
     for place in sorted(found, key=lambda place: place.weight):
         having = {(other.run, other.cell) for other in found if other.kind == place.kind}
         own = [apart[key] for key in [(place.run or 0, place.cell)] if key in apart and having != apart.keys()]
-        gravest.setdefault(place.kind, replace(place, point=named(own, apart.values()) if own else ""))
+        gravest.setdefault(place.kind, replace(place, point=name_cells(own, apart.values()) if own else ""))
     first, *others = gravest.values()
     also = tuple(place.point_and_word for place in others)
     text = f"{first.text} Also {numbers.listed(also)}." if also else first.text

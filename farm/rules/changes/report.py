@@ -25,7 +25,7 @@ from farm.rules.cells.values import to_plain
 from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
-from farm.rules.presenting import metric_changes, sentences
+from farm.rules.presenting import metric_changes
 from farm.rules.presenting.called_operators import (
     describe_largest_type,
     describe_order,
@@ -33,6 +33,7 @@ from farm.rules.presenting.called_operators import (
     format_operator_sides,
     list_named_operators,
 )
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import Line, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
@@ -221,7 +222,7 @@ def _operators(case: Case) -> list[str]:
         own = format_operator_change(operator) if is_change(operator.verdict) else operator.verdict or ""
         row = [as_text(operator.op_type), as_code(operator.node), *times, share, own]
         rows.append(f"| {' | '.join(row[:columns])} |")
-    why = sentences.explanation(comparison) or describe_largest_type(comparison)
+    why = explain_change(comparison) or describe_largest_type(comparison)
     heading = f"**Why.** {as_text(why)}." if why else f"**Operators that {describe_order(comparison)}.**"
     return [heading, "\n".join(rows)] if told else [heading] if why else []
 

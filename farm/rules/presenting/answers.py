@@ -1,37 +1,35 @@
-"""A run in one look: a headline of at most twelve words, in one line its cause and certainty, then what else is known.
-Pure."""
+"""Answers a run in one look: a headline of at most twelve words, its cause and certainty in a line, then the rest."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
 from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.headlines import (
     Opening,
-    Standing,
-    count_unmeasured,
+    RankedComparison,
+    describe_unmeasured,
     explain_wrong,
     find_opening,
     lost_providers,
-    named,
+    name_cells,
 )
 from farm.rules.presenting.times import Times
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, percent, unbroken
 
 MAX_WORDS = 12
-# words that a headline begins with, and that stand in small letters behind a model's name
+# first words of headlines that are not capitalised behind the name of a model
 _LOWERED = ("Against", "Batch", "Undecided", "Wrong")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A headline, what it rests on (`because`), and sentences about everything else (`rest`)."""
+    """A headline; the line below it with its cause and certainty (`because`); sentences about the others (`rest`)."""
 
     headline: str
     because: str = ""
@@ -39,97 +37,110 @@ class Answer:
 
     @classmethod
     def from_text(cls, text: str) -> "Answer":
-        first, _, rest = text.partition(". ")
-        return cls(f"{first}." if rest else text, "", rest)
+        """Make an answer whose headline is the first sentence of a text."""
+        first, _, others = text.partition(". ")
+        return cls(f"{first}." if others else text, "", others)
 
 
 def make_answer(document: Document) -> Answer:
-    """Return the headline of a document with its cause and the rest, by the rule of farm.rules.presenting.headlines."""
+    """Make the headline of a document and what stands below it, about what farm.rules.presenting.headlines chooses."""
     cells = {cell.id: cell for cell in document.cells}
-    found = find_opening(document.comparisons, cells)
-    before, line, after = document.sentence.partition(sentences.verdict_line(document))
-    others = [sentences.open_of(found, word) for word in ("equal", "undecided")]
-    unmeasured = count_unmeasured(document, found)
-    rest = [before.strip() if line else "", *others, after.removeprefix(f" {unmeasured}").strip()]
-    lead = _answer_lead(found, cells)
-    if found.wrong:
-        headline = name_models(_name_wrong(found, cells), found.wrong)
-        led = Answer(headline, explain_wrong(found.wrong), sentences.wrong_outputs(document))
-    elif found.is_elsewhere_first:
-        lost = dict.fromkeys(titles.provider(name) for cell in found.elsewhere for name in lost_providers(cell))
-        ran = sum(bool(cell.active_providers) for cell in cells.values())
-        headline = f"{listed(list(lost))} did not start in {len(found.elsewhere)} of {counted(ran, 'cell')}"
-        led = Answer(name_models(headline, found.elsewhere), "", sentences.elsewhere(found, cells))
-    elif lead is None:
-        return _answer_single_cell(document) or Answer.from_text(document.sentence)
+    opening = find_opening(document.comparisons, cells)
+    unmeasured = describe_unmeasured(document, opening)
+    lead = _answer_with_lead(opening.lead, opening, cells) if opening.lead is not None else None
+    misplaced = sentences.describe_misplaced(opening, cells)
+    others = _list_other_sentences(document, opening, unmeasured)
+    if opening.wrong_cells:
+        headline = name_models(_name_wrong(opening, cells), opening.wrong_cells)
+        wrong = sentences.describe_wrong(opening, cells)
+        answer = Answer(headline, explain_wrong(opening.wrong_cells), _join(wrong, *_repeat(lead), *others))
+    elif opening.are_misplaced_first:
+        headline = name_models(_count_misplaced(opening, cells), opening.misplaced_cells)
+        answer = Answer(headline, "", _join(misplaced, *_repeat(lead), *others))
+    elif lead is not None:
+        answer = replace(lead, rest=_join(lead.rest, misplaced, *others))
     else:
-        led = Answer(lead.headline, lead.because, _join(lead.rest, sentences.elsewhere(found, cells), *rest))
-        return _add_unmeasured(led, unmeasured)
-    beside = "" if lead is None else _join(f"{lead.headline} ({lead.because}).", lead.rest)
-    return _add_unmeasured(Answer(led.headline, led.because, _join(led.rest, beside, *rest)), unmeasured)
-
-
-def _add_unmeasured(answer: Answer, unmeasured: str) -> Answer:
+        return _answer_single_cell(document) or Answer.from_text(document.sentence)
     return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
 
 
-def _join(*sentences_: str) -> str:
-    return " ".join(filter(None, sentences_))
+def _list_other_sentences(document: Document, opening: Opening, unmeasured: str) -> list[str]:
+    """List the sentences of the document beside its verdict, and how many other comparisons are equal or undecided."""
+    before, verdict, after = document.sentence.partition(sentences.verdict_line(document))
+    return [
+        before.strip() if verdict else "",
+        *(sentences.count_by_axis(opening, word) for word in ("equal", "undecided")),
+        after.removeprefix(f" {unmeasured}").strip(),
+    ]
 
 
-def _name_wrong(found: Opening, cells: Mapping[str, Cell]) -> str:
+def _repeat(lead: Answer | None) -> list[str]:
+    """Write the answer about the leading comparison as sentences below another headline."""
+    return [] if lead is None else [f"{lead.headline} ({lead.because}).", lead.rest]
+
+
+def _join(*texts: str) -> str:
+    return " ".join(filter(None, texts))
+
+
+def _name_wrong(opening: Opening, cells: Mapping[str, Cell]) -> str:
+    wrong = opening.wrong_cells
     measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
-    names = named(found.wrong, measured) if len(found.wrong) < len(measured) else ""
-    headline = f"Wrong outputs of {names}"
-    is_named = names and is_short(headline)
-    return headline if is_named else f"Wrong outputs in {len(found.wrong)} of {counted(len(measured), 'cell')}"
+    if len(wrong) < len(measured):
+        names = name_cells(wrong, measured)
+        if names and is_short(headline := f"Wrong outputs of {names}"):
+            return headline
+    return f"Wrong outputs in {len(wrong)} of {counted(len(measured), 'cell')}"
+
+
+def _count_misplaced(opening: Opening, cells: Mapping[str, Cell]) -> str:
+    misplaced = opening.misplaced_cells
+    lost = dict.fromkeys(titles.provider(name) for cell in misplaced for name in lost_providers(cell))
+    ran = sum(bool(cell.active_providers) for cell in cells.values())
+    return f"{listed(list(lost))} did not start in {len(misplaced)} of {counted(ran, 'cell')}"
 
 
 def name_models(headline: str, cells: Iterable[Cell]) -> str:
-    """Put the models that a headline is about before it, where that leaves it short."""
+    """Put the models of these cells before a headline, where that leaves it short."""
     models = listed([model for model in dict.fromkeys(cell.model for cell in cells) if model])
-    first, _, rest = headline.partition(" ")
-    about = f"{models}: {first.lower() if first in _LOWERED else first} {rest}"
-    return about if models and is_short(about) else headline
+    first, _, others = headline.partition(" ")
+    with_models = f"{models}: {first.lower() if first in _LOWERED else first} {others}"
+    return with_models if models and is_short(with_models) else headline
 
 
-def _answer_lead(found: Opening, cells: Mapping[str, Cell]) -> Answer | None:
-    """Return the answer about the leading comparison; None where none leads."""
-    if found.lead is None:
-        return None
-    lead, change = found.lead, found.lead.heading
-    parts = sentences.parts_of(lead, found, cells)
-    # the largest of several is not told as the whole
-    most = "up to " if len(_list_changes(lead, found, cells)) > 1 else ""
-    headline = _headline(parts, change, margin=lead.comparison.margin, most=most)
-    beside = "" if is_short(headline) else f"{parts.who} beside {parts.than}"
-    candidate = cells[lead.comparison.candidate]
-    where = candidate.node
-    measured = f"{parts.shared} on {where}" if where else parts.shared
-    because = " · ".join(filter(None, (parts.cause.rstrip("."), beside, parts.sure, measured)))
-    short = f"{change.text or change.word} by {lead.axis}"
-    headline = short[:1].upper() + short[1:] if beside else headline
-    # two models are told apart by their names already
-    about = [] if lead.axis == "model" else [candidate]
-    return Answer(name_models(headline, about), because, _join(*parts.rest))
+def _answer_with_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> Answer:
+    change, candidate = lead.headline_change, cells[lead.comparison.candidate]
+    parts = sentences.split_lead(lead, opening, cells)
+    # The largest of several changes does not speak for all of them.
+    is_largest_of_several = len(_list_amounts(lead, opening, cells)) > 1
+    headline = _write_headline(parts, change, margin=lead.comparison.margin, is_largest=is_largest_of_several)
+    sides = ""
+    if not is_short(headline):
+        sides = f"{parts.who} beside {parts.than}"
+        headline = f"{change.text or change.word} by {lead.axis}"
+        headline = headline[:1].upper() + headline[1:]
+    measured = f"{parts.shared} on {candidate.node}" if candidate.node else parts.shared
+    because = " · ".join(filter(None, (parts.cause.rstrip("."), sides, parts.sure, measured)))
+    # Of two models the headline has the names already.
+    named = [] if lead.axis == "model" else [candidate]
+    return Answer(name_models(headline, named), because, _join(*parts.sentences))
 
 
-def _list_changes(lead: Standing, found: Opening, cells: Mapping[str, Cell]) -> set[str]:
-    """Return how large the changes are that came out as the leading one did, of the same model and the same two."""
+def _list_amounts(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> set[str]:
+    """List the sizes of the changes that have the verdict of the leading one, of the same model and the same sides."""
 
-    def about(comparison: Comparison, change: Change) -> object:
+    def describe(ranked: RankedComparison) -> object:
+        comparison, change = ranked.comparison, ranked.change
         baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
         if baseline is None or candidate is None:
             return None
         sides = sentences.name_sides(comparison.axis, baseline, candidate)
         return comparison.axis, candidate.model, sides, change.word, change.unit
 
-    same = about(lead.comparison, lead.change)
-    right = [other for other in found.standings if other.is_right]
-    return {other.change.amount for other in right if about(other.comparison, other.change) == same}
+    return {ranked.change.amount for ranked in opening.counting if describe(ranked) == describe(lead)}
 
 
-def _headline(parts: sentences.Parts, change: Change, *, margin: float, most: str) -> str:
+def _write_headline(parts: sentences.LeadParts, change: Change, *, margin: float, is_largest: bool) -> str:
     who, than = parts.who, parts.than
     if change.figures is None:
         return f"{who} and {than} could not be compared"
@@ -139,10 +150,11 @@ def _headline(parts: sentences.Parts, change: Change, *, margin: float, most: st
         return f"Undecided whether {who} is slower or faster than {than}"
     if change.word == "equal":
         return f"{who} is as fast as {than}, within ± {percent(margin)}"
+    up_to = "up to " if is_largest else ""
     if change.unit:
         article = "" if change.unit.endswith("/s") else "a "
-        return f"{who} has {most}{article}{change.amount} {change.word}{change.unit} than {than}"
-    return f"{who} is {most}{change.amount} {change.word} than {than}"
+        return f"{who} has {up_to}{article}{change.amount} {change.word}{change.unit} than {than}"
+    return f"{who} is {up_to}{change.amount} {change.word} than {than}"
 
 
 def is_short(headline: str) -> bool:
@@ -150,14 +162,14 @@ def is_short(headline: str) -> bool:
 
 
 def _answer_single_cell(document: Document) -> Answer | None:
-    """Return the answer about the latency of a document's only cell; None for any other document."""
+    """Make the answer about the latency of a document's only cell; None for any other document."""
     own = list_own(document.cells)
     if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:
         return None
     times = Times.of(own, document.comparisons)
     cell = times.with_compared_time(own[0])
-    of = " of processor time" if cell.id in times.by_processor else ""
-    headline = f"{cell.model or 'The model'} takes {latency(cell.p50_ms or 0.0, cell.p50_ci_ms)}{of}"
+    clock = " of processor time" if cell.id in times.by_processor else ""
+    headline = f"{cell.model or 'The model'} takes {latency(cell.p50_ms or 0.0, cell.p50_ci_ms)}{clock}"
     where = f" on {cell.node}" if cell.node else ""
     because = f"{titles.runtime_in_words(cell.runtime)}, {label.workload_label(cell)}{where}"
     return Answer(headline, because, document.sentence)

@@ -60,7 +60,7 @@ def add_sentence(document: doc.Document) -> doc.Document:
     cells = {cell.id: cell for cell in document.cells}
     comparisons = [_add_items(comparison, cells) for comparison in document.comparisons]
     whole = document.model_copy(update={"comparisons": comparisons})
-    return whole.model_copy(update={"sentence": sentences.opening(whole)})
+    return whole.model_copy(update={"sentence": sentences.describe_run(whole)})
 
 
 def _add_items(

@@ -22,7 +22,7 @@ from farm.rules.comparing.sides import BySides, comparison_between, index_by_sid
 from farm.rules.findings.cell_pairs import series_and_hardware, series_digest, series_label
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting.sentences import explanation
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.runtimes.order import release_order
 from farm.rules.searches.search import Experiment, Measured, Search
 from farm.rules.wording.numbers import change, counted
@@ -239,7 +239,7 @@ def _turn(
         if not is_change(comparison.verdict):
             return None
         figures = (comparison.ratio, comparison.ci_low, comparison.ci_high)
-        why = explanation(comparison) or ""
+        why = explain_change(comparison) or ""
         return Turn(before.version, after.version, comparison.verdict, *figures, is_paired=True, explanation=why)
     margin = max((comparison.margin for some in pairs for comparison in some.values()), default=0.02)
     return _turn_across(before, after, margin=margin)

@@ -25,7 +25,7 @@ class Run(models.Model):
     """A set of blocks. `revision` grows with every change, so that readers can ask "anything new?" cheaply.
 
     `sentence` says how it ended, `headline` what it found; the latter comes a moment later, with `is_concluded`, and
-    `lead` with it: the figures of the headline for lists (farm.rules.presenting.headlines.Lead), null until they are
+    `lead` with it: the figures of the headline for lists (farm.rules.presenting.leads.Lead), null until they are
     known.
     """
 

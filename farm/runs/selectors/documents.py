@@ -22,7 +22,7 @@ from farm.registry.models import ArtifactFile
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.stability import measured_on
+from farm.rules.presenting.stability import mark_continued
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import make_refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, add_sentence, assemble, make_facts
@@ -212,7 +212,7 @@ def _list_block_comparisons(run: Run, with_operators: bool) -> list[doc_comparis
         return comparisons
     blocks = rows.values_list("block", flat=True)
     return [
-        measured_on(comparison, rounds=max_rounds[block]) if block in max_rounds else comparison
+        mark_continued(comparison, max_rounds=max_rounds[block]) if block in max_rounds else comparison
         for comparison, block in zip(comparisons, blocks, strict=True)
     ]
 

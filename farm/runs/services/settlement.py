@@ -23,7 +23,7 @@ from farm.fleet.services import store_null_estimates
 from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting.headlines import find_lead
+from farm.rules.presenting.leads import find_lead
 from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import block_document, load_arms, whole_document

@@ -16,7 +16,7 @@ from farm.fleet.models import Node
 from farm.registry import storage
 from farm.registry.models import Version
 from farm.rules.comparing.sides import find_comparison
-from farm.rules.presenting import sentences
+from farm.rules.presenting.explanations import explain_change
 from farm.runs.models import Run
 from farm.runs.selectors import document
 from farm.runs.states import RunReason
@@ -79,7 +79,7 @@ def test_all_that_an_alert_tells_is_of_the_run_that_confirmed_it(client: Client,
     told = find_comparison(document(symptom.run), symptom.baseline, symptom.cell)
     assert told is not None
     assert symptom.size == told.ratio == pytest.approx(1.24, abs=0.03)
-    assert (symptom.comparison, symptom.explanation) == (told.model_dump(mode="json"), sentences.explanation(told))
+    assert (symptom.comparison, symptom.explanation) == (told.model_dump(mode="json"), explain_change(told))
     assert "**Why.** SkipLayerNormalization: 2 nodes, " in client.get(f"/api/v1/alerts/{alert.pk}/issue.md").text
     assert list_graph_changes(symptom)
     # what follows measures no operators again

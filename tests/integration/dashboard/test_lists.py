@@ -15,7 +15,7 @@ from farm.accounts.models import Team, User
 from farm.alerts.models import WatchRound
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.leads import Lead
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.models import Run
 from farm.runs.services import add_leads

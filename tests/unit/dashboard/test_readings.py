@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Input
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
-from farm.rules.presenting.headlines import Lead
+from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.stability import NO_ROUNDS, UNSTABLE
 from farm.rules.presenting.tables import Entry, Table, move_shared_note
 from farm.rules.wording.vocabulary import sign_of

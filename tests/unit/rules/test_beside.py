@@ -13,7 +13,7 @@ from farm.contract.reports import EnginePair, EnginesReport, OutputParity
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
-from farm.rules.presenting.headlines import find_lead
+from farm.rules.presenting.leads import find_lead
 from farm.rules.presenting.lines import line_of
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble

@@ -4,7 +4,7 @@ import pytest
 
 from farm.rules.presenting import cell_counts, sentences
 from farm.rules.presenting.cell_counts import CellCounts
-from farm.rules.presenting.headlines import find_lead
+from farm.rules.presenting.leads import find_lead
 from tests.documents import make_cell, make_document
 
 

@@ -43,7 +43,7 @@ def test_the_releases_that_lose_fusions_for_a_stamp_are_named_and_the_one_that_k
         "For the opset stamp alone, 22 instead of 21, ONNX Runtime 1.22.1 and 1.24.4 lose fusions: 5 nodes (down1, "
         "down1_relu, down1_sum and 2 more) run apart that were fused; ONNX Runtime 1.25.1 keeps them."
     )
-    assert fusions.stamp_sentence(found) in sentences.opening(found)
+    assert fusions.stamp_sentence(found) in sentences.describe_run(found)
 
 
 def test_one_release_and_one_fusion() -> None:

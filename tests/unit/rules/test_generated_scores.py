@@ -14,7 +14,8 @@ from farm.contract.reports import ForcedScores, Operator, PromptTrace, Report, T
 from farm.rules.comparing import sides
 from farm.rules.generation import forced
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting import generation_phases, sentences
+from farm.rules.presenting import generation_phases
+from farm.rules.presenting.explanations import explain_change
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.wording.numbers import THIN
@@ -208,7 +209,7 @@ def test_the_first_sentence_names_the_phase_and_its_operator() -> None:
         "Prefill is 15.0 % slower, decoding is equal. SkipLayerNormalization explains 88 % of prefill's 600 µs. ONNX"
     )
     assert said.startswith(start)
-    told = sentences.explanation(comparison)
+    told = explain_change(comparison)
     assert told.startswith(
         f"prefill: SkipLayerNormalization: 1 node, 3{THIN}500 → 4{THIN}025 µs, explains 88 % of the 600 µs"
     )
@@ -217,14 +218,14 @@ def test_the_first_sentence_names_the_phase_and_its_operator() -> None:
 def test_a_slower_token_beside_an_equal_prompt_is_decoding() -> None:
     comparison, said = phases(1.0, 1.2)
     assert said.startswith("Prefill is equal, decoding is 20.0 % slower. ONNX Runtime")
-    assert (sentences.explanation(comparison) or "").startswith("decoding: MatMul: 1 node, 250 → 300 µs")
+    assert (explain_change(comparison) or "").startswith("decoding: MatMul: 1 node, 250 → 300 µs")
     assert sides.swap_sides(comparison).prompt_operators[0].baseline_us == comparison.prompt_operators[0].candidate_us
 
 
 def test_a_phase_without_traces_or_figures_is_told_without_its_reason() -> None:
     comparison, said = phases(1.15, 1.0, traces=0)
     assert said.startswith("Prefill is 15.0 % slower, decoding is equal. ONNX")
-    assert sentences.explanation(comparison) is None
+    assert explain_change(comparison) is None
     assert generation_phases.explain_prefill(comparison) == ""
     bare = comparison.model_copy(update={"metrics": []})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]

@@ -14,7 +14,7 @@ from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting import headlines, sentences
-from farm.rules.presenting.headlines import find_lead
+from farm.rules.presenting.leads import find_lead
 from farm.rules.reporting.documents import add_sentence
 from onnxfarm.screen import show
 from tests.documents import make_cell, make_comparison, make_document

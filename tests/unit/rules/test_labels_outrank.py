@@ -8,7 +8,7 @@ from farm.rules.presenting.best import _is_right
 from farm.rules.presenting.hardware import Wish, fault_of
 from farm.rules.presenting.headlines import explain_wrong
 from farm.rules.presenting.lines import is_wrong, why_wrong
-from farm.rules.presenting.sentences import wrong_among
+from farm.rules.presenting.sentences import describe_wrong_cells
 from tests.documents import make_cell
 
 FAILS = Parity(verdict="fail", text="Output 'y' is beyond.")
@@ -85,7 +85,9 @@ def test_of_several_wrong_cells_the_one_furthest_off_says_why_by_its_name() -> N
     assert explain_wrong([half, int8, far("c4", None, precision="bf16")]) == "bf16: None off."
     assert explain_wrong([half, half]) == "9.87e-05 off."
     less = make_cell("c4", accuracy=judged(value=0.8, difference=-0.1, difference_low=-0.15, difference_high=-0.05))
-    assert wrong_among([less, lossy], "", of=2).endswith("2 of 2 cells lose accuracy, worst top-1 90.0 → 50.0 %")
+    assert describe_wrong_cells([less, lossy], "", measured=2).endswith(
+        "2 of 2 cells lose accuracy, worst top-1 90.0 → 50.0 %"
+    )
 
 
 @pytest.mark.parametrize(

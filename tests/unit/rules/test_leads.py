@@ -7,7 +7,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import make_answer
-from farm.rules.presenting.headlines import Lead, find_lead
+from farm.rules.presenting.leads import Lead, find_lead
 from farm.rules.reporting.documents import add_sentence
 from tests.unit.rules.test_sentences import NEW, cell, compared
 

@@ -19,7 +19,7 @@ from farm.rules.changes.report import Case
 from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
-from farm.rules.presenting.headlines import find_lead
+from farm.rules.presenting.leads import find_lead
 from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of, outside_us, outside_words
 from farm.rules.presenting.times import latency_of
 from farm.rules.wording.numbers import THIN

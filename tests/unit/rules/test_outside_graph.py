@@ -4,6 +4,7 @@ import pytest
 
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.presenting import outside_graph, sentences
+from farm.rules.presenting.explanations import explain_change
 from tests.unit.rules.test_sentences import compared, document
 
 
@@ -21,7 +22,7 @@ def test_the_run_says_that_choosing_a_token_moved():
     assert outside_graph.explain_outside(one) == (
         "outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 % of the 12.0 ms"
     )
-    assert sentences.explanation(one) == outside_graph.explain_outside(one)
+    assert explain_change(one) == outside_graph.explain_outside(one)
     assert "It comes from outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 %" in (
         sentences.verdict_line(document([one]))
     )

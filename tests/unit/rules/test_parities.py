@@ -93,7 +93,7 @@ def test_only_pairs_that_differ_in_the_runtime_alone_are_a_change_between_runtim
     assert "between onnxruntime==1.29.0 and onnxruntime-openvino==1.24.1" in parities.change_sentence(
         Document(machine={}, seed=0, cells=[old, other])
     )
-    assert sentences.opening(Document(machine={}, seed=0)) == "Nothing was planned."
+    assert sentences.describe_run(Document(machine={}, seed=0)) == "Nothing was planned."
 
 
 def test_the_own_runtime_without_optimisations_is_judged_by_the_tolerance_of_levels() -> None:

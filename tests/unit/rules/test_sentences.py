@@ -10,6 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.presenting import called_operators, sentences
+from farm.rules.presenting.explanations import explain_change, find_cause
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import THIN
 from tests.documents import make_cell, make_comparison, make_document
@@ -172,7 +173,7 @@ def test_a_side_is_named_by_what_differs(axis, changes, words):
 
 def test_an_explanation_says_nodes_times_and_share():
     operators = [changed("Norm", 500.0, 1500.0, 0.9), changed("Norm", 500.0, 610.0, 0.1), changed("X", 9.0, 9.0, 0.0)]
-    assert sentences.explanation(compared(operators=operators)) == (
+    assert explain_change(compared(operators=operators)) == (
         f"Norm: 2 nodes, 1{THIN}000 → 2{THIN}110 µs, explains 100 % of the 1{THIN}110 µs"
     )
 
@@ -180,7 +181,7 @@ def test_an_explanation_says_nodes_times_and_share():
 def test_an_explanation_on_a_busy_machine_says_so():
     operators = [changed("Norm", 500.0, 1500.0, 1.0)]
     busy = compared(operators=operators).model_copy(update={"verdict_from": "processor"})
-    assert sentences.explanation(busy) == (
+    assert explain_change(busy) == (
         f"Norm: 1 node, 500 → 1{THIN}500 µs, explains 100 % of the 1{THIN}000 µs "
         "(traced while other programs kept the machine busy)"
     )
@@ -203,7 +204,7 @@ def test_an_explanation_says_how_sure_it_is_where_rounds_were_traced(verdicts, s
         changed("Norm", 500.0, 1000.0, 0.5).model_copy(update=judged(verdict) if verdict else {})
         for verdict in verdicts
     ]
-    assert sentences.explanation(compared(operators=operators)) == (
+    assert explain_change(compared(operators=operators)) == (
         f"Norm: 2 nodes, 1{THIN}000 → 2{THIN}000 µs, explains 100 % of the 1{THIN}000 µs{sure}"
     )
 
@@ -222,7 +223,7 @@ def test_what_costs_more_than_the_change_explains_all_of_it():
     known = [compared(operators=operators)]
     assert f"Norm changed by +1{THIN}000 µs, the whole by +625 µs." in sentences.verdict_line(document(known))
     assert (
-        sentences.explanation(known[0])
+        explain_change(known[0])
         == f"Norm: 1 node, 500 → 1{THIN}500 µs, changed by +1{THIN}000 µs, the whole by +625 µs"
     )
 
@@ -240,7 +241,7 @@ def test_traces_that_do_not_add_up_explain_nothing_and_say_so(changes, of):
     operators = [changed("MatMul", 10_798.0, 8_710.0, None), changed("MatMul", 8_904.0, 10_370.0, None)]
     pair = compared(operators=operators, **{"traces": 5, **changes})
     figures = f"(1{THIN}466 µs more in some operators, 2{THIN}088 less in others)"
-    assert sentences.explanation(pair) == (None if of is None else f"The traces{of} do not add up {figures}")
+    assert explain_change(pair) == (None if of is None else f"The traces{of} do not add up {figures}")
     assert "explains" not in sentences.verdict_line(document([pair]))
 
 
@@ -268,8 +269,8 @@ def test_operators_are_listed_by_what_they_add_whatever_their_type(verdict, shar
 
 
 def test_too_few_traces_explain_nothing():
-    assert sentences.explanation(compared(operators=[changed("Norm", 1.0, 2.0, None)])) is None
-    assert sentences.explanation(compared()) is None
+    assert explain_change(compared(operators=[changed("Norm", 1.0, 2.0, None)])) is None
+    assert explain_change(compared()) is None
 
 
 def test_too_few_traces_still_name_what_changed_most_the_way_the_latency_did():
@@ -351,4 +352,4 @@ def test_times_of_an_operator_are_left_out_where_they_do_not_give_its_change(int
     [([changed("Norm", 100.0, 196.0, 0.96)], "Norm"), ([changed("Norm", 100.0, 105.0, 0.05)], ""), ([], "")],
 )
 def test_the_cause_of_a_change_is_the_operator_that_explains_a_part_worth_naming(operators, operator):
-    assert sentences.cause(compared(operators=operators)) == operator
+    assert find_cause(compared(operators=operators)) == operator

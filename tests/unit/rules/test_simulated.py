@@ -63,7 +63,7 @@ def test_latencies_of_a_simulator_are_compared_with_nothing():
 
 
 def test_placement_and_parity_of_a_simulated_cell_are_said_first():
-    said = sentences.opening(make_document(cell()))
+    said = sentences.describe_run(make_document(cell()))
     assert said.startswith(
         "c1 (QNN, int8-qdq, batch 1, 1 thread) ran on a simulator of QNN: it took 2 parts of the graph; "
         "QuantizeLinear, Softmax stay on the CPU; its outputs agree with the reference."

@@ -10,9 +10,9 @@ from farm.rules.planning.estimates import OUT_OF_TIME
 from farm.rules.presenting.stability import (
     NO_ROUNDS,
     describe_rounds_needed,
-    find_at_risk,
-    measured_on,
-    more_may_decide,
+    find_unstable,
+    mark_continued,
+    may_more_rounds_decide,
 )
 from tests.documents import make_cell, make_comparison
 
@@ -53,22 +53,22 @@ def compared(verdict: str, ratio: float | None, low: float | None, high: float |
 def test_a_cell_that_did_not_settle_is_unstable_where_its_verdicts_are_at_risk(
     made: tuple[tuple[str, float, float, float], ...], is_said: bool
 ) -> None:
-    assert find_at_risk([cell()], [compared(*one) for one in made]) == ({"c1"} if is_said else set())
+    assert find_unstable([cell()], [compared(*one) for one in made]) == ({"c1"} if is_said else set())
 
 
 @pytest.mark.parametrize("is_stable", [True, None])
 def test_a_cell_that_settled_or_did_not_say_is_never_called_unstable(is_stable: bool | None) -> None:
-    assert find_at_risk([cell(is_stable=is_stable, p50_ci_ms=None)], [compared(*UNDECIDED)]) == set()
+    assert find_unstable([cell(is_stable=is_stable, p50_ci_ms=None)], [compared(*UNDECIDED)]) == set()
 
 
 @pytest.mark.parametrize(("interval", "is_said"), [((0.9, 1.1), True), (None, True), ((0.96, 1.04), False)])
 def test_alone_a_cell_is_judged_by_its_own_interval(interval: tuple[float, float] | None, is_said: bool) -> None:
-    assert find_at_risk([cell(p50_ci_ms=interval)], []) == ({"c1"} if is_said else set())
+    assert find_unstable([cell(p50_ci_ms=interval)], []) == ({"c1"} if is_said else set())
 
 
 def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its_own() -> None:
     unmeasured = cell().model_copy(update={"p50_ms": None})
-    assert find_at_risk([unmeasured, cell(name="c2")], [compared(*UNDECIDED, of="c9")]) == {"c1"}
+    assert find_unstable([unmeasured, cell(name="c2")], [compared(*UNDECIDED, of="c9")]) == {"c1"}
 
 
 @pytest.mark.parametrize(
@@ -96,27 +96,27 @@ def test_a_cell_without_latency_is_at_risk_and_comparisons_of_others_are_not_its
     ],
 )
 def test_more_rounds_are_no_use_where_all_that_is_undecided_stays_so(made: list[Comparison], is_use: bool) -> None:
-    assert more_may_decide(made) == is_use
+    assert may_more_rounds_decide(made) == is_use
 
 
 def test_a_pair_that_is_measured_on_advises_no_rounds_that_are_asked_for() -> None:
     advised = compared(*UNDECIDED).model_copy(update={"rounds_needed": 14, "reason": f"Noisy. {OUT_OF_TIME}"})
-    told = measured_on(advised, rounds=16)
+    told = mark_continued(advised, max_rounds=16)
     assert (told.rounds_needed, told.reason) == (None, "Noisy. It is measured on, up to 16 rounds.")
 
 
 def test_a_pair_that_is_decided_stays_as_it_is() -> None:
     decided = compared(*EQUAL)
-    assert measured_on(decided, rounds=16) is decided
+    assert mark_continued(decided, max_rounds=16) is decided
 
 
 def test_what_no_number_of_rounds_decides_says_so_where_the_button_is_missing() -> None:
     """A page had neither the button nor a word why."""
     lost = make_comparison("undecided", 1.0, smallest_detectable=0.03)
-    assert (describe_rounds_needed(lost), more_may_decide([lost])) == (NO_ROUNDS, False)
+    assert (describe_rounds_needed(lost), may_more_rounds_decide([lost])) == (NO_ROUNDS, False)
     # too few rounds for a verdict, or more of them under way, are no reason to give up
-    for open_still in (lost.model_copy(update={"smallest_detectable": None}), measured_on(lost, rounds=16)):
-        assert (describe_rounds_needed(open_still), more_may_decide([open_still])) == ("", True)
+    for open_still in (lost.model_copy(update={"smallest_detectable": None}), mark_continued(lost, max_rounds=16)):
+        assert (describe_rounds_needed(open_still), may_more_rounds_decide([open_still])) == ("", True)
     wanted = make_comparison("undecided", 1.01, smallest_detectable=0.03, rounds_needed=24)
     assert describe_rounds_needed(wanted) == "about 24 rounds in all would decide"
     assert not describe_rounds_needed(make_comparison("slower", 1.2))

@@ -9,7 +9,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
 from farm.rules.presenting import sentences
-from farm.rules.presenting.headlines import find_lead
+from farm.rules.presenting.leads import find_lead
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
 from farm.rules.presenting.spreadsheets import list_rows
 from farm.rules.presenting.times import Times, items_text, latency_of
@@ -127,7 +127,7 @@ def test_fewer_launches_than_asked_for_carry_their_reason_and_the_way_out(has_tw
     rounds = [make_round(number, dict.fromkeys(range(len(block.arms)), sample)) for number in range(6)]
     late = [*rounds[:-1], rounds[-1].model_copy(update={"is_last": True})]
     said, not_late = (
-        sentences.opening(assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports)])))
+        sentences.describe_run(assemble(RunRecord(model=make_model(), blocks=[BlockRecord(block, reports)])))
         for reports in (late, rounds)
     )
     again = "; other work disturbed 6 launches" if is_disturbed else ""

@@ -12,7 +12,8 @@ from farm.rules.presenting.called_operators import (
     operators_heading,
     sort_operators,
 )
-from farm.rules.presenting.sentences import explanation, verdict_line
+from farm.rules.presenting.explanations import explain_change
+from farm.rules.presenting.sentences import verdict_line
 from farm.rules.wording.numbers import THIN
 from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.rules.test_sentences import judged
@@ -78,7 +79,7 @@ def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
     pair = compared({**ONE_PAIR, "MatMul_4": 2_000.0, "Gemm_1": -9_000.0}, **own)
     assert nodes(list_named_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_4"]
     assert "; operators that became slower by their own pairs, then others (without 3 " in operators_heading(pair, "x")
-    assert (explanation(pair) or "").startswith(
+    assert (explain_change(pair) or "").startswith(
         f"Skip: 2 nodes, 18{THIN}000 → 19{THIN}370 µs, slower by their own pairs; the traces do not add up ("
     )
     drawn = draw_operators(pair, make_sides(make_cell(), make_cell("c2", runtime=NEW)))
@@ -94,7 +95,7 @@ def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
 )
 def test_a_type_is_told_with_all_of_its_operators_that_became_slower(own: dict[str, str], words: str) -> None:
     """`1 node, 215 → 914 µs` was a fourth of what all four had gained, of which one had a verdict."""
-    assert (explanation(compared(ONE_PAIR, **own)) or "").startswith(words)
+    assert (explain_change(compared(ONE_PAIR, **own)) or "").startswith(words)
 
 
 def test_a_run_opens_with_what_changed_by_its_own_pairs_where_the_traces_contradict_the_change() -> None:
