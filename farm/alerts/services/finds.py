@@ -186,7 +186,7 @@ def _advance(row: Find) -> bool:
 
 
 def rebuild_race(row: Find) -> Race:
-    """Rebuild a race from its row and its runs. Raises SearchProblem where one of these runs was removed."""
+    """Rebuild a race from its row and its runs. Raises SearchProblem where one of these runs was removed or changed."""
     question, steps, known = row.question, row.steps, list_known_releases()
     rows = Run.objects.in_bulk([step["run"] for step in steps])
     if any(step["run"] not in rows for step in steps):
@@ -211,6 +211,9 @@ def rebuild_race(row: Find) -> Race:
     limits = Limits(**question["limits"])
     race = Race(matrix, racing, question["goal"], limits, question["room"], fits, time_left)
     for step in steps:
+        experiment = race.next()
+        if experiment is None or any(step[name] != value for name, value in experiment.asked.items()):
+            raise SearchProblem("What this search measured does not fit its next step any more: ask again.")
         race.record(Measured(matrix, runs.document(rows[step["run"]]), lambda name: {}))
     return race
 

@@ -19,6 +19,7 @@ from farm.rules.wording.numbers import listed
 # what all pairs of a block are compared along: settings may differ in several axes
 AXIS = "setting"
 OF_PROCESSOR = "Processor time is known of one thread on the CPU alone."
+OTHER_NODES = "It runs on other nodes than the first setting: name the hardware, for a race on each."
 SHOWN_REASONS = 3
 
 
@@ -28,6 +29,7 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     points = expand(space).points
     places = {_key(point.positions): place for place, point in enumerate(points)}
     specs = {places[_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
+    nodes = {places[_key(arm.positions)]: block.nodes for block in plan.blocks for arm in block.arms}
     cells = {place: _cell(arm.spec, arm.labels.get("session", "default")) for place, arm in specs.items()}
     varying = label.varying_axes(cells.values())
     contenders: dict[str, Contender] = {}
@@ -42,6 +44,8 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
         contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
         if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
             refused.append(contender.leave("refused", OF_PROCESSOR))
+        elif nodes[place] != nodes[min(nodes)]:
+            refused.append(contender.leave("refused", OTHER_NODES))
         else:
             contenders.setdefault(cell.digest, contender)
     return [*contenders.values()], refused

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, NamedTuple
 
 from farm.contract.document_cells import Cell
@@ -43,6 +44,13 @@ class Limits:
         """Return the first budget that a short block proves to be broken, or None. A busy block proves no times."""
         judgements = (*self._judge_lasting(cell), *(() if is_busy else self._judge_early_times(cell)))
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
+
+    def is_in_time(self, cell: Cell) -> bool:
+        """Whether each launch of a few is within the budgets of time, and as far from them as the margin."""
+        longest = max(cell.samples_ms, default=inf) * (1.0 + MARGIN)
+        tail = max(longest, (cell.p99_ms or 0.0) * (1.0 + MARGIN))
+        is_median_in_time = self.max_p50_ms is None or longest <= self.max_p50_ms
+        return is_median_in_time and (self.max_p99_ms is None or tail <= self.max_p99_ms)
 
     def explain_unproven(self, cell: Cell) -> str:
         """Say why nobody knows whether the cell's outputs are accurate enough; empty where that is known."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, inf, log
 from statistics import mean
+from typing import Any
 
 from farm.contract.blocks import MAX_ARMS
 from farm.contract.cells import Budget
@@ -23,7 +24,7 @@ from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.product import Selector
 from farm.rules.searches.limits import Limits
-from farm.rules.searches.search import Experiment, Measured, Search
+from farm.rules.searches.search import Experiment, Measured, Search, SearchProblem
 from farm.rules.searches.standings import Cost, Standing
 from farm.rules.wording.numbers import counted
 
@@ -36,6 +37,7 @@ FINALISTS = 3
 # this share of the time stays for the final block
 FINAL_SHARE = 0.5
 LATE = "The time was over before it was measured: give more --minutes."
+MISSING = "Its block ended without a word about it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ class Race(Search[Measured, Outcome]):
     `matrix`: everything but its axes holds for all of them. `max_in_block`: how many settings a short block has at
     most. `fits`: whether a matrix is one block that ends in the time that remains. `time_left`: the share of the time
     that remains. `left`: the settings that left, by digest. `cells`: the last cell of each measured setting, by digest.
-    `against_first`: what each setting takes as a ratio to the first one, by digest. `screened`: the same of the one
-    launch that screens a large space. `aside`: the settings that did not go on from there.
+    `estimates`: about what each setting takes, by digest, in a unit that is the same for all of them; `screened`: the
+    same by the one launch that screens a large space. `aside`: the settings that go on from there only where all the
+    others have left.
     """
 
     matrix: Matrix
@@ -101,9 +104,9 @@ class Race(Search[Measured, Outcome]):
     blocks: list[Standing] = field(default_factory=list, init=False)
     close: list[Contender] = field(default_factory=list, init=False)
     is_final: bool = field(default=False, init=False)
-    screened: dict[str, float] = field(init=False)
     aside: list[Contender] = field(default_factory=list, init=False)
-    against_first: dict[str, float] = field(init=False)
+    estimates: dict[str, float] = field(default_factory=dict, init=False)
+    screened: dict[str, float] = field(default_factory=dict, init=False)
     _queue: list[Contender] = field(init=False)
     _is_screening: bool = field(init=False)
     _pending: Experiment | None = field(default=None, init=False)
@@ -111,8 +114,6 @@ class Race(Search[Measured, Outcome]):
     def __post_init__(self) -> None:
         self._queue = list(self.contenders)
         self._is_screening = len(self.contenders) > MAX_UNSCREENED
-        self.against_first = {self.contenders[0].digest: 1.0}
-        self.screened = dict(self.against_first)
 
     # what is measured next
 
@@ -130,12 +131,8 @@ class Race(Search[Measured, Outcome]):
             for contender in [each for each in self._queue if each.digest not in self.cells]:
                 self._drop(contender, "no time", LATE)
             self._queue = []
-        elif not self._queue and self._is_screening:
-            self._is_screening = False
-            # one launch each on a busy machine does not show who is behind
-            if not any(block.is_busy for block in self.blocks):
-                self.aside = [*self._sort(proven)[MAX_UNSCREENED:], *self._sort(unproven)[FINALISTS:]]
-            self._queue = [contender for contender in self._list_remaining() if contender not in self.aside]
+        elif not self._queue and (self._is_screening or all(contender in self.aside for contender in proven)):
+            self._queue_best_screened(proven, unproven)
         if not self._queue:
             return None
         leaders = self._find_leader(proven), self._find_leader(unproven)
@@ -144,16 +141,28 @@ class Race(Search[Measured, Outcome]):
         room = max(self.max_in_block, len(links) + 1)
         return self._make_experiment(settings[:room], Budget.QUICK, 1 if self._is_screening else ROUNDS)
 
+    def _queue_best_screened(self, proven: Sequence[Contender], unproven: Sequence[Contender]) -> None:
+        """Queue the best settings of those that one launch each has screened, and set the others aside."""
+        screened = self.aside or self._list_remaining()
+        if self._is_screening:
+            self._is_screening, self.screened = False, dict(self.estimates)
+        # one launch each on a busy machine does not show who is behind
+        is_busy = any(block.is_busy for block in self.blocks)
+        self.aside = [] if is_busy else [*self._sort(proven)[MAX_UNSCREENED:], *self._sort(unproven)[FINALISTS:]]
+        self._queue = [each for each in screened if each not in self.aside and each.digest not in self.left]
+
     def _plan_final_block(self) -> Experiment | None:
         proven, unproven = (self._sort(group) for group in self._split_proven())
         if not proven or self.time_left() <= 0.0:
             return None
         beside = [contender for contender in self.contenders if self._is_first_and_runs(contender)] + unproven[:1]
-        others = [contender for contender in proven if contender not in beside and contender not in self.aside]
-        room = min(len(others), FINALISTS)
+        others = [contender for contender in proven if contender not in beside]
+        # those that were set aside come last, as only one launch speaks for them
+        others.sort(key=lambda contender: contender in self.aside)
+        room = min(len([contender for contender in others if contender not in self.aside]) or len(others), FINALISTS)
         while room > 1 and not self.fits(self.matrix_of([*beside, *others[:room]], Budget.STANDARD)):
             room -= 1
-        self.close = others[room:] + [each for each in proven if each in self.aside and each not in beside]
+        self.close = others[room:]
         return self._make_experiment([*beside, *others[:room]], Budget.STANDARD, None)
 
     def _make_experiment(self, settings: Sequence[Contender], budget: Budget, rounds: int | None) -> Experiment:
@@ -171,16 +180,20 @@ class Race(Search[Measured, Outcome]):
     def record(self, outcome: Measured) -> None:
         """Note what the pending block measured, and drop the settings that are out by it."""
         pending = self.next()
-        rounds = None if pending is None else pending.asked["rounds"]
+        if pending is None:
+            raise SearchProblem("The race is over: no block was to be measured.")
+        asked: Mapping[str, Any] = pending.asked
+        rounds = asked["rounds"]
         standing = Standing.from_document(outcome.document, self.goal)
         self.blocks.append(standing)
         self._pending, self.is_final = None, rounds is None
         cells = {cell.digest: cell for cell in outcome.document.cells if cell.twin_of is None}
         self._note(cells, standing)
+        for contender in self.contenders:
+            if contender.digest in asked["settings"] and contender.digest not in cells:
+                self._drop(contender, "failed", MISSING)
         self._queue = [each for each in self._queue if each.digest not in cells and each.digest not in self.left]
-        if rounds == 1:
-            self._note_screening(standing)
-        elif not self.is_final:
+        if rounds == ROUNDS:
             self._drop_slower(standing)
 
     def record_interrupted(self, document: Document) -> None:
@@ -204,28 +217,23 @@ class Race(Search[Measured, Outcome]):
                 self._drop(contender, "failed", cell.reason.text if cell.reason else cell.status.value)
             elif (broken := self.limits.find_broken(cell, is_busy=standing.is_busy)) is not None:
                 self._drop(contender, "budget", broken.words, broken.budget)
-            if (ratio := standing.estimate_ratio(contender.digest, of=self.contenders[0].digest)) is not None:
-                self.against_first[contender.digest] = ratio
-
-    def _note_screening(self, standing: Standing) -> None:
-        """Note what each takes against the first setting, by way of those that stood in a block before."""
-        amounts = standing.read_amounts()
-        links = [log(amount / self.screened[digest]) for digest, amount in amounts.items() if digest in self.screened]
-        link = exp(mean(links)) if links else min(amounts.values(), default=1.0)
-        for digest, amount in amounts.items():
-            self.screened.setdefault(digest, amount / link)
-        self.against_first |= self.screened
+        amounts, known = standing.amounts, self.estimates.keys() & standing.amounts
+        unit = exp(mean(log(amounts[digest] / self.estimates[digest]) for digest in known)) if known else 1.0
+        self.estimates |= {digest: amount / unit for digest, amount in amounts.items()}
 
     def _drop_slower(self, standing: Standing) -> None:
         proven, unproven = self._split_proven()
-        for group, judged_by in ((proven, proven), (unproven, unproven), (unproven, proven)):
+        measured = [contender for contender in proven if contender.digest in self.cells]
+        # a leader that may yet break a budget drops nobody
+        sure = [contender for contender in measured if self.limits.is_in_time(self.cells[contender.digest])]
+        for group, judged_by in ((proven, sure), (unproven, unproven), (unproven, sure)):
             if (leader := self._find_leader(judged_by)) is None:
                 continue
             for contender in group:
                 if (cost := standing.find_shut_out_cost(contender.digest, by=leader.digest)) is not None:
                     words = f"{cost.format(self.goal)} than {leader.label} in short rounds"
                     self._drop(contender, "slower", words)
-                elif contender in self.aside and leader.digest in self.screened:
+                elif contender in self.aside and {contender.digest, leader.digest} <= self.screened.keys():
                     ratio = self.screened[contender.digest] / self.screened[leader.digest]
                     if (cost := standing.find_screened_out_cost(ratio)) is not None:
                         words = f"{cost.format(self.goal)} than {leader.label} in one launch"
@@ -245,35 +253,59 @@ class Race(Search[Measured, Outcome]):
         leader = self._find_leader(proven)
         measured = [contender for contender in self._sort(proven) if contender.digest in self.cells]
         measured.sort(key=lambda contender: contender is not leader)
-        return Outcome("undecided" if proven else "nothing", measured, apart, dict(self.left))
+        state: State = "undecided" if proven else self._find_state_without_answer(self.left)
+        return Outcome(state, measured, apart, dict(self.left))
+
+    def _find_state_without_answer(self, left: Mapping[str, LeftSetting]) -> State:
+        """Return "nothing" only where every setting failed, broke a budget or cannot be judged."""
+        proven = [contender for contender in self.contenders if not self._explain_unproven(contender)]
+        reasons = {left[contender.digest].why for contender in proven if contender.digest in left}
+        return "undecided" if self.close or reasons & {"slower", "undecided", "no time"} else "nothing"
 
     def _decide(self, proven: Sequence[Contender]) -> Outcome:
         """Return the answer of the final block."""
-        standing, left = self.blocks[-1], dict(self.left)
-        raced = {contender.digest: contender for contender in proven if contender.digest in standing.cells}
-        for digest, contender in raced.items():
-            judged = self.limits.judge_budgets(self.cells[digest], is_busy=standing.is_busy)
-            doubts = [budget for budget in judged if budget.keeping != "kept"]
-            if doubts:
-                worst = min(doubts, key=lambda budget: budget.keeping == "open")
-                why: Why = "budget" if worst.keeping == "broken" else "undecided"
-                left[digest] = contender.leave(why, worst.words, worst.budget)
+        standing = self.blocks[-1]
+        left = self._judge_budgets(proven, standing)
+        raced = {each.digest: each for each in self._sort(proven) if each.digest in standing.cells}
         kept = [digest for digest in raced if digest not in left]
         if not kept:
-            undecided = self._sort([each for digest, each in raced.items() if left[digest].why == "undecided"])
-            return Outcome("undecided" if undecided else "nothing", undecided, left=left, is_final=True)
+            undecided = [contender for digest, contender in raced.items() if left[digest].why == "undecided"]
+            return Outcome(self._find_state_without_answer(left), undecided, left=left, is_final=True)
         leader = standing.find_leader(kept) or kept[0]
+        ratios = {leader: 1.0}
         for digest in kept:
-            if (cost := standing.find_slower_cost(digest, than=leader)) is not None:
-                words = f"{cost.format(self.goal)} than {raced[leader].label}"
+            if (slower := standing.find_slower_cost(digest, than=leader)) is not None:
+                words = f"{slower.format(self.goal)} than {raced[leader].label}"
                 left[digest] = raced[digest].leave("slower", words)
-        return self._rank_answer([raced[digest] for digest in kept if digest not in left], standing, left)
+            elif (cost := standing.compare_cost(digest, of=leader)) is not None:
+                ratios[digest] = cost.ratio
+        answer = sorted((digest for digest in kept if digest not in left), key=lambda digest: ratios.get(digest, inf))
+        return self._rank_answer([raced[digest] for digest in answer], left)
 
-    def _rank_answer(self, answer: Sequence[Contender], standing: Standing, left: Mapping[str, LeftSetting]) -> Outcome:
+    def _judge_budgets(self, proven: Sequence[Contender], standing: Standing) -> dict[str, LeftSetting]:
+        """Return the settings that left, with those that do not surely keep their budgets in the final block: also the
+        setting in use today, which stands there even where short rounds showed that it is slower."""
+        left = dict(self.left)
+        for contender in self.contenders:
+            before = left.get(contender.digest)
+            is_judged = contender in proven or (before is not None and before.why == "slower")
+            if contender.digest not in standing.cells or not is_judged:
+                continue
+            judged = self.limits.judge_budgets(self.cells[contender.digest], is_busy=standing.is_busy)
+            if doubts := [budget for budget in judged if budget.keeping != "kept"]:
+                worst = min(doubts, key=lambda budget: budget.keeping == "open")
+                why: Why = "budget" if worst.keeping == "broken" else "undecided"
+                left[contender.digest] = contender.leave(why, worst.words, worst.budget)
+        return left
+
+    def _rank_answer(self, answer: Sequence[Contender], left: Mapping[str, LeftSetting]) -> Outcome:
+        """Rank what the final block does not tell apart, with the smallest in memory first. `answer`: in the order of
+        what they take."""
+        standing = self.blocks[-1]
         sizes = {each.digest: standing.cells[each.digest].peak_memory_bytes or 0 for each in answer}
         smallest = min(sizes.values())
         # sizes that differ by less than MIN_MEMORY count as the same
-        ordered = sorted(self._sort(answer), key=lambda each: (sizes[each.digest] - smallest) // MIN_MEMORY)
+        ordered = sorted(answer, key=lambda each: (sizes[each.digest] - smallest) // MIN_MEMORY)
         first = ordered[0].digest
         costs = {
             each.digest: cost for each in self.contenders if (cost := standing.compare_cost(each.digest, of=first))
@@ -316,5 +348,5 @@ class Race(Search[Measured, Outcome]):
         return contender is self.contenders[0] and (left is None or left.why != "failed")
 
     def _sort(self, group: Sequence[Contender]) -> list[Contender]:
-        """Sort by what they take against the first setting of all; those that were not compared with it come last."""
-        return sorted(group, key=lambda contender: self.against_first.get(contender.digest, inf))
+        """Sort by about what they take; those of which nothing is known come last."""
+        return sorted(group, key=lambda contender: self.estimates.get(contender.digest, inf))

@@ -13,18 +13,20 @@ from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Outcome, Race
 from farm.rules.searches.standings import format_ratio
-from farm.rules.wording.numbers import counted, latency, memory, percent
+from farm.rules.wording.numbers import counted, latency, memory, percent, plain
 
 # the figures of a cell that the document repeats
 FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_memory_bytes")
 NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
 NO_JUDGE_ON_A_FARM = "Nobody can say what lower precisions lose: add labelled data on the model's page, or a tolerance."
 WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
+NOTHING_MEASURED = "nothing was measured to its end"
 FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
 # a setting that takes at most this fraction more than the best on each hardware is offered for all of them
 NEAR = 0.05
 # where no setting keeps them, the first of these is named
-BUDGETS = ("p50", "p99", "memory", "accuracy", "outputs")
+MACHINE_BUDGETS = ("p50", "p99", "memory")
+BUDGETS = (*MACHINE_BUDGETS, "accuracy", "outputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +85,27 @@ def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
 
     By the goal of the documents it takes at most NEAR more than the best setting of each, and the least where it is
     worst. Its figures are those of the first document. None where there is no such setting, or where a document has no
-    final answer.
+    decided answer.
     """
-    settings_of: list[dict[str, FoundSetting]] = []
-    for document in documents:
-        settings = [*document.answer, *document.beside] if document.is_final and document.answer else []
-        settings_of.append({_key_without_hardware(setting): setting for setting in settings})
-    shared = set.intersection(*map(set, settings_of))
-    worst = {key: max(settings[key].ratio or 1.0 for settings in settings_of) for key in shared}
-    key = min(sorted(worst), key=worst.__getitem__, default="")
-    return settings_of[0][key] if key and worst[key] <= 1.0 + NEAR else None
+    ratios_of = [_compare_with_best(document) for document in documents]
+    shared = sorted(set.intersection(*map(set, ratios_of)))
+    worst = {key: max(ratios[key] for ratios in ratios_of) for key in shared}
+    key = min(worst, key=worst.__getitem__, default="")
+    if not key or worst[key] > 1.0 + NEAR:
+        return None
+    return next(setting for setting in _list_raced(documents[0]) if _key_without_hardware(setting) == key)
+
+
+def _compare_with_best(document: Found) -> dict[str, float]:
+    """Return what each setting of a decided final block takes against the best one there."""
+    if not document.is_final or document.state not in ("decided", "close"):
+        return {}
+    ratios = {_key_without_hardware(setting): setting.ratio or 1.0 for setting in _list_raced(document)}
+    return {key: ratio / min(ratios.values()) for key, ratio in ratios.items()}
+
+
+def _list_raced(document: Found) -> list[FoundSetting]:
+    return [*document.answer, *document.beside]
 
 
 def _key_without_hardware(setting: FoundSetting) -> str:
@@ -128,14 +141,14 @@ def _budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def _compare_best(race: Race, outcome: Outcome, digests: Sequence[str]) -> tuple[Contender | None, float]:
-    """Find the setting that takes least, and what it takes as a ratio to the answer. Both are compared through the
-    first setting of all, beside which both were measured; None with 1 where that does not hold of any."""
-    answer = race.against_first.get(outcome.answer[0].digest) if outcome.answer else None
+    """Find the setting that takes least by all rounds, and what it takes as a ratio to the answer; None with 1 where
+    nothing is known of them."""
+    answer = race.estimates.get(outcome.answer[0].digest) if outcome.answer else None
     if answer is None:
         return None, 1.0
-    compared = [each for each in race.contenders if each.digest in digests and each.digest in race.against_first]
-    best = min(compared, key=lambda contender: (race.against_first[contender.digest], contender.label), default=None)
-    return best, 1.0 if best is None else race.against_first[best.digest] / answer
+    compared = [each for each in race.contenders if each.digest in digests and each.digest in race.estimates]
+    best = min(compared, key=lambda contender: (race.estimates[contender.digest], contender.label), default=None)
+    return best, 1.0 if best is None else race.estimates[best.digest] / answer
 
 
 def _list_budgets(limits: Limits) -> dict[str, float]:
@@ -213,11 +226,12 @@ def _describe_close(race: Race, outcome: Outcome) -> str:
 
 
 def _describe_undecided(race: Race, outcome: Outcome) -> str:
+    more = "give more --minutes" if race.time_left() <= 0 else ""
     measured = [contender for contender in outcome.answer if contender.digest in race.cells]
     if not measured:
-        return (
-            f"Not decided: nothing was measured to its end{'; give more --minutes' if race.time_left() <= 0 else ''}."
-        )
+        is_broken = any(left.budget for left in outcome.left.values())
+        what = "no setting that was measured to its end keeps its budgets" if is_broken else NOTHING_MEASURED
+        return f"Not decided: {'; '.join(filter(None, (what, more)))}."
     best = f"Best so far, not decided: {measured[0].label}, {_figure(race, measured[0].digest)}"
     doubts = [outcome.left[each.digest].text for each in measured if each.digest in outcome.left]
     if outcome.waiting:
@@ -226,32 +240,44 @@ def _describe_undecided(race: Race, outcome: Outcome) -> str:
         return f"{best}: whether it keeps its budget is not known ({doubts[0]})."
     if outcome.is_final:
         return f"{best}."
-    return f"{best}, by short rounds{': give more --minutes' if race.time_left() <= 0 else ''}."
+    return f"{best}, by short rounds{more and ': '}{more}."
 
 
 def _describe_nothing(race: Race, outcome: Outcome) -> str:
-    broken = {left.budget for left in outcome.left.values()}
-    budget = next((budget for budget in BUDGETS if budget in broken), "")
-    beyond = {digest: left for digest, left in outcome.left.items() if budget and left.budget == budget}
-    proven = [digest for digest in beyond if not race.limits.explain_unproven(race.cells[digest])]
-    if not beyond:
+    """Name the setting that comes nearest to the budget that all break, or to each of several budgets."""
+    broken = [budget for budget in BUDGETS if any(left.budget == budget for left in outcome.left.values())]
+    if not broken:
         reasons = [*outcome.apart.values(), *(left.text for left in outcome.left.values())]
         return f"{UNJUDGED if outcome.apart else FAILED}: {reasons[0]}"
-    nearest = beyond[min(proven or beyond, key=lambda digest: _measure_excess(race.cells[digest], budget))]
+    budgets = [budget for budget in broken if budget in MACHINE_BUDGETS] or broken[:1]
+    nearest = [_find_nearest(race, outcome, budget) for budget in budgets]
+    if len(nearest) > 1:
+        each = "; ".join(f"{contender.label} has {outcome.left[contender.digest].text}" for contender in nearest)
+        return f"Nothing keeps every budget. The nearest to each: {each}."
+    budget, contender = budgets[0], nearest[0]
     limit = {"p50": race.limits.max_p50_ms, "p99": race.limits.max_p99_ms}.get(budget)
     if limit is None:
-        return f"Nothing keeps the budget of {budget}: {nearest.label} comes nearest, with {nearest.text}."
-    value = nearest.text.partition(",")[0].removeprefix(f"{budget} ")
+        text = outcome.left[contender.digest].text
+        return f"Nothing keeps the budget of {budget}: {contender.label} comes nearest, with {text}."
+    cell = race.cells[contender.digest]
+    fastest = "the fastest" if race.limits.explain_unproven(cell) else "the fastest accurate one"
+    value = plain(cell.p99_ms if budget == "p99" and cell.p99_ms else cell.p50_ms, unit="ms")
     within = f"{limit:g} ms{' at p99' if budget == 'p99' else ''}"
-    return f"Nothing within {within}: the fastest accurate one, {nearest.label}, takes {value}."
+    return f"Nothing within {within}: {fastest}, {contender.label}, takes {value}."
 
 
-def _measure_excess(cell: Cell, budget: str) -> float:
-    """Return how far the cell is from the budget, to order cells that all break it."""
-    accuracy = cell.accuracy
-    if budget == "accuracy" and accuracy is not None and accuracy.value is not None:
-        return -accuracy.value if accuracy.higher_is_better else accuracy.value
-    return float((cell.peak_memory_bytes if budget == "memory" else cell.p50_ms) or 0.0)
+def _find_nearest(race: Race, outcome: Outcome, budget: str) -> Contender:
+    """Find the setting that comes nearest to a budget of those that it excluded, accurate ones before others."""
+
+    def measure_distance(contender: Contender) -> tuple[bool, float]:
+        cell = race.cells[contender.digest]
+        amount = cell.peak_memory_bytes if budget == "memory" else cell.p50_ms
+        if budget == "accuracy" and cell.accuracy is not None and cell.accuracy.value is not None:
+            amount = -cell.accuracy.value if cell.accuracy.higher_is_better else cell.accuracy.value
+        return bool(race.limits.explain_unproven(cell)), amount or 0.0
+
+    excluded = [each for each in race.contenders if each.digest in outcome.left]
+    return min((each for each in excluded if outcome.left[each.digest].budget == budget), key=measure_distance)
 
 
 def _advise(race: Race, outcome: Outcome) -> str:

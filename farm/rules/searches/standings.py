@@ -118,19 +118,9 @@ class Standing:
         pair = comparison_between(self.pairs, self.cells[of].id, self.cells[setting].id)
         return None if pair is None else read_cost(pair, self.goal)
 
-    def estimate_ratio(self, setting: str, *, of: str) -> float | None:
-        """Return about what a setting takes against another, both by their digests; None where either has no amount.
-        Where they were not compared, as on a busy machine, that is the ratio of what they took in the same rounds: good
-        enough to choose what is measured next, and for nothing else."""
-        if (cost := self.compare_cost(setting, of=of)) is not None:
-            return cost.ratio
-        amounts = [AMOUNTS[self.goal](self.cells[digest]) for digest in (setting, of) if digest in self.cells]
-        return amounts[0] / amounts[1] if len(amounts) == 2 and amounts[0] and amounts[1] else None
-
-    def read_amounts(self) -> dict[str, float]:
-        """Return what each setting takes by itself, by digest. Empty where the machine was busy."""
-        if self.is_busy and self.goal != "memory":
-            return {}
+    @property
+    def amounts(self) -> dict[str, float]:
+        # on a busy machine they are good enough to choose what is measured next, and for nothing else
         return {digest: amount for digest, cell in self.cells.items() if (amount := AMOUNTS[self.goal](cell))}
 
     def find_leader(self, among: Iterable[str]) -> str | None:

@@ -156,6 +156,19 @@ def test_a_search_whose_run_was_removed_ends_with_its_last_answer(client: Client
     assert cancelled["sentence"] == f"A run that this search rests on was removed. {before[0]['sentence']}"
 
 
+def test_a_search_whose_rounds_no_longer_lead_to_its_next_step_ends_with_its_last_answer(
+    client: Client, version: Version, lab: Lab
+) -> None:
+    number = measure_short_rounds(client, version, lab)
+    before = read(client, number)["races"][0]["answer"]
+    row = Find.objects.get()
+    Find.objects.update(steps=[row.steps[0] | {"rounds": 1}])
+    finds.advance_finds()
+    (race,) = read(client, number)["races"]
+    assert (race["state"], race["answer"]) == ("failed", before)
+    assert race["sentence"].startswith("What this search measured does not fit its next step any more: ask again. Best")
+
+
 def test_a_run_that_somebody_cancels_ends_its_race_with_what_is_known(
     client: Client, version: Version, lab: Lab, member: User
 ) -> None:
