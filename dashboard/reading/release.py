@@ -23,7 +23,7 @@ MAX_ROWS = 100
 
 def draw_map(card: "release_card.Card") -> HeatMap:
     """Models down, nodes across, the gravest first."""
-    first = {row.model: place for place, (row, _) in enumerate(card.found)}
+    first = {row.model: place for place, (row, _) in enumerate(card.changed)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
     rows = [Row((row.name,), [_place(row.at(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
     return HeatMap(METRICS[0], axes.BY_NAME["node"], [axes.BY_NAME["model"]], card.nodes, rows)

@@ -300,7 +300,7 @@ def _open_bench(
 
 
 def _parse_checks(text: str, metrics: str | None) -> "Checks":
-    from farm.rules.changes.gate import USUAL
+    from farm.rules.changes.gate import DEFAULT_METRICS
     from farm.rules.findings.kinds import CHECKS
     from farm.rules.searches.gate import Checks
     from farm.rules.searches.sought import MEMORY, NAMES, find_metric_names
@@ -311,7 +311,7 @@ def _parse_checks(text: str, metrics: str | None) -> "Checks":
             raise Usage(f"--fail-on: {choice_sentence('check', check, CHECKS)}")
     if not named:
         raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
-    wanted = USUAL if metrics is None else [part.strip() for part in metrics.split(",") if part.strip()]
+    wanted = DEFAULT_METRICS if metrics is None else [part.strip() for part in metrics.split(",") if part.strip()]
     for metric in wanted:
         if not find_metric_names(metric):
             raise Usage(f"--metric: {choice_sentence('metric', metric, (MEMORY, *NAMES))}")

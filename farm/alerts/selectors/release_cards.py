@@ -20,7 +20,16 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.registry.models import Model
-from farm.rules.changes.release_card import Card, Measured, Place, Raised, Row, is_within, judge_place, list_baselines
+from farm.rules.changes.release_card import (
+    Card,
+    ConfirmedChange,
+    MeasuredPair,
+    Place,
+    Row,
+    judge_place,
+    lies_between,
+    list_baselines,
+)
 from farm.rules.findings.cell_pairs import pair_cells
 from farm.rules.runtimes import distributions
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -174,7 +183,7 @@ def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]
     return by_older
 
 
-def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[Measured]]:
+def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[MeasuredPair]]:
     """Read pairs of the newest runs by model and node; runs of searches count only where no others measured them."""
     runs_by_model: dict[int, list[_Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.is_of_search):
@@ -199,17 +208,19 @@ def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[
         # the verdict that holds across the run
         comparison = Comparison.model_validate_json(body).model_copy(update={"verdict": verdict})
         comparisons[number].append(comparison)
-    measured: dict[ModelAndNode, list[Measured]] = defaultdict(list)
+    measured: dict[ModelAndNode, list[MeasuredPair]] = defaultdict(list)
     for number, shown in cells.items():
         document = Document(machine={}, seed=0, cells=shown, comparisons=comparisons[number])
         for pair in pair_cells(document, old=old, new=new):
             run = read[number]
             node = pair.new.node or pair.old.node or NO_NODE
-            measured[run.model, node].append(Measured(number, pair, run.is_of_search))
+            measured[run.model, node].append(MeasuredPair(number, pair, run.is_of_search))
     return measured
 
 
-def _read_raised(user: Anyone, *, new: Runtime, since: Iterable[str]) -> dict[str, dict[ModelAndNode, list[Raised]]]:
+def _read_raised(
+    user: Anyone, *, new: Runtime, since: Iterable[str]
+) -> dict[str, dict[ModelAndNode, list[ConfirmedChange]]]:
     """Read by older version, model and node the unresolved changes that alerts show up to the release, in one query."""
     alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
@@ -218,13 +229,13 @@ def _read_raised(user: Anyone, *, new: Runtime, since: Iterable[str]) -> dict[st
     names = ("good", "last_good", "bad", "earliest_bad", "first_bad")
     between = [f"alert__{name}" for name in names]
     columns = ("alert__model", "node", "alert__node", *between, "alert", "kind", "text", "size", *ends)
-    raised: dict[str, dict[ModelAndNode, list[Raised]]] = {version: defaultdict(list) for version in since}
+    raised: dict[str, dict[ModelAndNode, list[ConfirmedChange]]] = {version: defaultdict(list) for version in since}
     for row in rows.values_list(*columns)[:MAX_SYMPTOMS]:
         model, node, first, good, last_good, bad, earliest_bad, first_bad, *details = row
         range_of_alert = {"good": last_good or good, "bad": earliest_bad or bad, "first_bad": first_bad}
         for version, places in raised.items():
-            if is_within(**range_of_alert, old=version, new=new.version):
-                places[model, node or first or NO_NODE].append(Raised(*details))
+            if lies_between(**range_of_alert, old=version, new=new.version):
+                places[model, node or first or NO_NODE].append(ConfirmedChange(*details))
     return raised
 
 

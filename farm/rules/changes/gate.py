@@ -1,4 +1,4 @@
-"""A gate over a bench document: may the candidate replace the baseline?"""
+"""Judges by a bench document whether a candidate may replace its baseline."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,74 +24,75 @@ from farm.rules.wording.numbers import change as format_change
 from farm.rules.wording.numbers import change_interval, percent
 from farm.rules.wording.vocabulary import ENDINGS, LOSSES
 
-# the metrics that are checked besides the headline unless a caller names others: those that a run's sentence holds or
-# watches alert on; what a program waits for only once is asked for by name
-USUAL = tuple(
+# the metrics that are checked besides the headline unless a caller names others: those that a run's sentence has or
+# that watches alert on, but not those that a program waits for only once
+DEFAULT_METRICS = tuple(
     metric.name for metric, judging in COMPARED if judging.is_told or (judging.alerts_as and not judging.min_alert)
 )
 SHOWN_AGAIN = "a fresh block showed it again"
-_OPEN = ("undecided", "not comparable")
-_BY_REPEAT = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
+_UNDECIDED = ("undecided", "not comparable")
+# metrics whose change a repeat in the same block decides
+_REPEATED_METRICS = frozenset(metric.name for metric, judging in COMPARED if judging.by == "repeat")
 
 
 class Observation(NamedTuple):
-    """What one check sees in a pair of cells. `metric`: by name, where that is neither the headline nor memory."""
+    """What one check sees in a pair of cells."""
 
     check: Check
     text: str
+    # the metric's name; empty for the headline and for memory
     metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one pair of cells that found something. `is_failure`: the gate was told to fail on it.
-
-    `is_unconfirmed`: it would have failed, and a fresh block contradicts it, or left it undecided, as its check says;
-    `is_confirmed`: it shows it again.
-    `metric`: which it is about, where that is neither the headline nor memory.
-    """
+    """One check of one pair of cells that found something."""
 
     check: Check
+    # the ids of both cells
     baseline: str
     candidate: str
     text: str
+    # whether the gate fails because of it
     is_failure: bool
+    # the metric's name; empty for the headline and for memory
     metric: str = ""
+    # whether it would have failed the gate, had a fresh block not contradicted it or left it undecided
     is_unconfirmed: bool = False
+    # whether a fresh block showed it again
     is_confirmed: bool = False
 
     @property
     def is_noisy(self) -> bool:
-        """Whether a fresh block may contradict it, as it may of a figure of any metric."""
+        """Whether a fresh block may contradict it, as it may for figures of all metrics."""
         return self.check in NOISY_CHECKS or bool(self.metric)
 
     @property
-    def what(self) -> str:
-        """The check and its metric, `slower p99`, as `confirm_answer` takes them in `again`."""
+    def check_and_metric(self) -> str:
+        """The check and its metric, such as `slower p99`."""
         return f"{self.check} {self.metric}".strip()
 
     @property
     def subject(self) -> str:
-        """The metric, or the check where there is none, as `decided` has them."""
+        """The metric, or the check where there is none."""
         return self.metric or self.check
 
 
 @dataclass(frozen=True, slots=True)
 class GateAnswer:
-    """All findings of a document; the gate is passed when none is a failure.
-
-    `pairs`: (baseline, candidate) of everything that was asked for. `compared`: how many of them ran on both sides.
-    `unmeasured`: why pairs ran on neither. `infra`: why something could not be measured at all, of which neither the
-    model nor its runtime is the cause: then nothing is judged. `decided`: (metric or check, candidate) of what has a
-    verdict: what can contradict a finding.
-    """
+    """All findings of a document; the gate is passed when none is a failure."""
 
     findings: tuple[Finding, ...]
+    # the ids of the baseline and the candidate of each pair that was asked for
     pairs: tuple[tuple[str, str], ...] = ()
+    # how many of the pairs ran on both sides
     compared: int = 0
     fail_on: tuple[Check, ...] = ()
+    # why pairs ran on neither side
     unmeasured: tuple[str, ...] = ()
+    # why something could not be measured, where neither model nor runtime is the cause; then nothing is judged
     infra: tuple[str, ...] = ()
+    # the subject and the candidate's id of what has a verdict, which can contradict a finding
     decided: frozenset[tuple[str, str]] = frozenset()
 
     @property
@@ -106,7 +107,9 @@ class GateAnswer:
     @property
     def verdict(self) -> str:
         """`not measured`, `passed` or `failed`; a gate that compared nothing has failed."""
-        return "not measured" if self.infra else "passed" if self.is_passed else "failed"
+        if self.infra:
+            return "not measured"
+        return "passed" if self.is_passed else "failed"
 
 
 def judge_gate(
@@ -115,29 +118,29 @@ def judge_gate(
     old: Runtime | str,
     new: Runtime | str,
     fail_on: Collection[str],
-    metrics: Collection[str] = USUAL,
+    metrics: Collection[str] = DEFAULT_METRICS,
     of_models: bool = False,
     max_slowdown: float = 0.0,
 ) -> GateAnswer:
-    """Check every point that was asked of both runtimes; `fail_on`: checks that fail it.
+    """Compare each point of both runtimes, and fail the gate on what the checks in `fail_on` find.
 
-    `metrics`: those that are checked besides the headline. `of_models`: both sides are names of models. A p50 that is
-    slower by `max_slowdown` at most, as a fraction, fails nothing.
+    `metrics` are checked besides the headline. With `of_models`, `old` and `new` are names of models. A p50 that is
+    slower by the fraction `max_slowdown` at most is no failure.
     """
     pairs = cell_pairs.pair_cells(document, old=old, new=new, of_models=of_models)
     if of_models:
         pairs += cell_pairs.pair_models(document, old=str(old), new=str(new))
     findings = [
         Finding(
-            seen.check,
+            observation.check,
             pair.old.id,
             pair.new.id,
-            seen.text,
-            is_failure=seen.check in fail_on and not _is_allowed(seen, pair, max_slowdown),
-            metric=seen.metric,
+            observation.text,
+            is_failure=observation.check in fail_on and not _is_allowed(observation, pair, max_slowdown),
+            metric=observation.metric,
         )
         for pair in pairs
-        for seen in _list_observations(pair, names=metrics)
+        for observation in _list_observations(pair, metrics)
     ]
     return GateAnswer(
         findings=tuple(findings),
@@ -156,19 +159,19 @@ def judge_gate(
 
 
 def _list_decided_subjects(pair: Pair) -> Iterator[str]:
-    """Yield noisy checks, and metrics by name, of which a finished pair leaves nothing open."""
+    """Yield the noisy checks and the names of metrics that a finished pair has a verdict on."""
     yield "failed"
-    if pair.comparison and change_between(pair.comparison, pair.old, pair.new).word not in _OPEN:
+    if pair.comparison and change_between(pair.comparison, pair.old, pair.new).word not in _UNDECIDED:
         yield from ("slower", "lower")
     yield from (metric.name for metric in _list_further_metrics(pair) if metric.verdict != "undecided")
     for kind in COMPARED_OUTSIDE:
-        if all(found.verdict != "undecided" for found in find_changes(kind, pair, allowed=0.0)):
+        if all(change.verdict != "undecided" for change in find_changes(kind, pair, allowed=0.0)):
             yield kind.key
 
 
-def _is_allowed(seen: Observation, pair: Pair, max_slowdown: float) -> bool:
-    """Whether it is a slower headline, and slower by no more than is let pass."""
-    if seen.check != "slower" or seen.metric or pair.comparison is None:
+def _is_allowed(observation: Observation, pair: Pair, max_slowdown: float) -> bool:
+    """Whether the observation is a slower headline, by no more than the allowed fraction."""
+    if observation.check != "slower" or observation.metric or pair.comparison is None:
         return False
     change = change_between(pair.comparison, pair.old, pair.new)
     slowdown = 1 / change.ratio if change.quantity == "items" and change.ratio else pair.comparison.ratio or inf
@@ -178,29 +181,25 @@ def _is_allowed(seen: Observation, pair: Pair, max_slowdown: float) -> bool:
 def confirm_answer(
     answer: GateAnswer, *, again: Collection[tuple[str, str]], decided: Collection[tuple[str, str]]
 ) -> GateAnswer:
-    """Return the answer after a fresh block: a noisy failure that the block contradicts fails nothing.
+    """Return the answer after a fresh block: a noisy failure that the block contradicts is no failure any more.
 
-    One that it left open becomes the check `undecided`, and fails where the gate fails on that. `again`: (what was
-    found, candidate's cell in the first document) of what was shown again; `decided`: (metric or check, that cell) of
-    what it has a verdict on.
+    One that the block left undecided becomes a finding of the check `undecided`. `again` has `check_and_metric` and the
+    candidate of what the block showed again, and `decided` has `subject` and candidate of all that it has a verdict on;
+    candidates are ids of the first document.
     """
     findings = []
     for finding in answer.findings:
-        is_asked = finding.is_failure and finding.is_noisy
-        if is_asked and (finding.what, finding.candidate) in again:
-            finding = replace(finding, is_confirmed=True, text=f"{finding.text}; {SHOWN_AGAIN}")
-        elif is_asked and (finding.subject, finding.candidate) in decided:
+        if not (finding.is_failure and finding.is_noisy):
+            findings.append(finding)
+        elif (finding.check_and_metric, finding.candidate) in again:
+            findings.append(replace(finding, is_confirmed=True, text=f"{finding.text}; {SHOWN_AGAIN}"))
+        elif (finding.subject, finding.candidate) in decided:
             text = f"{finding.text}; a fresh block did not show it again"
-            finding = replace(finding, is_failure=False, is_unconfirmed=True, text=text)
-        elif is_asked:
+            findings.append(replace(finding, is_failure=False, is_unconfirmed=True, text=text))
+        else:
             text, is_failure = f"{finding.text}; a fresh block left it undecided", "undecided" in answer.fail_on
-            finding = replace(finding, check="undecided", is_failure=is_failure, is_unconfirmed=True, text=text)
-        findings.append(finding)
+            findings.append(replace(finding, check="undecided", is_failure=is_failure, is_unconfirmed=True, text=text))
     return replace(answer, findings=tuple(findings))
-
-
-def noisy_failures(answer: GateAnswer) -> Sequence[Finding]:
-    return [finding for finding in answer.failures if finding.is_noisy]
 
 
 def cell_label(cell: Cell) -> str:
@@ -208,7 +207,7 @@ def cell_label(cell: Cell) -> str:
 
 
 def point_label(cell: Cell) -> str:
-    """Name a cell without its runtime; no two cells of a runtime have the same name."""
+    """Return a label without the runtime, which no two cells of a runtime share."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
     return label.series_label(cell) + hardware
 
@@ -217,116 +216,120 @@ def setting_label(old: Cell, new: Cell) -> str:
     return cell_label(new) if old.runtime == new.runtime else point_label(new)
 
 
-def _list_observations(pair: Pair, *, names: Collection[str]) -> list[Observation]:
-    """List all that a pair of cells shows, in the order of the checks. `names`: the metrics besides the headline."""
+def _list_observations(pair: Pair, metric_names: Collection[str]) -> list[Observation]:
+    """List all that a pair of cells shows, in the order of the checks."""
     order = {check: place for place, check in enumerate(CHECKS)}
-    seen = [*_compare_cells(pair, names), *_compare_by_packages(pair)]
-    return sorted(seen, key=lambda observation: order.get(observation.check, len(order)))
+    observations = [*_compare_cells(pair, metric_names), *_compare_by_packages(pair)]
+    return sorted(observations, key=lambda observation: order.get(observation.check, len(order)))
 
 
-def _compare_cells(pair: Pair, names: Collection[str]) -> Iterator[Observation]:
+def _compare_cells(pair: Pair, metric_names: Collection[str]) -> Iterator[Observation]:
     old, new = pair.old, pair.new
-    # the candidate's cell, and what it is compared with: the other runtime, or on the same one the base
-    where, than = cell_label(new), str(old.runtime)
+    subject, base = cell_label(new), str(old.runtime)
     if old.runtime == new.runtime:
-        where, than = f"The candidate ({where})", "the base"
+        subject, base = f"The candidate ({subject})", "the base"
     if not _is_done(new):
         if _is_done(old):
-            yield Observation("failed", f"{where} {ENDINGS[new.status]}: {_describe_reason(new)}")
+            yield Observation("failed", f"{subject} {ENDINGS[new.status]}: {_describe_reason(new)}")
         return
     if not _is_done(old):
         ended = f"{cell_label(old)} {ENDINGS[old.status]}: {_describe_reason(old)}"
-        yield Observation("undecided", f"{where} has nothing to be compared with: {ended}")
+        yield Observation("undecided", f"{subject} has nothing to be compared with: {ended}")
         return
-    metrics = [metric for metric in _list_further_metrics(pair) if metric.name in names]
-    yield from _compare_headline(pair, where, than)
-    yield from _compare_repeated_metrics([metric for metric in metrics if metric.name in _BY_REPEAT], where, than)
-    yield from _compare_outputs(old, new, where, than)
-    moved = (change for change in cell_changes(old, new) if change.is_worse)
-    yield from (Observation("placement", f"{where}: {change.sentence()}") for change in moved)
-    yield from _compare_other_metrics([metric for metric in metrics if metric.name not in _BY_REPEAT], where, than)
+    metrics = [metric for metric in _list_further_metrics(pair) if metric.name in metric_names]
+    yield from _compare_headline(pair, subject, base)
+    yield from _compare_repeated_metrics(
+        [metric for metric in metrics if metric.name in _REPEATED_METRICS], subject, base
+    )
+    yield from _compare_outputs(old, new, subject, base)
+    for change in cell_changes(old, new):
+        if change.is_worse:
+            yield Observation("placement", f"{subject}: {change.sentence()}")
+    yield from _compare_other_metrics(
+        [metric for metric in metrics if metric.name not in _REPEATED_METRICS], subject, base
+    )
 
 
-def _compare_headline(pair: Pair, where: str, than: str) -> Iterator[Observation]:
+def _compare_headline(pair: Pair, subject: str, base: str) -> Iterator[Observation]:
     """Compare latency, items per second of other batches, or the highest rate where a load looks for it."""
     comparison = pair.comparison
     if comparison is None:
-        yield Observation("undecided", f"{where} and {than} were not measured in one block")
+        yield Observation("undecided", f"{subject} and {base} were not measured in one block")
         return
     change = change_between(comparison, pair.old, pair.new)
     level = percent(comparison.ci_level or 0.95)
-    if change.word in _OPEN:
-        yield Observation("undecided", f"{where} against {than} is {change.word}{_format_cause(comparison)}")
+    if change.word in _UNDECIDED:
+        yield Observation("undecided", f"{subject} against {base} is {change.word}{_format_cause(comparison)}")
     elif change.word not in LOSSES:
         return
     elif change.quantity == "items":
-        yield Observation("slower", f"{where} has {change.text} ({level} interval {change.interval}) against {than}")
+        yield Observation("slower", f"{subject} has {change.text} ({level} interval {change.interval}) against {base}")
     elif comparison.verdict_from == "rate":
         headline = metric_changes.headline_of(comparison)
         rates = [f": {metric_changes.describe(metric)}" for metric in comparison.metrics if metric.name == headline]
-        yield Observation("lower", f"{where} keeps its bound up to a lower rate than {than}{''.join(rates)}")
+        yield Observation("lower", f"{subject} keeps its bound up to a lower rate than {base}{''.join(rates)}")
     else:
         ratio, low, high = comparison.ratio, comparison.ci_low, comparison.ci_high
-        size = "measurably slower"
+        slowdown = "measurably slower"
         if ratio is not None and low is not None and high is not None:
             interval = change_interval(low, high, ratio=ratio)
-            size = f"{format_change(ratio, low, high)} ({level} interval {interval})"
-        yield Observation("slower", f"{where} is {size} than {than}")
+            slowdown = f"{format_change(ratio, low, high)} ({level} interval {interval})"
+        yield Observation("slower", f"{subject} is {slowdown} than {base}")
 
 
-def _compare_repeated_metrics(metrics: Sequence[MetricChange], where: str, than: str) -> Iterator[Observation]:
-    """Compare memory, where a repeat decides."""
+def _compare_repeated_metrics(metrics: Sequence[MetricChange], subject: str, base: str) -> Iterator[Observation]:
+    """Compare memory, which a repeat in the same block decides."""
     if bigger := " and ".join(metric_changes.describe(metric) for metric in metrics if metric.verdict == "bigger"):
-        yield Observation("bigger", f"{where} takes more memory than {than}: {bigger}")
+        yield Observation("bigger", f"{subject} takes more memory than {base}: {bigger}")
     for metric in metrics:
         if metric.verdict == "undecided":
             title = metric_changes.title(metric)
-            yield Observation("undecided", f"{where}: {title} against {than} is undecided{_format_cause(metric)}")
+            yield Observation("undecided", f"{subject}: {title} against {base} is undecided{_format_cause(metric)}")
 
 
-def _compare_other_metrics(metrics: Sequence[MetricChange], where: str, than: str) -> Iterator[Observation]:
-    """Yield the metrics that are worse, and of those that somebody named also what is undecided."""
+def _compare_other_metrics(metrics: Sequence[MetricChange], subject: str, base: str) -> Iterator[Observation]:
+    """Yield the metrics that are worse, and those that are undecided unless they are checked by default."""
     for metric in metrics:
         title = metric_changes.title(metric)
         if metric.verdict in ("slower", "bigger", "lower") and metric_changes.is_loss(metric):
-            text = f"{where}: {title} is {metric.verdict} than with {than}: {metric_changes.describe(metric)}"
+            text = f"{subject}: {title} is {metric.verdict} than with {base}: {metric_changes.describe(metric)}"
             yield Observation(metric.verdict, text, metric.name)
-        elif metric.verdict == "undecided" and metric.name not in USUAL:
-            text = f"{where}: {title} against {than} is undecided{_format_cause(metric)}"
+        elif metric.verdict == "undecided" and metric.name not in DEFAULT_METRICS:
+            text = f"{subject}: {title} against {base} is undecided{_format_cause(metric)}"
             yield Observation("undecided", text, metric.name)
 
 
-def _compare_outputs(old: Cell, new: Cell, where: str, than: str) -> Iterator[Observation]:
-    """Compare parity with the reference; of another model on the same runtime outputs and accuracy too."""
+def _compare_outputs(old: Cell, new: Cell, subject: str, base: str) -> Iterator[Observation]:
+    """Compare parity with the reference, and for two models on one runtime their outputs and accuracy too."""
     if fails_parity(new) and old.parity.verdict != "fail":
-        yield Observation("parity", f"{where} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}")
+        yield Observation("parity", f"{subject} fails parity: {new.parity.text or 'outputs differ beyond tolerance'}")
     elif fails_parity(new) and (growth := checks.describe_parity_growth(old.parity.outputs, new.parity.outputs)):
-        yield Observation("parity", f"{where} is further off than {than}: {growth}")
+        yield Observation("parity", f"{subject} is further off than {base}: {growth}")
     if old.runtime != new.runtime:
-        return  # of one model the reference judges them
+        return  # the outputs of one model are judged by the reference alone
     for outputs in new.engines:
         if outputs.cell == old.id and outputs.verdict == "fail":
-            yield Observation("parity", f"{where}: {describe_outputs(outputs)}")
+            yield Observation("parity", f"{subject}: {describe_outputs(outputs)}")
         if outputs.cell == old.id and outputs.unjudged:
-            yield Observation("unjudged", f"{where}: {describe_outputs(outputs)}")
+            yield Observation("unjudged", f"{subject}: {describe_outputs(outputs)}")
     if new.accuracy is not None and is_less_accurate(new.accuracy):
-        yield Observation("lower", f"{where} is less accurate than {than}: {new.accuracy.text}")
+        yield Observation("lower", f"{subject} is less accurate than {base}: {new.accuracy.text}")
 
 
 def describe_outputs(outputs: EngineParity) -> str:
-    """Describe how outputs differ from the base's, without the number of its cell, which a reader here has not seen."""
+    """Say how outputs differ from the base's, without the id of its cell, which a reader of a gate has not seen."""
     return outputs.text.replace(f"{outputs.cell}'s", "the base's")
 
 
 def _list_further_metrics(pair: Pair) -> Sequence[MetricChange]:
-    """List the metrics besides the headline; none where the batches differ, of which they say nothing."""
+    """List the metrics besides the headline; none where the batches differ, which makes them incomparable."""
     if pair.comparison is None or pair.old.batch != pair.new.batch:
         return []
     return metric_changes.list_further(pair.comparison)
 
 
 def _compare_by_packages(pair: Pair) -> Iterator[Observation]:
-    """Yield what kinds of change of packages find worse or undecided."""
+    """Yield what the kinds of change of packages find to be worse or undecided."""
     for kind in COMPARED_OUTSIDE:
         for change in find_changes(kind, pair, allowed=0.0):
             if change.verdict in ("worse", "undecided"):

@@ -1,4 +1,4 @@
-"""A gate's answer as a comment of a pull request, in which names that people gave stay plain text. Pure."""
+"""Renders a gate's answer as a comment on a pull request, in which names that people gave stay plain text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.changes.gate import SHOWN_AGAIN, Finding, GateAnswer, describe_outputs, setting_label
+from farm.rules.comparing.quantities import Change
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
@@ -21,12 +22,12 @@ from farm.rules.wording.vocabulary import signed
 MAX_ROWS = 8
 MAX_REASONS = 3
 MAX_NAME = 60
-AGAIN = "Nothing is said of the model: mend that and run the gate again"
-# stands in a headline before what somebody should look at though the gate passed; no name contains it
+NOT_JUDGED = "Nothing is said of the model: mend that and run the gate again"
+# joins a headline and what somebody should look at although the gate passed; no name contains it
 SEPARATOR = "; "
 # an address that ends no link of Markdown
 _LINK = re.compile(r"https?://[^\s()<>\[\]]+")
-# what fails a gate, the worst first; a kind of change from outside comes behind them
+# headlines by the check that failed, the worst first; kinds of change of packages come after them
 _HEADLINES = {
     "failed": "{} no longer runs where its base does",
     "parity": "{} gives other outputs than its base",
@@ -41,7 +42,7 @@ _HEADLINES = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a gate was asked: the candidate's name, the command that repeats the gate, and how many seconds it took."""
+    """What a gate was asked: the candidate's name and the command that repeats the gate. It took `took_s` seconds."""
 
     name: str
     command: str
@@ -50,12 +51,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting. `line`: the comparison as it is shown; None: there is none. `failures`: those of this setting."""
+    """One setting of the table, measured on both sides."""
 
     old: Cell
     new: Cell
     comparison: Comparison | None
+    # the comparison as it is shown; None where there is none
     line: Line | None
+    # the findings of this setting that fail the gate
     failures: Sequence[Finding]
 
     @property
@@ -68,7 +71,7 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     rows = list_rows(answer, document)
     facts = [
         *map(as_text, _list_reasons(answer)[:MAX_REASONS]),
-        *([AGAIN] if answer.infra else []),
+        *([NOT_JUDGED] if answer.infra else []),
         *_confirm_first_row(rows),
         *_explain_first_row(rows),
         describe_detectable(document),
@@ -78,15 +81,17 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
     if document.url and _LINK.fullmatch(document.url):
         ending += f"; [the run]({document.url})"
     mark = "✅" if answer.is_passed else "❌"
-    parts = [f"### {mark} {format_headline(answer, rows, name=asked.name)}", _table(rows)]
+    parts = [f"### {mark} {format_headline(answer, rows, name=asked.name)}", _render_table(rows)]
     parts.append("\n".join(f"- {fact}" for fact in (*facts, ending) if fact))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _confirm_first_row(rows: Sequence[Row]) -> list[str]:
-    """Say that a fresh block showed what the headline says; what else it showed says so itself."""
-    own = [finding for row in rows[:1] for finding in row.failures if finding.check == "slower" and not finding.metric]
-    return [f"{SHOWN_AGAIN[:1].upper()}{SHOWN_AGAIN[1:]}"] if any(finding.is_confirmed for finding in own) else []
+    """Say that a fresh block showed the headline again; other findings that it showed again say so themselves."""
+    slower = [
+        finding for row in rows[:1] for finding in row.failures if finding.check == "slower" and not finding.metric
+    ]
+    return [SHOWN_AGAIN[:1].upper() + SHOWN_AGAIN[1:]] if any(finding.is_confirmed for finding in slower) else []
 
 
 def _list_reasons(answer: GateAnswer) -> Sequence[str]:
@@ -100,10 +105,10 @@ def _list_reasons(answer: GateAnswer) -> Sequence[str]:
 
 def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
     """Make a row of every pair that was asked for: first those that fail the gate, then by the size of the change."""
-    cells, known = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
+    cells, comparisons = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
     rows = []
     for old, new in answer.pairs:
-        comparison = comparison_between(known, old, new)
+        comparison = comparison_between(comparisons, old, new)
         line = line_of(comparison, cells) if comparison is not None and comparison.ratio is not None else None
         failures = [finding for finding in answer.failures if (finding.baseline, finding.candidate) == (old, new)]
         rows.append(Row(cells[old], cells[new], comparison, line, failures))
@@ -111,38 +116,44 @@ def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
 
 
 def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
-    """Say in at most twelve words what fails the gate, or else what changed most. `name`: the candidate's."""
-    who = _quote_name(name)
+    """Say in at most twelve words what fails the gate, or else what changed most; `name` is the candidate's."""
+    candidate = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)
-    found = {finding.check for finding in answer.failures}
-    if any(is_loss_shown(judged) for row in rows if (judged := row.new.accuracy) and judged.baseline == row.old.id):
-        return f"{who} is less accurate than its base"
-    text = next((text for check, text in _HEADLINES.items() if check in found), "")
-    if answer.infra:
-        return f"{who} could not be measured"
-    if text:
-        return text.format(who, change.text if change and change.is_decided else "slower")
+    if any(
+        is_loss_shown(accuracy) for row in rows if (accuracy := row.new.accuracy) and accuracy.baseline == row.old.id
+    ):
+        return f"{candidate} is less accurate than its base"
     if not answer.is_passed:
-        return f"{who} is worse than its base" if found else f"Nothing of {who} could be compared"
+        return _format_failure(answer, candidate, change)
     if unconfirmed := [finding.check for finding in answer.findings if finding.is_unconfirmed]:
-        again = "which a fresh block left undecided" if "undecided" in unconfirmed else "not in a fresh block"
-        text = f"{who} looked worse than its base, {again}"
+        result = "which a fresh block left undecided" if "undecided" in unconfirmed else "not in a fresh block"
+        text = f"{candidate} looked worse than its base, {result}"
     elif change is not None and change.is_decided:
-        text = f"{who}: {change.text} than its base"
+        text = f"{candidate}: {change.text} than its base"
     elif any(finding.check == "undecided" for finding in answer.findings):
-        text = _HEADLINES["undecided"].format(who)
+        text = _HEADLINES["undecided"].format(candidate)
     else:
-        text = f"{who} is as fast as its base"
+        text = f"{candidate} is as fast as its base"
     return SEPARATOR.join([text, *_describe_risks(rows)])
+
+
+def _format_failure(answer: GateAnswer, candidate: str, change: Change | None) -> str:
+    if answer.infra:
+        return f"{candidate} could not be measured"
+    failed_checks = {finding.check for finding in answer.failures}
+    for check, headline in _HEADLINES.items():
+        if check in failed_checks:
+            return headline.format(candidate, change.text if change and change.is_decided else "slower")
+    return f"{candidate} is worse than its base" if failed_checks else f"Nothing of {candidate} could be compared"
 
 
 def _describe_risks(rows: Sequence[Row]) -> Iterator[str]:
     """Say what fails no gate but may break callers: outputs with new names, and unjudged outputs that differ."""
-    compared = [outputs for row in rows for outputs in row.new.engines if outputs.cell == row.old.id]
-    if renamed := next((outputs.renamed for outputs in compared if outputs.renamed), None):
+    parities = [outputs for row in rows for outputs in row.new.engines if outputs.cell == row.old.id]
+    if renamed := next((outputs.renamed for outputs in parities if outputs.renamed), None):
         old, new = next(iter(renamed.items()))
         yield f"output {_quote_name(old)} is now called {_quote_name(new)}"
-    if unjudged := [outputs for outputs in compared if outputs.unjudged]:
+    if unjudged := [outputs for outputs in parities if outputs.unjudged]:
         largest = max((output.max_abs or 0.0 for outputs in unjudged for output in outputs.outputs), default=0.0)
         yield f"its outputs{f' differ by up to {largest:.2g} and' if largest else ''} were not judged"
 
@@ -152,33 +163,40 @@ def _quote_name(name: str) -> str:
 
 
 def describe_detectable(document: Document) -> str:
-    """Say which change could be detected here, by the A/A pairs or else by the comparisons; empty where neither can."""
-    twins = [pair.smallest_detectable for pair in document.comparisons if pair.axis == TWIN]
-    if seen := [change for change in twins if change is not None]:
-        return f"Changes under {numbers.percent(round(max(seen), 3))} are invisible here, by an A/A pair"
-    seen = [pair.smallest_detectable for pair in document.comparisons if pair.smallest_detectable is not None]
-    return f"This could have seen a change of {numbers.percent(round(max(seen), 3))}" if seen else ""
+    """Say which change could be detected here, by the A/A pairs or else by the comparisons.
+
+    The sentence is empty where neither has one.
+    """
+    detectable = [
+        (pair.axis, pair.smallest_detectable) for pair in document.comparisons if pair.smallest_detectable is not None
+    ]
+    if of_twins := [change for axis, change in detectable if axis == TWIN]:
+        return f"Changes under {numbers.percent(round(max(of_twins), 3))} are invisible here, by an A/A pair"
+    if not detectable:
+        return ""
+    return f"This could have seen a change of {numbers.percent(round(max(change for _, change in detectable), 3))}"
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _render_table(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     lines = [["setting", "base", "candidate", "change", "verdict"], ["---"] * 5, *map(_list_columns, rows[:MAX_ROWS])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    rest = len(rows) - MAX_ROWS
-    return f"{table}\n\n{numbers.counted(rest, 'further setting')} changed less." if rest > 0 else table
+    if len(rows) > MAX_ROWS:
+        table += f"\n\n{numbers.counted(len(rows) - MAX_ROWS, 'further setting')} changed less."
+    return table
 
 
 def _list_columns(row: Row) -> list[str]:
     setting = as_code(setting_label(row.old, row.new))
-    found = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
+    failed_checks = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
     if row.line is None:
-        sides = [signed(cell.status) for cell in (row.old, row.new)]
-        return [setting, *sides, "", ", ".join(found) or "not compared"]
+        statuses = [signed(cell.status) for cell in (row.old, row.new)]
+        return [setting, *statuses, "", ", ".join(failed_checks) or "not compared"]
     change, unit = row.line.change, row.line.unit
     values = [f"{value} {unit}" for value in row.line.sides or ()] or ["", ""]
     size = f"{change.text} ({change.interval})" if change.is_decided else change.interval
-    return [setting, *values, size, ", ".join([signed(change.word), *found])]
+    return [setting, *values, size, ", ".join([signed(change.word), *failed_checks])]
 
 
 def _explain_first_row(rows: Sequence[Row]) -> Iterator[str]:
@@ -200,10 +218,10 @@ def _suggest_budget(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
     if not undecided:
         return
     longer = list(Budget)[list(Budget).index(budget) + 1 :]
-    needed = [pair.rounds_needed for pair in undecided]
-    if None not in needed:
-        most = max(rounds or 0 for rounds in needed)
-        asked = [f"--budget {each}" for each in longer if ROUNDS[each].most >= most] or [f"--rounds {most}"]
-        yield f"Undecided; `{asked[0]}` would decide"
-    else:
+    rounds_needed = [pair.rounds_needed for pair in undecided if pair.rounds_needed is not None]
+    if len(rounds_needed) < len(undecided):
         yield "Undecided; no budget would decide with this machine's noise: take a quieter one"
+        return
+    rounds = max(rounds_needed)
+    sufficient = (f"--budget {each}" for each in longer if ROUNDS[each].most >= rounds)
+    yield f"Undecided; `{next(sufficient, f'--rounds {rounds}')}` would decide"

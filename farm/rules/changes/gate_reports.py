@@ -1,4 +1,4 @@
-"""What a gate writes: Markdown for people, JUnit XML and benchmark entries for machines."""
+"""Renders a gate's answer: Markdown for people, JUnit XML and benchmark entries for machines."""
 
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
@@ -15,10 +15,10 @@ from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
 
-# findings that say that something was not judged, in words
-OPEN = {"unjudged": "with outputs that differ and were not judged", "undecided": "undecided"}
+# what the checks say of comparisons that were not judged or not decided
+_OPEN_CHECKS = {"unjudged": "with outputs that differ and were not judged", "undecided": "undecided"}
 NOTHING = "Nothing was compared: no pair of cells ran on both sides."
-# what XML 1.0 cannot hold
+# characters that XML 1.0 cannot hold
 _UNPRINTABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
@@ -31,20 +31,19 @@ def answer_sentence(answer: GateAnswer) -> str:
     if answer.is_passed:
         return f"The gate passed: {counted(answer.compared, 'comparison')}, no failures{_describe_open(answer)}."
     failures = counted(len(answer.failures), "finding")
-    pairs = len({(finding.baseline, finding.candidate) for finding in answer.failures})
-    some = f"{pairs} of " if pairs < len(answer.pairs) else ""
-    return f"The gate failed: {failures} in {some}{counted(len(answer.pairs), 'comparison')}."
+    failed_pairs = len({(finding.baseline, finding.candidate) for finding in answer.failures})
+    share = f"{failed_pairs} of " if failed_pairs < len(answer.pairs) else ""
+    return f"The gate failed: {failures} in {share}{counted(len(answer.pairs), 'comparison')}."
 
 
 def _describe_open(answer: GateAnswer) -> str:
-    """Say what passed without having been decided: a gate whose time ran out does not prove that nothing changed."""
-    found = {check: {finding.candidate for finding in answer.findings if finding.check == check} for check in OPEN}
-    told = [
-        f"{len(cells)} {OPEN[check]}, which --fail-on {check} would count as a failure"
-        for check, cells in found.items()
-        if cells
+    """Say what passed without a decision: a gate whose time ran out does not prove that nothing changed."""
+    parts = [
+        f"{len(candidates)} {words}, which --fail-on {check} would count as a failure"
+        for check, words in _OPEN_CHECKS.items()
+        if (candidates := {finding.candidate for finding in answer.findings if finding.check == check})
     ]
-    return f", but {', and '.join(told)}" if told else ""
+    return f", but {', and '.join(parts)}" if parts else ""
 
 
 def as_markdown(answer: GateAnswer, document: Document) -> str:
@@ -55,7 +54,7 @@ def as_markdown(answer: GateAnswer, document: Document) -> str:
     lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(answer_sentence(answer)), ""]
     if document.sentence:
         lines += [as_text(document.sentence), ""]
-    lines += _comparison_table(answer, document)
+    lines += _render_comparisons(answer, document)
     if answer.findings:
         lines += [format_findings(answer), ""]
     if document.url:
@@ -64,7 +63,7 @@ def as_markdown(answer: GateAnswer, document: Document) -> str:
 
 
 def format_findings(answer: GateAnswer) -> str:
-    """Render a Markdown table of the findings, and whether each fails the gate; empty where there are none."""
+    """Render a Markdown table of the findings, with whether each fails the gate; empty where there are none."""
     rows = [
         f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {as_text(finding.text)} |"
         for finding in answer.findings
@@ -76,45 +75,45 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
     """Render JUnit XML: a test case for each pair and each check in `fail_on`; an undecided latency is skipped."""
     cells = {cell.id: cell for cell in document.cells}
     cases = [
-        _case(check, pair, answer, label=cell_label(cells[pair[1]]))
+        _render_case(check, pair, answer, label=cell_label(cells[pair[1]]))
         for pair in answer.pairs
         for check in answer.fail_on
     ]
     if answer.infra or not answer.compared:
-        nothing = f"<{'error' if answer.infra else 'failure'} message={_quoted(answer_sentence(answer))}/>"
+        nothing = f"<{'error' if answer.infra else 'failure'} message={_quote(answer_sentence(answer))}/>"
         cases.append(f'  <testcase classname="onnxfarm.gate" name="compared">{nothing}</testcase>')
     counts = {
         name: sum(f"<{tag}" in case for case in cases)
         for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
     }
-    told = " ".join(f'{name}="{count}"' for name, count in counts.items())
-    head = f'<testsuite name="onnxfarm gate" tests="{len(cases)}" {told}>'
-    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"]) + "\n"
+    attributes = " ".join(f'{name}="{count}"' for name, count in counts.items())
+    opening = f'<testsuite name="onnxfarm gate" tests="{len(cases)}" {attributes}>'
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', opening, *cases, "</testsuite>"]) + "\n"
 
 
 def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[str, object]]:
-    """Build entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
+    """Make entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
 
-    Ratios come first: they may be followed over time, because both sides were in the same block. A measured side has
-    its latency even where nothing compares it. Names hold no version, so that later calls continue the same line.
+    Each pair has its ratio, which may be followed over time because both sides were in the same block, and the latency
+    of each side that was measured. Names contain no version, so that later calls continue the same line.
     """
     times = Times.of(document.cells, document.comparisons)
     cells = {cell.id: times.with_compared_time(cell) for cell in document.cells}
-    compared = {(pair.baseline, pair.candidate): pair for pair in _measured(answer, document)}
+    comparisons = {(pair.baseline, pair.candidate): pair for pair in _list_comparisons(answer, document)}
     entries: list[dict[str, object]] = []
     for sides in answer.pairs:
         old, new = (cells[side] for side in sides)
-        what = f"{new.model or new.model_sha256[:12]}, {point_label(new)}"
-        if pair := compared.get(sides):
-            entries.append(_ratio(what, pair, old=old, new=new))
-            old, new = _as_compared(pair, old, new)
+        point = f"{new.model or new.model_sha256[:12]}, {point_label(new)}"
+        if pair := comparisons.get(sides):
+            entries.append(_make_ratio_entry(point, pair, old=old, new=new))
+            old, new = _set_compared_medians(pair, old, new)
         measured = [(side, cell) for side, cell in (("baseline", old), ("candidate", new)) if cell.p50_ms is not None]
-        entries += [_latency(what, side, cell, times.title([cell], clock="")) for side, cell in measured]
+        entries += [_make_latency_entry(point, side, cell, times.title([cell], clock="")) for side, cell in measured]
     return entries
 
 
-def _as_compared(pair: Comparison, *sides: Cell) -> list[Cell]:
-    """Return both sides with the medians of the rounds that the verdict is of, as the summary has them."""
+def _set_compared_medians(pair: Comparison, *sides: Cell) -> list[Cell]:
+    """Return both sides with the medians over the rounds that the verdict is of, as the summary has them."""
     change = None if pair.verdict_from == "rate" else metric_changes.find(metric_changes.headline_of(pair), pair)
     if change is None:
         return list(sides)
@@ -127,9 +126,9 @@ def _as_compared(pair: Comparison, *sides: Cell) -> list[Cell]:
     ]
 
 
-def _ratio(what: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, object]:
+def _make_ratio_entry(point: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, object]:
     return {
-        "name": f"{what}: candidate / baseline",
+        "name": f"{point}: candidate / baseline",
         "unit": "ratio",
         "value": pair.ratio,
         "range": "" if pair.ci_low is None else f"{pair.ci_low:.4g}–{pair.ci_high:.4g}",
@@ -137,10 +136,10 @@ def _ratio(what: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, ob
     }
 
 
-def _latency(what: str, side: str, cell: Cell, time: str) -> dict[str, object]:
+def _make_latency_entry(point: str, side: str, cell: Cell, time: str) -> dict[str, object]:
     interval = f"{cell.p50_ci_ms[0]:.4g}–{cell.p50_ci_ms[1]:.4g}" if cell.p50_ci_ms else ""
     return {
-        "name": f"{what}: {side}",
+        "name": f"{point}: {side}",
         "unit": "ms",
         "value": cell.p50_ms,
         "range": interval,
@@ -148,19 +147,19 @@ def _latency(what: str, side: str, cell: Cell, time: str) -> dict[str, object]:
     }
 
 
-def _measured(answer: GateAnswer, document: Document) -> Iterator[Comparison]:
-    """Find the gate's comparisons that have figures."""
-    known = index_by_sides(document.comparisons)
+def _list_comparisons(answer: GateAnswer, document: Document) -> Iterator[Comparison]:
+    """Yield the gate's comparisons that have figures."""
+    comparisons = index_by_sides(document.comparisons)
     for baseline, candidate in answer.pairs:
-        comparison = comparison_between(known, baseline, candidate)
+        comparison = comparison_between(comparisons, baseline, candidate)
         if comparison is not None and comparison.ratio is not None:
             yield comparison
 
 
-def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
+def _render_comparisons(answer: GateAnswer, document: Document) -> list[str]:
     cells = {cell.id: cell for cell in document.cells}
     rows: list[list[str]] = []
-    for pair in _measured(answer, document):
+    for pair in _list_comparisons(answer, document):
         line = line_of(pair, cells)
         values = [f"{value} {line.unit}" for value in line.sides or ()] or ["", ""]
         figures = [*values, line.words, line.change.interval, str(line.rounds)]
@@ -176,24 +175,24 @@ def _comparison_table(answer: GateAnswer, document: Document) -> list[str]:
         return []
     old, new = (cells[side] for side in answer.pairs[0])
     names = ["base", "candidate"] if old.runtime == new.runtime else [str(old.runtime), str(new.runtime)]
-    head = ["cell", "of", *names, "verdict", "interval", "rounds", "because"]
-    lines = [head, ["---"] * len(head), *rows]
+    heads = ["cell", "of", *names, "verdict", "interval", "rounds", "because"]
+    lines = [heads, ["---"] * len(heads), *rows]
     return [*("| " + " | ".join(map(as_text, line)) + " |" for line in lines), ""]
 
 
-def _case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
+def _render_case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:
     """Render one check of one pair as a test case."""
-    mine = [finding for finding in answer.findings if (finding.baseline, finding.candidate) == pair]
-    failed = [finding.text for finding in mine if finding.check == check and finding in answer.failures]
-    opening = f"  <testcase classname={_quoted(f'onnxfarm.{check}')} name={_quoted(label)}"
-    if failed:
-        text = escape("\n".join(failed).translate(_UNPRINTABLE))
-        return f"{opening}><failure message={_quoted(failed[0])}>{text}</failure></testcase>"
-    unsure = [finding.text for finding in mine if finding.check == "undecided"]
-    if check == "slower" and unsure:
-        return f"{opening}><skipped message={_quoted(unsure[0])}/></testcase>"
+    findings = [finding for finding in answer.findings if (finding.baseline, finding.candidate) == pair]
+    failures = [finding.text for finding in findings if finding.check == check and finding in answer.failures]
+    opening = f"  <testcase classname={_quote(f'onnxfarm.{check}')} name={_quote(label)}"
+    if failures:
+        text = escape("\n".join(failures).translate(_UNPRINTABLE))
+        return f"{opening}><failure message={_quote(failures[0])}>{text}</failure></testcase>"
+    undecided = [finding.text for finding in findings if finding.check == "undecided"]
+    if check == "slower" and undecided:
+        return f"{opening}><skipped message={_quote(undecided[0])}/></testcase>"
     return f"{opening}/>"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quoteattr(text.translate(_UNPRINTABLE))

@@ -1,7 +1,7 @@
-"""A release's report card: models × nodes compared with an older release, and the headline. Pure.
+"""Makes a release's report card: how each model on each node compares with an older release, and the headline.
 
-A point is one series on one node. Of several measurements the newest counts, so that a fresh block may take a change
-back; the measurements of a search count only where there are no others.
+A point is one series on one node. The newest measurement of a point counts, so that a fresh block may take a change
+back; those of the farm's own searches count only where there are no others.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,32 +24,33 @@ from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 PLACEMENT = "placement"
 # metrics that are judged as latency is, by the same pairs of launches
 _LIKE_LATENCY = {judging.alerts_as for judging in ALERTING.values() if judging.by == "ratio"}
-# kinds that a pair shows by itself; changes of other metrics are shown once an alert has confirmed them
-SHOWN = tuple(
+# kinds of change that a pair proves by itself; those of other metrics are shown once an alert has confirmed them
+SHOWN_KINDS = tuple(
     kind for kind in KINDS.values() if (kind.compare is not None or kind.key in _LIKE_LATENCY) and kind.key != PLACEMENT
 )
 OF_SEARCH = "Measured by a search of the farm for an alert."
-# how many models are named after the headline's
-NAMED = 3
+# how many models are named besides the headline's
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A pair of cells of the older release and of this one, in the run of this number. `is_of_search`: a search of the
-    farm measured it, for the release that brought a change or for a work-around."""
+class MeasuredPair:
+    """A cell of the older release and one of this release, measured in the run of this number."""
 
     run: int
     pair: Pair
+    # whether one of the farm's own searches measured it
     is_of_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
-    """A change that an alert confirmed. `size`: new / old, where it is a ratio; `low`, `high`: its interval."""
+class ConfirmedChange:
+    """A change that the alert of this number confirmed."""
 
     alert: int
     kind: str
     text: str
+    # new / old with its interval; None where the change is no ratio
     size: float | None = None
     low: float | None = None
     high: float | None = None
@@ -57,25 +58,28 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The result of a model on a node. `kind`: of the most serious change to look at; empty: none was found.
-
-    `change`: the latency of the point that is shown, which `run` and `cell` measured; `points`: how many there are.
-    `detectable`: the smallest change that every point would have shown, as a fraction; None where a point could not be
-    judged. `alert`: the number of the alert with details. `point`: what tells the point from those without this change;
-    `also`: the most serious change of each other kind.
-    """
+    """The result of a model on a node: the point with the most serious change, or else the one to show."""
 
     sign: Sign
+    # the kind of the change; empty where nobody has to look at one
     kind: str = ""
     text: str = ""
+    # new / old; None where the change is no ratio
     size: float | None = None
+    # the change of latency at the point shown
     change: Change | None = None
+    # the run and the cell that measured the point shown
     run: int | None = None
     cell: str = ""
+    # the number of the alert with details; None where there is none
     alert: int | None = None
+    # how many points the model has on the node
     points: int = 0
+    # the smallest change that every point would have shown, as a fraction; None where a point could not be judged
     detectable: float | None = None
+    # what tells the point shown from those without its change
     point: str = ""
+    # the most serious change of each other kind
     also: tuple[str, ...] = ()
 
     @property
@@ -93,13 +97,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model, by its number. `places`: its results by node; `open`: the nodes where it is running or queued; where
-    the same block may go to any of several of them, `takers` says to how many."""
+    """The model of this number on all nodes."""
 
     model: int
     name: str
+    # its results by node
     places: Mapping[str, Place] = field(default_factory=dict)
+    # the nodes that measure it or have it queued, with which of the two
     open: Mapping[str, str] = field(default_factory=dict)
+    # how many nodes may take the same queued block
     takers: int = 1
 
     def at(self, node: str) -> Place:
@@ -123,14 +129,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The report card of `new`. `old`: the release it is compared with; None where no older one was measured with it.
-
-    `remedies`: a few words on what takes a change back, by the number of its alert.
-    """
+    """The report card of the release `new`."""
 
     new: Runtime
+    # the release that it is compared with; None where no older one was measured with it
     old: Runtime | None
     rows: Sequence[Row]
+    # a few words on what takes a change back, by the number of its alert
     remedies: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -138,22 +143,23 @@ class Card:
         return sorted({node for row in self.rows for node in row.places})
 
     @property
-    def found(self) -> list[tuple[Row, Place]]:
+    def changed(self) -> list[tuple[Row, Place]]:
         """The models with a change to look at, each with its most serious result; the most serious model first."""
-        return sorted(((row, worst) for row in self.rows if (worst := row.worst)), key=lambda found: found[1].weight)
+        changed = ((row, worst) for row in self.rows if (worst := row.worst))
+        return sorted(changed, key=lambda row_and_worst: row_and_worst[1].weight)
 
     @property
     def detectable(self) -> float | None:
-        """The smallest change, a fraction, that would have been seen on every model without one; None for no model."""
-        clean = [place.detectable for row in self.rows if row.is_clean for place in row.places.values()]
-        return max((smallest for smallest in clean if smallest is not None), default=None)
+        """The smallest change that every clean model would have shown, as a fraction; None where no model is clean."""
+        detectable = [place.detectable for row in self.rows if row.is_clean for place in row.places.values()]
+        return max((change for change in detectable if change is not None), default=None)
 
     @property
     def headline(self) -> str:
-        """The answer: the most serious change, else that nothing was found, else that nothing is decided yet."""
-        if not self.found:
-            return self.nothing_found or self._not_known
-        first, worst = self.found[0]
+        """The answer: the most serious change, or that nothing was found, or that nothing is decided yet."""
+        if not self.changed:
+            return self.nothing_found or self._undecided
+        first, worst = self.changed[0]
         release = titles.runtime(self.new)
         name = f"{first.name} ({worst.point})" if worst.point else first.name
         if not kind_of(worst.kind).is_headline:
@@ -163,27 +169,25 @@ class Card:
 
     @property
     def nothing_found(self) -> str:
-        """`Nothing slower or wrong found on 3 of 4 models (a change of 4 % would have been seen)`, of those that were
-        compared; empty of none."""
-        clean, compared = sum(row.is_clean for row in self.rows), sum(bool(row.places) for row in self.rows)
+        """On how many of the compared models nothing slower or wrong was found; empty where no model is clean."""
         if self.detectable is None:
             return ""
-        on = f"{clean} of {numbers.counted(compared, 'model')}"
-        return (
-            f"Nothing slower or wrong found on {on} (a change of {numbers.share(self.detectable)} would have been seen)"
-        )
+        clean, compared = sum(row.is_clean for row in self.rows), sum(bool(row.places) for row in self.rows)
+        models = f"{clean} of {numbers.counted(compared, 'model')}"
+        detectable = numbers.share(self.detectable)
+        return f"Nothing slower or wrong found on {models} (a change of {detectable} would have been seen)"
 
     @property
     def because(self) -> str:
         """The sentences after the headline: what else changed, on which models, and where nothing was found."""
-        others = [f"{row.name} ({also})" for row, worst in self.found[:1] for also in worst.also]
-        others += [f"{row.name} ({worst.point_and_word})" for row, worst in self.found[1:]]
-        parts = [f"Also {numbers.listed(others, most=NAMED)}."] if others else []
-        parts += [f"{self.nothing_found}."] if self.found and self.nothing_found else []
+        others = [f"{row.name} ({also})" for row, worst in self.changed[:1] for also in worst.also]
+        others += [f"{row.name} ({worst.point_and_word})" for row, worst in self.changed[1:]]
+        parts = [f"Also {numbers.listed(others, most=MAX_NAMED)}."] if others else []
+        parts += [f"{self.nothing_found}."] if self.changed and self.nothing_found else []
         return " ".join(parts)
 
     @property
-    def _not_known(self) -> str:
+    def _undecided(self) -> str:
         release = titles.runtime_in_words(self.new)
         if not any(place.points for row in self.rows for place in row.places.values()):
             return f"{release} has not been compared with an older release yet"
@@ -193,7 +197,7 @@ class Card:
 def list_baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]:
     """List the older versions that a release may be compared with: those with the most models first, then the newest.
 
-    `models`: the numbers of the models that were measured with each version and the release.
+    `models` maps each version to the numbers of the models that were measured with it and with the release.
     """
     order = release_order(new)
     older = [version for version in models if release_order(version) < order]
@@ -201,10 +205,11 @@ def list_baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]
     return sorted(newest_first, key=lambda version: -len(models[version]))
 
 
-def is_within(*, good: str, bad: str, first_bad: str, old: str, new: str) -> bool:
-    """Whether the change of an alert surely came after `old`, and with `new` at the latest.
+def lies_between(old: str, new: str, *, good: str, bad: str, first_bad: str) -> bool:
+    """Whether the change of an alert surely came after the release `old`, and with `new` at the latest.
 
-    `first_bad`: the release that brought it, empty where that is not known: then it lies between `good` and `bad`.
+    `first_bad` is the release that brought the change. Where that is not known it is empty, and the change came after
+    `good` and with `bad` at the latest.
     """
     low, high = release_order(old), release_order(new)
     if first_bad:
@@ -212,94 +217,100 @@ def is_within(*, good: str, bad: str, first_bad: str, old: str, new: str) -> boo
     return low <= release_order(good) and release_order(bad) <= high
 
 
-def judge_place(measured: Iterable[Measured], raised: Collection[Raised] = ()) -> Place:
-    """Choose what to show of a model on a node: the most serious change, else the result of its points.
+def judge_place(measured: Iterable[MeasuredPair], confirmed: Collection[ConfirmedChange] = ()) -> Place:
+    """Choose what to show of a model on a node: the most serious change, or else the result of one of its points.
 
-    At least one of `measured` and `raised` must not be empty.
+    At least one of `measured` and `confirmed` must not be empty.
     """
-    # what a search measured stands where nothing else did
+    # the last of a point counts, so that pairs of searches come first
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
-    newest = {(point.pair.series, point.pair.new.node): point for point in ordered}
-    points = list(newest.values())
-    shown_kinds = {kind.key for kind in SHOWN} if points else set()
-    found = [change for point in points for change in _find_worse(point)]
-    for raised_alert in (alert for alert in raised if alert.kind not in shown_kinds):
-        kind, size, text = kind_of(raised_alert.kind), raised_alert.size, raised_alert.text
-        words = numbers.change(size, raised_alert.low, raised_alert.high) if kind.is_headline and size else ""
-        found.append(Place(_sign(kind, words), kind=kind.key, text=text, size=size, alert=raised_alert.alert))
-    if found:
-        first = min(found, key=lambda change: change.weight)
-        alert = next((known.alert for known in raised if known.kind == first.kind), first.alert)
-        return replace(_choose_gravest(found, points), alert=alert, points=len(points))
-    shown = min(map(_describe_unchanged, points), key=lambda place: (_order(place), place.weight))
-    known = [comparison.smallest_detectable if (comparison := point.pair.comparison) else None for point in points]
-    detectable = None if None in known else max(smallest for smallest in known if smallest is not None)
-    return replace(shown, points=len(points), detectable=detectable)
+    points = list({(point.pair.series, point.pair.new.node): point for point in ordered}.values())
+    proven_kinds = {kind.key for kind in SHOWN_KINDS} if points else set()
+    changed = [
+        *(place for point in points for place in _list_changes(point)),
+        *(_show_confirmed(change) for change in confirmed if change.kind not in proven_kinds),
+    ]
+    if changed:
+        worst = _choose_worst(changed, points)
+        alert = next((change.alert for change in confirmed if change.kind == worst.kind), worst.alert)
+        return replace(worst, alert=alert, points=len(points))
+    shown = min(map(_show_unchanged, points), key=lambda place: (_rank_unchanged(place), place.weight))
+    comparisons = [point.pair.comparison for point in points]
+    detectable = [comparison.smallest_detectable if comparison else None for comparison in comparisons]
+    known = [change for change in detectable if change is not None]
+    return replace(shown, points=len(points), detectable=max(known) if len(known) == len(points) else None)
 
 
-def _choose_gravest(found: Sequence[Place], points: Sequence[Measured]) -> Place:
-    """Choose the most serious change, and note its point where other points lack it, and each other kind of change."""
+def _show_confirmed(change: ConfirmedChange) -> Place:
+    kind, size = kind_of(change.kind), change.size
+    words = numbers.change(size, change.low, change.high) if kind.is_headline and size else ""
+    return Place(_sign(kind, words), kind=kind.key, text=change.text, size=size, alert=change.alert)
+
+
+def _choose_worst(changed: Sequence[Place], points: Sequence[MeasuredPair]) -> Place:
+    """Choose the most serious change, and add its point where other points lack it, and each other kind of change."""
     cells = {(point.run, point.pair.new.id): point.pair.new for point in points}
-    # one run's cell may be called as another's
+    # cells of different runs may have the same id
     apart = {place: cell.model_copy(update={"id": str(place)}) for place, cell in cells.items()}
-    gravest: dict[str, Place] = {}
-    for place in sorted(found, key=lambda place: place.weight):
-        having = {(other.run, other.cell) for other in found if other.kind == place.kind}
+    worst_of_kind: dict[str, Place] = {}
+    for place in sorted(changed, key=lambda place: place.weight):
+        having = {(other.run, other.cell) for other in changed if other.kind == place.kind}
         own = [apart[key] for key in [(place.run or 0, place.cell)] if key in apart and having != apart.keys()]
-        gravest.setdefault(place.kind, replace(place, point=name_cells(own, apart.values()) if own else ""))
-    first, *others = gravest.values()
+        worst_of_kind.setdefault(place.kind, replace(place, point=name_cells(own, apart.values()) if own else ""))
+    first, *others = worst_of_kind.values()
     also = tuple(place.point_and_word for place in others)
     text = f"{first.text} Also {numbers.listed(also)}." if also else first.text
     return replace(first, text=text, also=also)
 
 
-def _find_worse(point: Measured) -> Iterator[Place]:
-    """Find every change of the pair that somebody must look at, however small."""
+def _list_changes(point: MeasuredPair) -> Iterator[Place]:
+    """Yield every change of the pair that somebody must look at, however small."""
     pair = point.pair
-    for kind in SHOWN:
+    for kind in SHOWN_KINDS:
         for change in find_changes(kind, pair, allowed=0.0):
             if change.verdict == "worse":
-                headline = _change(pair)
+                headline = _read_change(pair)
                 words = headline.text if kind.is_headline and headline is not None else ""
-                yield _place(point, _sign(kind, words), kind=kind.key, text=change.text, size=change.size)
+                yield _make_place(point, _sign(kind, words), kind=kind.key, text=change.text, size=change.size)
     if lost := [name for name in lost_providers(pair.new) if name not in lost_providers(pair.old)]:
         text = f"{numbers.listed([titles.provider(name) for name in lost])} did not start on {pair.new.runtime}."
-        yield _place(point, KINDS[PLACEMENT].title, kind=PLACEMENT, text=text)
+        yield _make_place(point, KINDS[PLACEMENT].title, kind=PLACEMENT, text=text)
 
 
 def _sign(kind: Kind, words: str) -> Sign:
     return replace(kind.title, word=words or kind.title.word)
 
 
-def _describe_unchanged(point: Measured) -> Place:
+def _show_unchanged(point: MeasuredPair) -> Place:
     """Show a point without a change to look at: wrong or failing as before, faster, undecided or equal."""
     pair = point.pair
     if is_wrong(pair.new):
-        return _place(point, replace(STATES[WRONG], word=f"{WRONG} with both"), text=why_wrong(pair.new))
+        return _make_place(point, replace(STATES[WRONG], word=f"{WRONG} with both"), text=why_wrong(pair.new))
     if not pair.is_finished:
-        return _place(point, sign_of(pair.new.status.value), text=pair.new.reason.text if pair.new.reason else "")
-    change = _change(pair)
+        return _make_place(point, sign_of(pair.new.status.value), text=pair.new.reason.text if pair.new.reason else "")
+    change = _read_change(pair)
     if change is None:
-        return _place(point, sign_of("undecided"))
-    word = sign_of(change.word)
-    sign = Sign(word.mark, change.text, word.tone) if change.is_gain and change.ratio else word
-    return _place(point, sign, size=change.ratio)
+        return _make_place(point, sign_of("undecided"))
+    sign = sign_of(change.word)
+    if change.is_gain and change.ratio:
+        sign = replace(sign, word=change.text)
+    return _make_place(point, sign, size=change.ratio)
 
 
-def _change(pair: Pair) -> Change | None:
+def _read_change(pair: Pair) -> Change | None:
     if pair.comparison is None:
         return None
     return change_of(pair.comparison, {pair.old.id: pair.old, pair.new.id: pair.new})
 
 
-def _place(point: Measured, sign: Sign, *, kind: str = "", text: str = "", size: float | None = None) -> Place:
+def _make_place(point: MeasuredPair, sign: Sign, *, kind: str = "", text: str = "", size: float | None = None) -> Place:
     pair = point.pair
-    told = " ".join(filter(None, (text, OF_SEARCH if point.is_of_search else "")))
-    return Place(sign, kind, told, size, change=_change(pair), run=point.run, cell=pair.new.id)
+    full_text = " ".join(filter(None, (text, OF_SEARCH if point.is_of_search else "")))
+    return Place(sign, kind, full_text, size, change=_read_change(pair), run=point.run, cell=pair.new.id)
 
 
-def _order(place: Place) -> int:
-    """Order points without a change to look at: wrong or failing as before, gains, undecided ones, equal ones."""
+def _rank_unchanged(place: Place) -> int:
+    """Rank a point without a change to look at: wrong or failing as before, then gains, undecided and equal points."""
     if place.sign.tone == "bad":
         return 0
     if place.change is not None and place.change.is_gain:

@@ -1,10 +1,10 @@
-"""Repeats a measurement: both runtimes side by side, a fresh process each, in random order. Needs Python and pip alone.
+"""Repeats a measurement: both runtimes side by side, a fresh process each, in random order. It needs Python and pip.
 
     python repeat.py [--rounds 8]
 
 It makes two virtual environments beside itself from lock-old.txt and lock-new.txt, runs model/ on inputs.npz as
-repeat.json says, and prints the ratio of the medians and how far the outputs are apart. It is complete in itself, for
-it is copied into reports.
+repeat.json says, and prints the ratio of the medians and how far the outputs are apart. It imports nothing of onnxfarm,
+because it is copied into reports.
 """
 
 import argparse
@@ -58,61 +58,62 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=8, help="pairs of processes (default: 8)")
     parser.add_argument("--one", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--outputs", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     order = json.loads((HERE / "repeat.json").read_text(encoding="utf-8"))
-    if given.one:
-        print(json.dumps({"p50_ms": p50_ms(order, given.one)}))
+    if options.one:
+        print(json.dumps({"p50_ms": measure_p50_ms(order, options.one)}))
         return 0
-    if given.outputs:
-        print(*apart(), sep="\n")
+    if options.outputs:
+        print(*compare_outputs(), sep="\n")
         return 0
-    if given.rounds < 1:
+    if options.rounds < 1:
         parser.error("--rounds is at least 1")
-    pythons = {side: environment(side) for side in SIDES}
-    pairs = [measure_round(number, pythons, order) for number in range(1, given.rounds + 1)]
+    pythons = {side: make_environment(side) for side in SIDES}
+    pairs = [measure_round(number, pythons, order) for number in range(1, options.rounds + 1)]
     ratios = sorted(pair["new"] / pair["old"] for pair in pairs)
     runtimes = f"{order['runtimes']['new']} / {order['runtimes']['old']}"
     print(f"{runtimes}: x{median(ratios):.3f} (rounds from x{ratios[0]:.3f} to x{ratios[-1]:.3f})")
-    print(f"measured before: {order['measured']}", *left_out(order), sep="\n", flush=True)
+    print(f"measured before: {order['measured']}", *describe_left_out(order), sep="\n", flush=True)
     return subprocess.run([str(pythons["new"]), str(HERE / "repeat.py"), "--outputs"], check=False).returncode
 
 
-def left_out(order: Order) -> list[str]:
+def describe_left_out(order: Order) -> list[str]:
     """Say which settings of the measured session this script does not set; empty where it sets all."""
     unset = ", ".join(f"{name} {json.dumps(value)}" for name, value in order.get("left_out", {}).items())
     return [f"not set here: {unset}; `onnxfarm bench` sets it, with --matrix matrix.json"] if unset else []
 
 
-def environment(side: str) -> Path:
-    """Find the interpreter of a side; where it is missing, install its environment from the lock file.
+def make_environment(side: str) -> Path:
+    """Return the interpreter of a side, whose environment is installed from its lock file unless it is complete.
 
     Exits with a message where pip fails.
     """
-    place = HERE / f".venv-{side}"
-    python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not (place / "complete").exists():
-        packages = pins(side)
-        venv.create(place, with_pip=True, clear=True)
+    folder = HERE / f".venv-{side}"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not (folder / "complete").exists():
+        packages = read_lock(side)
+        venv.create(folder, with_pip=True, clear=True)
         install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"]
-        done = subprocess.run([*install, *packages], check=False)
-        if done.returncode:
+        if subprocess.run([*install, *packages], check=False).returncode:
             raise SystemExit(f"lock-{side}.txt could not be installed with {sys.executable}: see pip's output above.")
-        (place / "complete").touch()
+        (folder / "complete").touch()
     return python
 
 
-def pins(side: str) -> list[str]:
+def read_lock(side: str) -> list[str]:
     """Read the packages of a side from its lock file, each `name==version`; exits with a message for any other line."""
     lines = (HERE / f"lock-{side}.txt").read_text(encoding="utf-8").splitlines()
-    found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    wrong = [line for line in found if not PIN.fullmatch(line)]
-    if wrong or not any(line.startswith("onnxruntime") for line in found):
-        said = (
+    packages = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    wrong = [line for line in packages if not PIN.fullmatch(line)]
+    if wrong or not any(line.startswith("onnxruntime") for line in packages):
+        problem = (
             f"{wrong[0]!r} is not a package with one exact version" if wrong else "it names no published ONNX Runtime"
         )
-        place = HERE / f".venv-{side}"
-        raise SystemExit(f"lock-{side}.txt: {said}. Install it into {place} yourself, then touch {place}/complete.")
-    return found
+        folder = HERE / f".venv-{side}"
+        raise SystemExit(
+            f"lock-{side}.txt: {problem}. Install it into {folder} yourself, then touch {folder}/complete."
+        )
+    return packages
 
 
 def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[str, float]:
@@ -120,20 +121,21 @@ def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[s
 
     Exits with the error output of a process that fails.
     """
-    found: dict[str, float] = {}
+    medians_ms: dict[str, float] = {}
     for side in random.sample(SIDES, len(SIDES)):
         command = [str(pythons[side]), str(HERE / "repeat.py"), "--one", side]
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, check=False, env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}
         )
-        if done.returncode:
-            raise SystemExit(f"{order['runtimes'][side]} failed:\n{done.stderr[-2000:]}")
-        found[side] = json.loads(done.stdout.splitlines()[-1])["p50_ms"]
-    print(f"round {number}: old {found['old']:.4g} ms, new {found['new']:.4g} ms, x{found['new'] / found['old']:.3f}")
-    return found
+        if process.returncode:
+            raise SystemExit(f"{order['runtimes'][side]} failed:\n{process.stderr[-2000:]}")
+        medians_ms[side] = json.loads(process.stdout.splitlines()[-1])["p50_ms"]
+    old_ms, new_ms = medians_ms["old"], medians_ms["new"]
+    print(f"round {number}: old {old_ms:.4g} ms, new {new_ms:.4g} ms, x{new_ms / old_ms:.3f}")
+    return medians_ms
 
 
-def p50_ms(order: Order, side: str) -> float:
+def measure_p50_ms(order: Order, side: str) -> float:
     """Measure the median of one inference in this process, in ms, after warming up, and save the outputs to a file."""
     import numpy as np
     import onnxruntime as ort
@@ -147,50 +149,54 @@ def p50_ms(order: Order, side: str) -> float:
     options.enable_mem_pattern = order["memory_pattern"]
     for key, value in order["config"].items():
         options.add_session_config_entry(key, value)
-    providers = [(name, options_) for name, options_ in order["providers"]]
+    providers = [(name, provider_options) for name, provider_options in order["providers"]]
     extra = {"disabled_optimizers": order["disabled_optimizers"]} if order["disabled_optimizers"] else {}
     session = ort.InferenceSession(str(HERE / "model" / order["model"]), options, providers=providers, **extra)
-    wanted = {node.name for node in session.get_inputs()}
+    input_names = {node.name for node in session.get_inputs()}
     with np.load(HERE / "inputs.npz", allow_pickle=False) as arrays:
-        feed = {name: arrays[name] for name in arrays.files if name in wanted}
-    found = zip(session.get_outputs(), session.run(None, feed), strict=True)
-    kept = {output.name: value for output, value in found if getattr(value, "dtype", np.dtype(object)).kind in "biuf"}
-    np.savez(outputs_of(side), *kept.values(), names=np.array(list(kept), dtype=str))
-    timed(session, feed, seconds=WARMUP_S)
-    return median(timed(session, feed, seconds=WINDOW_S)) / 1e6
+        feed = {name: arrays[name] for name in arrays.files if name in input_names}
+    outputs = zip(session.get_outputs(), session.run(None, feed), strict=True)
+    numeric = {
+        output.name: value for output, value in outputs if getattr(value, "dtype", np.dtype(object)).kind in "biuf"
+    }
+    np.savez(outputs_of(side), *numeric.values(), names=np.array(list(numeric), dtype=str))
+    time_inferences(session, feed, seconds=WARMUP_S)
+    return median(time_inferences(session, feed, seconds=WINDOW_S)) / 1e6
 
 
 def outputs_of(side: str) -> Path:
     return HERE / f".outputs-{side}.npz"
 
 
-def apart() -> list[str]:
-    """Say for each output how far the new one is from the old one, from the files that `p50_ms` saved."""
+def compare_outputs() -> list[str]:
+    """Say for each output how far the new one is from the old one, from the files that `measure_p50_ms` saved."""
     import numpy as np
 
-    found = []
+    sentences = []
     with np.load(outputs_of("old")) as old, np.load(outputs_of("new")) as new:
         for place, name in enumerate(old["names"]):
             before, after = (arrays[f"arr_{place}"].astype(np.float64) for arrays in (old, new))
             if before.shape != after.shape:
-                found.append(f"output {name}: the shape is {after.shape}, before {before.shape}")
+                sentences.append(f"output {name}: the shape is {after.shape}, before {before.shape}")
                 continue
-            # what is not a number on both sides is no difference
+            # where both sides are not a number there is no difference
             gap = np.where(np.isnan(before) & np.isnan(after), 0.0, np.abs(after - before))
-            sizes = (np.max(gap, initial=0.0), np.nanmax(np.abs(before), initial=0.0))
-            found.append(f"output {name}: apart by {sizes[0]:.3g} at most, its largest value is {sizes[1]:.3g}")
-    return found
+            largest_gap, largest_value = np.max(gap, initial=0.0), np.nanmax(np.abs(before), initial=0.0)
+            sentences.append(
+                f"output {name}: apart by {largest_gap:.3g} at most, its largest value is {largest_value:.3g}"
+            )
+    return sentences
 
 
-def timed(session: "ort.InferenceSession", feed: "dict[str, np.ndarray]", *, seconds: float) -> list[int]:
-    """Run inferences for so many seconds, at least five, and return the nanoseconds of each."""
-    found: list[int] = []
-    until = time.perf_counter() + seconds
-    while len(found) < MIN_RUNS or time.perf_counter() < until:
-        began = time.perf_counter_ns()
+def time_inferences(session: "ort.InferenceSession", feed: "dict[str, np.ndarray]", *, seconds: float) -> list[int]:
+    """Run inferences for so many seconds, and at least MIN_RUNS of them, and return the nanoseconds of each."""
+    durations_ns: list[int] = []
+    ends_at = time.perf_counter() + seconds
+    while len(durations_ns) < MIN_RUNS or time.perf_counter() < ends_at:
+        begin_ns = time.perf_counter_ns()
         session.run(None, feed)
-        found.append(time.perf_counter_ns() - began)
-    return found
+        durations_ns.append(time.perf_counter_ns() - begin_ns)
+    return durations_ns
 
 
 if __name__ == "__main__":

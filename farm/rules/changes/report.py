@@ -1,13 +1,15 @@
-"""A report to file: all that is needed to repeat a measured change elsewhere, and the text of an issue about it.
+"""Renders a report for an issue tracker: all that is needed to repeat a measured change elsewhere.
 
 model/            the model as it was measured, with its external data
 inputs.npz        its inputs
-repeat.py         one command that repeats it: `python repeat.py`; repeat.json says what, lock-*.txt with which packages
-matrix.json       the same for `onnxfarm bench`
+repeat.py         repeats the measurement by `python repeat.py`
+repeat.json       the settings that repeat.py measures with
+lock-*.txt        the packages of both sides
+matrix.json       the same settings for `onnxfarm bench`
 document.json     what was measured: both cells, their samples, the comparison with its operators
 timings-*.csv     every timing
 facts.json        the machine
-issue.md          for the runtime's tracker
+issue.md          a text for the runtime's tracker
 """
 
 import json
@@ -45,12 +47,12 @@ from farm.rules.wording.vocabulary import is_change
 
 SIDES = ("old", "new")
 MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
-# session settings that repeat.py takes; it says which others it leaves out
-_REPEATED = {*OPTIONS, "threads", "optimization", "call"}
+# session settings that repeat.py sets; it names those that it leaves out
+_REPEATED_SETTINGS = {*OPTIONS, "threads", "optimization", "call"}
 MAX_OPERATORS = 10
-# told beside latency also where they are equal
-_BESIDE = ("session_ms", "peak_memory_bytes")
-# names under which files of the model and its inputs lie in the report
+# metrics that the table has also where they are equal
+_ALWAYS_SHOWN = ("session_ms", "peak_memory_bytes")
+# where the model and its inputs lie in the report
 MODEL_FOLDER = "model"
 INPUTS = "inputs.npz"
 COMMAND = "python repeat.py"
@@ -58,22 +60,23 @@ COMMAND = "python repeat.py"
 
 @dataclass(frozen=True)
 class Case:
-    """Two cells that differ in the runtime, and the change to report.
-
-    `spec`: the new cell's. `model`: the name of the .onnx file in its folder. `sentence` says the change; `kind` is its
-    kind, empty where it is not one of an alert. `since` and `work_around` are sentences on what searches found, `code`
-    lines of Python; empty where there is nothing.
-    """
+    """Two cells that differ in the runtime, and the change to report."""
 
     document: Document
     old: Cell
     new: Cell
+    # the new cell's
     spec: CellSpec
+    # the name of the .onnx file in its folder
     model: str
+    # says what changed
     sentence: str
+    # sentences on what searches found: since which release, and what takes the change back; empty where they did not
     since: str = ""
     work_around: str = ""
+    # the work-around in Python
     code: str = ""
+    # the kind of the alert's change; empty where the report is not about an alert
     kind: str = ""
 
     @property
@@ -87,12 +90,12 @@ def render_files(case: Case) -> dict[str, str]:
         "README.md": render_readme(case),
         "issue.md": render_issue(case),
         "repeat.py": resources.files("farm.rules.changes").joinpath("repeat_script.py").read_text(encoding="utf-8"),
-        "repeat.json": _json(_order(case)),
+        "repeat.json": _render_json(_make_order(case)),
         "lock-old.txt": make_lock(case.old),
         "lock-new.txt": make_lock(case.new),
-        "matrix.json": _json(_matrix(case)),
-        "document.json": _part(case).to_json() + "\n",
-        "facts.json": _json(dict(case.document.machine)),
+        "matrix.json": _render_json(_make_matrix(case)),
+        "document.json": _reduce_document(case).to_json() + "\n",
+        "facts.json": _render_json(dict(case.document.machine)),
     }
 
 
@@ -114,7 +117,7 @@ def render_readme(case: Case) -> str:
         f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
         "It installs both runtimes from lock-old.txt and lock-new.txt beside itself, then measures them side by side, "
         "a fresh process each, and says how far their outputs are apart. "
-        f"Measured before: {as_text(_measured(case))}.\n\n"
+        f"Measured before: {as_text(_describe_change(case))}.\n\n"
         f"Or with onnxfarm, which also judges outputs against the reference and traces operators:\n\n"
         f"    onnxfarm bench {MODEL_FOLDER}/{case.model} --matrix matrix.json --inputs {INPUTS}\n\n"
         "document.json holds the samples, the comparison and its operators; timings-*.csv every timing; facts.json the "
@@ -126,11 +129,11 @@ def render_issue(case: Case) -> str:
     """Render issue.md for ONNX Runtime's tracker, under the headings of its form."""
     machine, options = case.document.machine, json.dumps(case.new.provider_options)
     parts = [
-        f"# {_title(case)}",
+        f"# {_make_title(case)}",
         "### Describe the issue",
         as_text(case.sentence),
-        *_table(case),
-        *_operators(case),
+        *_render_sides(case),
+        *_render_operators(case),
         *([f"**Since when.** {as_text(case.since)}"] if case.since else []),
         *([f"**Work-around.** {as_text(case.work_around)}"] if case.work_around else []),
         *([f"```python\n{case.code}\n```"] if case.code else []),
@@ -140,11 +143,11 @@ def render_issue(case: Case) -> str:
         "### Urgency",
         "_No response_",
         "### Platform and OS version",
-        _as_span(machine.get("os")),
+        _format_code(machine.get("os")),
         "### ONNX Runtime installation, version and API",
         f"Released package, {case.new.runtime} (good: {case.old.runtime}), Python",
         "### Architecture and CPU",
-        _as_span(", ".join(str(part) for part in (machine.get("arch"), machine.get("cpu_model")) if part)),
+        _format_code(", ".join(str(part) for part in (machine.get("arch"), machine.get("cpu_model")) if part)),
         "### Execution provider",
         f"{case.new.provider}{f' {as_code(options)}' if case.new.provider_options else ''}, {case.new.threads} "
         f"intra-op threads, graph optimization level `{case.new.optimization}`",
@@ -155,34 +158,35 @@ def render_issue(case: Case) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _title(case: Case) -> str:
+def _make_title(case: Case) -> str:
     sides = f"{case.new.runtime} compared with {case.old.runtime.version}"
     comparison, is_headline = case.comparison, not case.kind or kind_of(case.kind).is_headline
     if is_headline and comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
         return f"[Performance] {size}: {sides}, {as_text(cell_pairs.series_label(case.new))}"
-    what = "" if is_downgrade(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
-    what += f"{kind_of(case.kind).title.word}: " if case.kind else ""
-    return f"{what}{sides}: {as_text(cell_pairs.series_label(case.new))}"
+    title = "" if is_downgrade(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
+    if case.kind:
+        title += f"{kind_of(case.kind).title.word}: "
+    return f"{title}{sides}: {as_text(cell_pairs.series_label(case.new))}"
 
 
-def _measured(case: Case) -> str:
-    """Write the measured change with its quantity, interval and rounds."""
-    line = _line(case)
+def _describe_change(case: Case) -> str:
+    """Describe the measured change with its quantity, interval and rounds."""
+    line = _make_line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")
     change = line.change.text if line.change.is_decided else line.change.word
     return f"{change} ({line.details}; timed by {titles.CALLS[case.spec.session.call]})"
 
 
-def _line(case: Case) -> Line | None:
+def _make_line(case: Case) -> Line | None:
     cells = {cell.id: cell for cell in (case.old, case.new)}
     return None if case.comparison is None else line_of(case.comparison, cells)
 
 
-def _table(case: Case) -> list[str]:
-    """Render a table of both sides, with the metrics that have a verdict: two values alone prove nothing."""
-    line = _line(case)
+def _render_sides(case: Case) -> list[str]:
+    """Render a table of both sides with the metrics that have a verdict, since two values alone prove nothing."""
+    line = _make_line(case)
     sides = [f"{value} {line.unit}" for value in line.sides] if line and line.sides else ["", ""]
     if line is None:
         sides = [
@@ -190,23 +194,24 @@ def _table(case: Case) -> list[str]:
         ]
     columns = {line.quantity if line else "p50 latency": tuple(sides)}
     for change in [] if case.comparison is None else metric_changes.list_beside(case.comparison):
-        is_told = is_change(change.verdict) or (change.verdict == "equal" and change.name in _BESIDE)
-        if is_told and (both := metric_changes.format_sides(change)) is not None:
-            columns[f"{metric_changes.title(change)}: {change.verdict}"] = both
-    columns["parity"] = (_ended(case.old), _ended(case.new))
+        is_shown = is_change(change.verdict) or (change.verdict == "equal" and change.name in _ALWAYS_SHOWN)
+        if is_shown and (values := metric_changes.format_sides(change)) is not None:
+            columns[f"{metric_changes.title(change)}: {change.verdict}"] = values
+    columns["parity"] = (_describe_parity(case.old), _describe_parity(case.new))
     rows = [f"| | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
     for side, cell in enumerate((case.old, case.new)):
         rows.append(f"| {cell.runtime} | {' | '.join(values[side] for values in columns.values())} |")
     table = "\n".join(rows)
-    return [table] if case.comparison is None else [table, f"Change: {as_text(_measured(case))}."]
+    return [table] if case.comparison is None else [table, f"Change: {as_text(_describe_change(case))}."]
 
 
-def _ended(cell: Cell) -> str:
-    why = f": {cell.reason.text}" if cell.reason is not None else ""
-    return as_text(cell.parity.verdict.replace("_", " ") if cell.status == "done" else f"{cell.status}{why}")
+def _describe_parity(cell: Cell) -> str:
+    if cell.status == "done":
+        return as_text(cell.parity.verdict.replace("_", " "))
+    return as_text(f"{cell.status}: {cell.reason.text}" if cell.reason is not None else cell.status)
 
 
-def _operators(case: Case) -> list[str]:
+def _render_operators(case: Case) -> list[str]:
     """Render the operators that explain most of the change, by the model's own nodes; none where nothing changed."""
     comparison = case.comparison
     if comparison is None or not comparison.operators or not is_change(comparison.verdict):
@@ -215,25 +220,27 @@ def _operators(case: Case) -> list[str]:
     is_judged = any(operator.verdict for operator in comparison.operators)
     columns = len(heads) if is_judged else len(heads) - 1
     rows = [f"| {' | '.join(heads[:columns])} |", f"|{'---|' * columns}"]
-    told = list_named_operators(comparison)[:MAX_OPERATORS]
-    for operator in told:
+    operators = list_named_operators(comparison)[:MAX_OPERATORS]
+    for operator in operators:
         share = "" if operator.share is None else numbers.share(operator.share)
         times = format_operator_sides(operator) or ("", "")
-        own = format_operator_change(operator) if is_change(operator.verdict) else operator.verdict or ""
-        row = [as_text(operator.op_type), as_code(operator.node), *times, share, own]
+        verdict = format_operator_change(operator) if is_change(operator.verdict) else operator.verdict or ""
+        row = [as_text(operator.op_type), as_code(operator.node), *times, share, verdict]
         rows.append(f"| {' | '.join(row[:columns])} |")
-    why = explain_change(comparison) or describe_largest_type(comparison)
-    heading = f"**Why.** {as_text(why)}." if why else f"**Operators that {describe_order(comparison)}.**"
-    return [heading, "\n".join(rows)] if told else [heading] if why else []
+    explanation = explain_change(comparison) or describe_largest_type(comparison)
+    parts = [f"**Why.** {as_text(explanation)}."] if explanation else []
+    if operators:
+        parts = [*(parts or [f"**Operators that {describe_order(comparison)}.**"]), "\n".join(rows)]
+    return parts
 
 
-def _order(case: Case) -> dict[str, object]:
-    """Build repeat.json, in ONNX Runtime's own words."""
+def _make_order(case: Case) -> dict[str, object]:
+    """Make repeat.json, in ONNX Runtime's own words."""
     session = case.spec.session
     spinning = "1" if session.spinning else "0"
     spin = {f"session.{pool}.allow_spinning": spinning for pool in ("intra_op", "inter_op")}
-    found = providers.find(case.spec.provider)
-    requested = providers.requested_list(found) if found is not None else (case.spec.provider,)
+    provider = providers.find(case.spec.provider)
+    requested = providers.requested_list(provider) if provider is not None else (case.spec.provider,)
     options = case.spec.provider_options
     return {
         "model": case.model,
@@ -247,20 +254,20 @@ def _order(case: Case) -> dict[str, object]:
         "memory_pattern": session.memory_pattern,
         "disabled_optimizers": list(session.disabled_optimizers),
         "config": {**spin, **session.config},
-        "measured": _measured(case),
-        **({"left_out": left_out} if (left_out := session.model_dump(mode="json", exclude=_REPEATED)) else {}),
+        "measured": _describe_change(case),
+        **({"left_out": left_out} if (left_out := session.model_dump(mode="json", exclude=_REPEATED_SETTINGS)) else {}),
     }
 
 
-def _matrix(case: Case) -> dict[str, PlainMatrix]:
-    """Build matrix.json for `onnxfarm bench`; precision is fp32 since the report's model is the variant already."""
+def _make_matrix(case: Case) -> dict[str, PlainMatrix]:
+    """Make matrix.json for `onnxfarm bench`; precision is fp32 since the report's model is the variant already."""
     point = axis_values(case.spec) | {"session": session_set_of(case.spec.session, name="as measured")}
-    said = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
-    declared: PlainMatrix = {axis: [to_plain(point[axis])] for axis in ("provider", "session", *said)}
+    axes = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
+    declared: PlainMatrix = {axis: [to_plain(point[axis])] for axis in ("provider", "session", *axes)}
     return {"matrix": {**declared, "runtime": [str(case.old.runtime), str(case.new.runtime)], "precision": ["fp32"]}}
 
 
-def _part(case: Case) -> Document:
+def _reduce_document(case: Case) -> Document:
     """Reduce the document to both cells and their comparison."""
     comparison = case.comparison
     return case.document.model_copy(
@@ -272,9 +279,9 @@ def _part(case: Case) -> Document:
     )
 
 
-def _as_span(text: object) -> str:
+def _format_code(text: object) -> str:
     return as_code(str(text)) if text else "not known"
 
 
-def _json(plain: object) -> str:
+def _render_json(plain: object) -> str:
     return json.dumps(plain, indent=2, ensure_ascii=False, sort_keys=True) + "\n"

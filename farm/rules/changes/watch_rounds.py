@@ -1,8 +1,8 @@
-"""How a watch judges a measured block: whether two runtimes differ in something that somebody must look at.
+"""Judges a block of a watch: whether two runtimes differ in something that somebody must look at.
 
 Both runtimes were measured in the same block, and a number alerts by its verdict over the rounds, never by two values.
-Latency, session creation, first inference, memory and endings are noisy: a finding of these counts only once a fresh
-block has confirmed it. Parity and placement are deterministic.
+Latency, session creation, first inference, memory and endings are noisy: a finding on one of them counts only once a
+fresh block has confirmed it. Parity and placement are deterministic.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ from farm.rules.wording.numbers import share
 
 Outcome = Literal["alert", "infra", "undecided", "news", "quiet"]
 
-# the pipeline's own endings: they say nothing of the model or the runtime's speed
+# failures of the pipeline itself, which say nothing of the model or of the runtime's speed
 INFRA_CODES = frozenset(
     {
         ReasonCode.RUNTIME_INSTALL_FAILED,
@@ -46,9 +46,9 @@ Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
 
 
 class Rule(Message):
-    """Which changes alert. Limits are fractions: 0.05 lets 5 % pass; a form shows them by their titles.
+    """Which kinds of change alert, and from which size on.
 
-    `kinds`: the kinds of change that alert at all. `latency` also limits the first token; growth has no limit.
+    Limits are fractions: 0.05 allows 5 %. Forms show them by their titles. `latency` also limits the first token.
     """
 
     latency: Fraction = Field(0.05, title="Latency beyond")
@@ -58,7 +58,7 @@ class Rule(Message):
     kinds: tuple[Key, ...] = KEYS
 
     def allowed(self, kind: Key) -> float:
-        """Find how large a change of this kind may be without alerting, as a fraction; 0 for a kind without limit."""
+        """Return how large a change of this kind may be without alerting, as a fraction; 0 for a kind without limit."""
         limit = kind_of(kind).limit
         allowed: float = 0.0 if limit is None else getattr(self, limit)
         return allowed
@@ -77,25 +77,28 @@ class Rule(Message):
         return cls.model_validate(rule)
 
     def words(self) -> list[str]:
-        found = [(KINDS[kind], share(self.allowed(kind))) for kind in self.kinds]
-        return [kind.alerts_on.format(limit=limit) + (CONFIRMED if kind.is_noisy else "") for kind, limit in found]
+        """Describe each kind of change that alerts, with its limit."""
+        return [
+            kind.alerts_on.format(limit=share(self.allowed(kind.key))) + (CONFIRMED if kind.is_noisy else "")
+            for kind in map(KINDS.__getitem__, self.kinds)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One change of one series. `size`: new / old, where it is a ratio. `baseline`, `candidate`: ids of the cells.
-
-    `series`: the digest of the series, which leaves out the node. `is_again`: the ids are of the document of the fresh
-    block that showed the change again.
-    """
+    """One change of one series on one node."""
 
     kind: Key
+    # the digest of the series
     series: str
+    # the ids of both cells
     baseline: str
     candidate: str
     node: str | None
     text: str
+    # new / old; None where the change is no ratio
     size: float | None = None
+    # whether the ids are of the document of the fresh block, which showed the change again
     is_again: bool = False
 
     @property
@@ -109,18 +112,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How two runtimes compare in one document.
-
-    `news` are sentences on changes that do not alert. `undecided` are those on series that need more rounds, `passed`
-    those on undecided ones that are surely within the rule. `infra`: why the pipeline itself failed. `compared`: how
-    many pairs of cells finished on both sides.
-    """
+    """How two runtimes compare in one document."""
 
     findings: tuple[Finding, ...] = ()
+    # sentences on changes that do not alert
     news: tuple[str, ...] = ()
+    # sentences on series that need more rounds
     undecided: tuple[str, ...] = ()
+    # sentences on undecided series that surely changed by less than the rule allows
     passed: tuple[str, ...] = ()
+    # why the pipeline itself failed
     infra: tuple[str, ...] = ()
+    # how many pairs of cells finished on both sides
     compared: int = 0
     # (kind, series) that the measurement shows to be well: they may resolve an alert
     cleared: frozenset[tuple[Key, str]] = frozenset()
@@ -134,11 +137,15 @@ class Judgement:
             return "alert"
         if self.infra or not (self.compared or self.undecided):
             return "infra"
-        return "undecided" if self.undecided or self.passed else "news" if self.news else "quiet"
+        if self.undecided or self.passed:
+            return "undecided"
+        return "news" if self.news else "quiet"
 
 
 @dataclass(slots=True)
 class _Notes:
+    """The parts of a judgement while its pairs are judged."""
+
     findings: list[Finding] = field(default_factory=list)
     news: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
@@ -149,49 +156,49 @@ class _Notes:
 
 
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
-    """Judge every pair of cells of `old` and `new` by the rule: two runtimes, or two models where they are text."""
-    found = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
+    """Judge every pair of cells of `old` and `new` by the rule; texts are names of models, and not runtimes."""
+    pairs = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
     notes = _Notes()
-    for pair in found:
+    for pair in pairs:
         _judge_pair(pair, rule, notes)
-    wrong = {(finding.kind, finding.series) for finding in notes.findings}
+    found = {(finding.kind, finding.series) for finding in notes.findings}
     return Judgement(
         findings=tuple(notes.findings),
         news=tuple(notes.news),
         undecided=tuple(notes.undecided),
         passed=tuple(notes.passed),
         infra=tuple(notes.infra),
-        compared=sum(pair.is_finished for pair in found),
-        cleared=frozenset(notes.cleared - wrong),
+        compared=sum(pair.is_finished for pair in pairs),
+        cleared=frozenset(notes.cleared - found),
         settled=frozenset(notes.settled),
     )
 
 
 def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
-    reasons = [(cell, cell.reason) for cell in (pair.old, pair.new) if cell.reason is not None]
-    for cell, reason in reasons:
-        if reason.code in INFRA_CODES and cell.status is not CellStatus.DONE:
-            notes.infra.append(f"{series_label(cell)} on {cell.runtime}: {reason.text}")
+    for cell in (pair.old, pair.new):
+        if cell.reason is not None and cell.reason.code in INFRA_CODES and cell.status is not CellStatus.DONE:
+            notes.infra.append(f"{series_label(cell)} on {cell.runtime}: {cell.reason.text}")
             return
     for kind in KINDS.values():
-        found = list(find_changes(kind, pair, allowed=rule.allowed(kind.key)))
-        for change in found:
-            _note(notes, rule, kind.key, pair, change)
-        if pair.is_finished and all(change.verdict != "undecided" for change in found):
+        changes = list(find_changes(kind, pair, allowed=rule.allowed(kind.key)))
+        for change in changes:
+            _note_change(notes, rule, kind.key, pair, change)
+        if pair.is_finished and all(change.verdict != "undecided" for change in changes):
             notes.settled.add((kind.key, pair.series, pair.old.node))
 
 
-def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> None:
-    """Note a change under its verdict; one that is worse is a finding if the rule alerts on its kind, else news."""
+def _note_change(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> None:
+    """Note a change under its verdict; one that is worse is news where the rule does not alert on its kind."""
     match change.verdict:
         case "worse":
             moved = package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)
             text = f"{change.text} {moved}".rstrip()
-            if kind not in rule.kinds:
+            if kind in rule.kinds:
+                notes.findings.append(
+                    Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, change.size)
+                )
+            else:
                 notes.news.append(text)
-                return
-            found = Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, change.size)
-            notes.findings.append(found)
         case "undecided" if kind in rule.kinds:
             notes.undecided.append(change.text)
         case "passed" if kind in rule.kinds:
@@ -205,26 +212,36 @@ def _note(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> N
 def sort_by_confirmation(
     findings: Sequence[Finding], again: Judgement
 ) -> tuple[list[Finding], list[Finding], list[Finding]]:
-    """Sort findings by what a fresh block on their node shows: those that hold, those it contradicts, those left open.
+    """Sort findings by a fresh block: those that hold, those that it contradicts, and those that it leaves undecided.
 
-    A finding that is not noisy always holds. A noisy one that holds is replaced by that of the fresh block, whose size
-    was not selected for being large.
+    A finding that is not noisy always holds. A noisy one that holds is replaced by the fresh block's own finding, whose
+    size was not selected for being large.
     """
-    shown = {finding.place: replace(finding, is_again=True) for finding in again.findings}
-    holds = [shown.get(finding.place) if finding.is_noisy else finding for finding in findings]
-    others = [finding for finding, held in zip(findings, holds, strict=True) if held is None]
-    gone = [finding for finding in others if finding.place in again.settled]
-    return [held for held in holds if held is not None], gone, [finding for finding in others if finding not in gone]
+    shown_again = {finding.place: replace(finding, is_again=True) for finding in again.findings}
+    confirmed: list[Finding] = []
+    contradicted: list[Finding] = []
+    undecided: list[Finding] = []
+    for finding in findings:
+        if not finding.is_noisy:
+            confirmed.append(finding)
+        elif finding.place in shown_again:
+            confirmed.append(shown_again[finding.place])
+        elif finding.place in again.settled:
+            contradicted.append(finding)
+        else:
+            undecided.append(finding)
+    return confirmed, contradicted, undecided
 
 
 def find_worst(findings: Collection[Finding]) -> Finding:
+    """Return the finding of the most serious kind, and of several the one with the largest change."""
     return min(findings, key=lambda finding: (rank(finding.kind), -abs(log(finding.size or 1.0))))
 
 
 def expected_false_alerts(comparisons: int, *, rate: float = TOTAL_LEVEL) -> float:
-    """Compute how many false alerts on latency so many comparisons raise on average.
+    """Return how many false alerts on latency so many comparisons raise on average.
 
-    `rate`: how often an A/A pair is called slower or faster. Half of these are slower, and the fresh block has to err
-    in the same way again.
+    `rate` is the share of A/A pairs that are called slower or faster. Half of these are called slower, and the fresh
+    block has to err in the same way.
     """
     return comparisons * (rate / 2.0) ** 2

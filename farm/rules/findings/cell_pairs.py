@@ -1,4 +1,4 @@
-"""Pairs of cells that differ only in their runtime or model, which gates and kinds of change compare. Pure."""
+"""Pairs of cells that differ only in their runtime or model, which gates and kinds of change compare."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,11 @@ from farm.rules.comparing.sides import comparison_between, index_by_sides
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same point measured with two runtimes, in one block where it could be. `comparison` is new / old."""
+    """The same point measured with two runtimes or two models, in one block where that was possible."""
 
     old: Cell
     new: Cell
+    # of new / old; None where the two were not compared
     comparison: Comparison | None = None
 
     @property
@@ -47,16 +48,16 @@ def series_digest(cell: Cell) -> str:
     workload = [cell.batch, cell.shapes, cell.concurrency]
     provider = [cell.provider, cell.provider_options]
     setting = [cell.threads, session, cell.optimization]
-    known = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
+    parts = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
     # later axes count only where they are no defaults, so that older series keep their digests
-    later = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
+    later_axes = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
     scenario = scenarios.parse_recorded(cell.scenario).axis_text
-    later |= {"scenario": scenario} if scenario != SINGLE else {}
-    return digest_json([*known, later] if later else known)[:32]
+    later_axes |= {"scenario": scenario} if scenario != SINGLE else {}
+    return digest_json([*parts, later_axes] if later_axes else parts)[:32]
 
 
 def series_and_hardware(cell: Cell) -> tuple[str, str]:
-    """Find the series and the hardware that was asked for, which two cells must share to be paired."""
+    """Return the series and the hardware that was asked for: two cells must share both to be paired."""
     return series_digest(cell), cell.hardware
 
 
@@ -67,27 +68,28 @@ def series_label(cell: Cell) -> str:
 def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
     """Pair the cells of `old` and `new` that differ in nothing else: one pair for each series and hardware.
 
-    Cells of the same block are preferred. `old` is what `new` is compared with, and may be the later release.
-    `of_models`: `old` and `new` are names of models, and the cells of a pair have the same release.
+    Cells of the same block are preferred. `old` is what `new` is compared with, and may be the later release. With
+    `of_models`, `old` and `new` are names of models, and the cells of a pair have the same release.
     """
-    by_place: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
+    if old == new:
+        return []
+    points: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
     for cell in document.cells:
         side: Runtime | str = (cell.model or "") if of_models else cell.runtime
-        if side in (old, new) and cell.twin_of is None:
-            place = (
-                (*series_and_hardware(cell.model_copy(update={"model": None})), str(cell.runtime))
-                if of_models
-                else series_and_hardware(cell)
-            )
-            by_place.setdefault(place, {}).setdefault(side, []).append(cell)
+        if side not in (old, new) or cell.twin_of is not None:
+            continue
+        key: tuple[str, ...] = series_and_hardware(cell)
+        if of_models:
+            key = (*series_and_hardware(cell.model_copy(update={"model": None})), str(cell.runtime))
+        points.setdefault(key, {}).setdefault(side, []).append(cell)
     comparisons = index_by_sides(document.comparisons)
     pairs = []
-    for sides in by_place.values():
-        if old != new and old in sides and new in sides:
-            olds, news = sides[old], sides[new]
-            together = [(a, b) for a in olds for b in news if a.block and a.block == b.block]
-            first, second = together[0] if together else (olds[0], news[0])
-            pairs.append(Pair(first, second, comparison_between(comparisons, first.id, second.id)))
+    for sides in points.values():
+        if old in sides and new in sides:
+            candidates = [(old_cell, new_cell) for old_cell in sides[old] for new_cell in sides[new]]
+            of_one_block = (cells for cells in candidates if cells[0].block and cells[0].block == cells[1].block)
+            old_cell, new_cell = next(of_one_block, candidates[0])
+            pairs.append(Pair(old_cell, new_cell, comparison_between(comparisons, old_cell.id, new_cell.id)))
     return pairs
 
 

@@ -1,7 +1,7 @@
-"""The kinds of change that somebody must look at: one entry each, what is told first first. Pure.
+"""The kinds of change that somebody must look at, the most serious first.
 
-Watches judge by them, gates and rules name them, alerts keep them, lists filter and sort by them. Packages add theirs,
-declared as ours are.
+Watches judge by them, gates and rules name them, and lists filter and sort by them. Packages add theirs, declared as
+ours are.
 """
 
 import logging
@@ -98,34 +98,34 @@ OWN = (
 MAX_WORDS = 200
 TONES = ("bad", "slower", "warn")
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,31}")
-# what else a gate may fail on: what verdicts on metrics say, and what is open
-_GATES_OWN = ("bigger", "lower", "unjudged", "undecided")
+# checks of a gate that are no kinds of change: verdicts on metrics, and what was not decided or judged
+_GATE_CHECKS = ("bigger", "lower", "unjudged", "undecided")
 
 
-def _checked(entry: Kind, taken: Sequence[Kind]) -> Kind:
-    raise_first_problem(_malformed(entry, beside=[*_GATES_OWN, *(other.key for other in (*OWN, *taken))]))
-    return entry if entry.compare is None else replace(entry, compare=_guarded(entry.key, entry.compare))
+def _accept_entry(entry: Kind, accepted: Sequence[Kind]) -> Kind:
+    taken_keys = [*_GATE_CHECKS, *(other.key for other in (*OWN, *accepted))]
+    raise_first_problem(_list_problems(entry, taken_keys=taken_keys))
+    return entry if entry.compare is None else replace(entry, compare=_guard_compare(entry.key, entry.compare))
 
 
-def _guarded(key: str, compare: Compare) -> Compare:
-    """What other people's code raises, or gives that is none, leaves its own kind undecided and no other."""
+def _guard_compare(key: str, compare: Compare) -> Compare:
+    """Wrap a package's function, so that an error in it, or an answer of another type, leaves its kind undecided."""
 
     def guarded(pair: Pair, allowed: float) -> list[Change]:
         try:
-            found = list(compare(pair, allowed))
-            return [replace(change, text=str(change.text)) for change in found]
+            return [replace(change, text=str(change.text)) for change in compare(pair, allowed)]
         except Exception as error:
             logger.exception("the kind of change %r broke", key)
-            why = f"{type(error).__name__}: {error}"[:200]
-            return [Change("undecided", f"{series_label(pair.new)}: “{key}” could not be compared ({why}).")]
+            cause = f"{type(error).__name__}: {error}"[:200]
+            return [Change("undecided", f"{series_label(pair.new)}: “{key}” could not be compared ({cause}).")]
 
     return guarded
 
 
-def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
+def _list_problems(entry: Kind, *, taken_keys: Sequence[str]) -> Iterator[str]:
     if not isinstance(entry.key, str) or not _KEY.fullmatch(entry.key):
         yield f"key has {entry.key!r:.80}: write small letters, digits and _, 32 at most."
-    elif entry.key in beside:
+    elif entry.key in taken_keys:
         yield f"{entry.key!r} is taken."
     elif entry.compare is None and entry.key not in (judging.alerts_as for judging in ALERTING.values()):
         yield "compare is missing, and no metric alerts as it."
@@ -135,22 +135,22 @@ def _malformed(entry: Kind, *, beside: Sequence[str]) -> Iterator[str]:
     words: object = entry.alerts_on
     if not isinstance(words, str) or not 0 < len(words) <= MAX_WORDS or set("{}") & set(words.replace("{limit}", "")):
         yield f"alerts_on has {words!r:.80}: write a few words, with no braces but those of {{limit}}."
-    own = [kind.key for kind in OWN]
-    choices = (("before", entry.before, ["", *own]), ("limit", entry.limit, [None, *get_args(Limit)]))
+    own_keys = [kind.key for kind in OWN]
+    choices = (("before", entry.before, ["", *own_keys]), ("limit", entry.limit, [None, *get_args(Limit)]))
     yield from (
-        f"{what} has {given!r:.80}, which is not one of them." for what, given, known in choices if given not in known
+        f"{name} has {value!r:.80}, which is not one of them." for name, value, valid in choices if value not in valid
     )
     compare: object = entry.compare
     if compare is not None and not callable(compare):
         yield f"compare has {compare!r:.80}: write a function."
 
 
-GROUP = Group("onnxfarm.changes", Kind, "kind of change", _checked)
+GROUP = Group("onnxfarm.changes", Kind, "kind of change", _accept_entry)
 OUTSIDE = GROUP.installed()
 
 
 def sort_kinds(entries: Sequence[Kind]) -> Iterator[Kind]:
-    """List our kinds, with those of packages in the places that they ask for."""
+    """List our kinds, with the `entries` of packages in the places that they ask for."""
     for own in OWN:
         yield from (entry for entry in entries if entry.before == own.key)
         yield own
@@ -167,15 +167,15 @@ def warn_of_unknown_kinds(alerting: Mapping[str, Judging], keys: Collection[str]
 KINDS: Mapping[str, Kind] = {kind.key: kind for kind in sort_kinds(OUTSIDE.entries)}
 KEYS = tuple(KINDS)
 warn_of_unknown_kinds(ALERTING, KEYS)
-# kinds that a gate knows by what packages compare
+# kinds of packages that find their changes themselves
 COMPARED_OUTSIDE = tuple(kind for kind in OUTSIDE.entries if kind.compare is not None)
 CHECKS = (
     *("slower", "bigger", "lower", "parity", "placement", "failed", "unjudged", "undecided"),
     *(kind.key for kind in COMPARED_OUTSIDE),
 )
-# checks that a fresh block has to show again; the others follow from the graph, the outputs and a repeat
+# checks that a fresh block has to show again; the others are proven by the graph, the outputs or a repeat
 NOISY_CHECKS = frozenset({"lower", *(key for key, kind in KINDS.items() if kind.is_noisy and key in CHECKS)})
-# those of which a value is one: a type of no fixed words, since packages add theirs
+# type checkers see plain text, since packages add keys; pydantic validates by those that are there
 if TYPE_CHECKING:
     Key: TypeAlias = str
     Check: TypeAlias = str
@@ -184,9 +184,10 @@ else:
 
 
 def kind_of(key: str) -> Kind:
-    """Find the entry of a kind; a kind whose package is not installed here gets an entry made of its key."""
+    """Return the entry of a kind; a kind whose package is not installed here gets an entry made of its key."""
     return KINDS.get(key) or Kind(key, sign_of(key), "")
 
 
 def rank(key: str) -> int:
+    """Return the place of a kind among all, 0 for the most serious; unknown kinds come last."""
     return KEYS.index(key) if key in KINDS else len(KEYS)

@@ -8,7 +8,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.changes import gate_reports, watch_rounds
-from farm.rules.changes.gate import USUAL, GateAnswer, confirm_answer, judge_gate, noisy_failures
+from farm.rules.changes.gate import DEFAULT_METRICS, GateAnswer, confirm_answer, judge_gate
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import Check
 from farm.rules.matrices.matrix import Matrix
@@ -34,7 +34,7 @@ class Checks:
     """
 
     fail_on: Sequence[Check]
-    metrics: Sequence[str] = USUAL
+    metrics: Sequence[str] = DEFAULT_METRICS
     max_slowdown: float = 0.0
 
     def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
@@ -66,7 +66,8 @@ class Gate(Confirmation[GateOutcome]):
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
         """Return the matrix of the cells that failed by what may be noise; None where there are none, where `confirm`
         is off, or where the machine itself failed."""
-        doubtful = noisy_failures(self.checks.judge(first.document, self.sides))
+        answer = self.checks.judge(first.document, self.sides)
+        doubtful = [finding for finding in answer.failures if finding.is_noisy]
         if not self.confirm or not doubtful or _infra(first.document):
             return None
         cells = [finding.candidate for finding in doubtful]
@@ -94,7 +95,7 @@ class Gate(Confirmation[GateOutcome]):
         again, decided = set[tuple[str, str]](), set[tuple[str, str]]()
         for document in rest:
             fresh = self.checks.judge(document, self.sides)
-            shown = {(finding.what, finding.candidate) for finding in fresh.findings}
+            shown = {(finding.check_and_metric, finding.candidate) for finding in fresh.findings}
             again |= _same_points(shown, document, first)
             decided |= _same_points(fresh.decided, document, first)
         return confirm_answer(answer, again=again, decided=decided) if rest else answer

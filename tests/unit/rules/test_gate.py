@@ -212,7 +212,7 @@ def test_cells_that_were_never_in_one_block_are_undecided() -> None:
 def test_a_noisy_failure_counts_when_a_fresh_block_shows_it_again() -> None:
     document = _document("slower", parity=Parity(verdict="fail"))
     answer = _judged(document, fail_on=["slower", "parity"])
-    assert [one.check for one in gate.noisy_failures(answer)] == ["slower"]
+    assert [finding.check for finding in answer.failures if finding.is_noisy] == ["slower"]
     shown = gate.confirm_answer(answer, again={("slower", "2.0")}, decided=answer.decided)
     assert [one.check for one in shown.failures] == ["slower", "parity"]
     assert [one.text.endswith("a fresh block showed it again") for one in shown.failures] == [True, False]
@@ -350,12 +350,16 @@ def _change(name: str, verdict: Any, *, unit: str = "ms") -> MetricChange:
 def test_the_gate_speaks_of_what_a_scenario_is_about(change: MetricChange, text: str) -> None:
     answer = _judged(_with_metrics(change), fail_on=[change.verdict])
     (found,) = answer.failures
-    assert (found.check, found.metric, found.what) == (change.verdict, change.name, f"{change.verdict} {change.name}")
+    assert (found.check, found.metric, found.check_and_metric) == (
+        change.verdict,
+        change.name,
+        f"{change.verdict} {change.name}",
+    )
     assert text in found.text
     # a fresh block has to show the same metric again
-    assert list(gate.noisy_failures(answer)) == [found]
+    assert [finding for finding in answer.failures if finding.is_noisy] == [found]
     assert gate.confirm_answer(answer, again={(change.verdict, "2.0")}, decided=answer.decided).is_passed
-    assert not gate.confirm_answer(answer, again={(found.what, "2.0")}, decided=answer.decided).is_passed
+    assert not gate.confirm_answer(answer, again={(found.check_and_metric, "2.0")}, decided=answer.decided).is_passed
 
 
 def test_other_metrics_are_asked_for_by_name() -> None:

@@ -12,8 +12,8 @@ from farm.contract.document_cells import Accuracy, Cell, EngineParity, OperatorT
 from farm.contract.document_comparisons import MetricChange, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
-from farm.rules.changes.gate import USUAL
-from farm.rules.changes.gate_comment import AGAIN, MAX_ROWS, Asked, as_comment
+from farm.rules.changes.gate import DEFAULT_METRICS
+from farm.rules.changes.gate_comment import MAX_ROWS, NOT_JUDGED, Asked, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting.markdown import as_text
@@ -128,7 +128,7 @@ def test_the_comment_says_that_a_fresh_block_showed_it_again() -> None:
     document = gated("slower")
     answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
     asked = Asked("m", COMMAND, 1.0)
-    again = {(finding.what, finding.candidate) for finding in answer.failures}
+    again = {(finding.check_and_metric, finding.candidate) for finding in answer.failures}
     said = as_comment(gate.confirm_answer(answer, again=again, decided=answer.decided), document, asked)
     assert "\n- A fresh block showed it again\n" in said
     assert "showed it again" not in as_comment(answer, document, asked)
@@ -215,7 +215,9 @@ def test_findings_stand_in_the_order_of_the_checks_and_name_both_sides_plainly()
     p99 = memory.model_copy(update={"name": "p99_ms", "unit": "ms", "verdict": "slower"})
     unjudged = UNJUDGED.model_copy(update={"text": "Nobody said how close."})
     document = gated("slower", metrics=[memory, p99], new={"engines": [unjudged]})
-    answer = gate.judge_gate(document, old="base", new="new", fail_on=(), of_models=True, metrics=(*USUAL, "p99_ms"))
+    answer = gate.judge_gate(
+        document, old="base", new="new", fail_on=(), of_models=True, metrics=(*DEFAULT_METRICS, "p99_ms")
+    )
     assert [finding.check for finding in answer.findings] == ["slower", "slower", "bigger", "unjudged"]
     assert all(finding.text.startswith("The candidate (onnxruntime==") for finding in answer.findings)
     assert not any(",:" in finding.text for finding in answer.findings)
@@ -229,7 +231,7 @@ def test_what_could_not_be_measured_says_why_and_what_to_do_and_nothing_of_the_m
     answer = replace(judged, infra=(reason.text,))
     lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
     assert lines[0] == "### ❌ `encoder.onnx` could not be measured"
-    assert lines[lines.index("- No index answered.") + 1] == f"- {AGAIN}"
+    assert lines[lines.index("- No index answered.") + 1] == f"- {NOT_JUDGED}"
     assert (answer.is_passed, answer.failures, answer.verdict) == (False, (), "not measured")
 
 

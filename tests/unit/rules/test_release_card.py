@@ -10,12 +10,12 @@ from farm.contract.document_comparisons import MetricChange
 from farm.rules.changes.release_card import (
     OF_SEARCH,
     Card,
-    Measured,
+    ConfirmedChange,
+    MeasuredPair,
     Place,
-    Raised,
     Row,
-    is_within,
     judge_place,
+    lies_between,
     list_baselines,
 )
 from farm.rules.findings.cell_pairs import Pair
@@ -29,17 +29,17 @@ WRONG = Parity(verdict="fail", text="y is off by 0.5.")
 
 def measured(
     verdict: Any = "equal", ratio: float | None = 1.0, *, run: int = 1, seen: float | None = 0.03, **how: Any
-) -> Measured:
+) -> MeasuredPair:
     """One point in a run. `old`, `new`: changes of the two cells; `batch`: another point; `is_compared`: together."""
     both = {"node": "bench-1", "p50_ms": 1.0, "parity": Parity(verdict="pass"), "batch": how.get("batch", 1)}
     old = make_cell("c1", **both | how.get("old", {}))
     new = make_cell("c2", runtime=NEW, **both | how.get("new", {}))
     known = {"smallest_detectable": seen, "metrics": how.get("metrics", [])}
     compared = make_comparison(verdict, ratio, **known) if how.get("is_compared", True) else None
-    return Measured(run, Pair(old, new, compared), how.get("is_of_search", False))
+    return MeasuredPair(run, Pair(old, new, compared), how.get("is_of_search", False))
 
 
-def row(name: str, *points: Measured, raised: Any = (), model: int = 1, **how: Any) -> Row:
+def row(name: str, *points: MeasuredPair, raised: Any = (), model: int = 1, **how: Any) -> Row:
     return Row(model, name, {"bench-1": judge_place(points, raised)}, **how)
 
 
@@ -76,7 +76,7 @@ CRASHED = {"status": "crashed", "p50_ms": None, "reason": {"code": "crashed", "t
         (measured(old=CRASHED, new={**CRASHED, "reason": None}, is_compared=False), "crashed", ""),
     ],
 )
-def test_a_place_says_what_its_point_came_to(point: Measured, word: str, kind: str) -> None:
+def test_a_place_says_what_its_point_came_to(point: MeasuredPair, word: str, kind: str) -> None:
     found = judge_place([point])
     assert (found.sign.word, found.kind, found.points, found.run, found.cell) == (word, kind, 1, 1, "c2")
 
@@ -127,7 +127,7 @@ def test_what_a_search_measured_counts_where_nothing_else_did() -> None:
 
 
 def test_alerts_tell_what_pairs_do_not_show() -> None:
-    memory, slower = Raised(7, "memory", "More.", 1.4), Raised(8, "slower", "Slower.", 1.24)
+    memory, slower = ConfirmedChange(7, "memory", "More.", 1.4), ConfirmedChange(8, "slower", "Slower.", 1.24)
     assert judge_place([measured()], [slower]).sign.word == "equal"
     assert (judge_place([], [slower]).sign.word, judge_place([], [slower]).alert) == ("24.0 % slower", 8)
     found = judge_place([measured()], [memory])
@@ -170,7 +170,7 @@ def test_nothing_was_found_where_every_point_was_judged() -> None:
 
 
 def test_what_leads_is_the_gravest_with_what_takes_it_back() -> None:
-    slower = row("transformer", measured("slower", 1.52), raised=[Raised(3, "slower", "Slower.", 1.52)])
+    slower = row("transformer", measured("slower", 1.52), raised=[ConfirmedChange(3, "slower", "Slower.", 1.52)])
     small = row("bert", measured("slower", 1.1))
     clean = row("resnet", measured())
     assert card(small, slower, clean).headline == "transformer is 52.0 % slower with 1.31.1"
@@ -211,7 +211,7 @@ def test_a_release_is_compared_with_what_most_models_were_measured_with_and_the_
     ],
 )
 def test_an_alert_counts_where_its_shift_surely_came_between(good: str, bad: str, first_bad: str, holds: bool) -> None:
-    assert is_within(good=good, bad=bad, first_bad=first_bad, old="1.30.0", new="1.32.0") is holds
+    assert lies_between(good=good, bad=bad, first_bad=first_bad, old="1.30.0", new="1.32.0") is holds
 
 
 @pytest.mark.parametrize(

@@ -214,9 +214,9 @@ def test_a_setting_that_the_script_does_not_know_is_said_and_not_left_out_in_sil
     one = case()
     order = json.loads(report.render_files(one)["repeat.json"])
     assert "left_out" not in order
-    assert repeat_script.left_out(order) == []
+    assert repeat_script.describe_left_out(order) == []
     spec = one.spec.model_copy(update={"session": LaterSession(memory_reuse=False)})
     order = json.loads(report.render_files(replace(one, spec=spec))["repeat.json"])
-    (said,) = repeat_script.left_out(order)
+    (said,) = repeat_script.describe_left_out(order)
     assert "memory_reuse false" in said
     assert "--matrix matrix.json" in said
