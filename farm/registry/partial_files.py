@@ -59,8 +59,8 @@ def accept_writers(key: str) -> None:
 class PieceWriter:
     """Writes the piece of one request at `offset`, and takes over from any request that wrote before.
 
-    What lies beyond `offset` is cut off. Making one, `write` and `sync` raise Missing where the files are gone, and
-    Conflict where the upload is being completed or another request took over. `write` and `sync` also raise NoSpace
+    All bytes beyond `offset` are cut off. The constructor, `write` and `sync` raise Missing where the files are gone,
+    and Conflict where the upload is being completed or another request took over. `write` and `sync` also raise NoSpace
     where the disk is full.
     """
 
@@ -73,15 +73,18 @@ class PieceWriter:
             if os.pread(writer, WORD_BYTES, 0) == CLOSED:
                 raise Conflict("This upload is being completed; nothing can be added to it.", code="closed")
             os.pwrite(writer, self._word, 0)
-            os.truncate(partial_path(key), offset)
+            self._cut_at_start()
 
     def write(self, chunks: Iterable[bytes]) -> None:
-        """Append chunks; what was written stays where the chunks end early or raise."""
+        """Append chunks. The chunks that were written stay where the iterator ends early or raises."""
         with _open_partial(partial_path(self.key)) as file:
             for chunk in chunks:
+                unwritten = memoryview(chunk)
                 with self._hold_turn(), _refuse_full_disk():
-                    _write_all(file, chunk, at=self.start + self.bytes)
-                self.bytes += len(chunk)
+                    while unwritten:
+                        count = os.pwrite(file, unwritten, self.start + self.bytes)
+                        self.bytes += count
+                        unwritten = unwritten[count:]
 
     def sync(self) -> int:
         """Force the piece to the disk; return the new offset of the upload."""
@@ -90,11 +93,17 @@ class PieceWriter:
         return self.start + self.bytes
 
     def undo(self) -> None:
+        """Cut the piece off again. Nothing happens where the files are gone or another request took over."""
         with contextlib.suppress(Conflict, Missing), self._hold_turn():
-            os.truncate(partial_path(self.key), self.start)
+            self._cut_at_start()
+
+    def _cut_at_start(self) -> None:
+        with _open_partial(partial_path(self.key)) as file:
+            os.ftruncate(file, self.start)
 
     @contextlib.contextmanager
     def _hold_turn(self) -> Iterator[None]:
+        """Lock the writer's file. Raises Conflict where another request wrote its word there."""
         with _lock(self.key) as writer:
             if os.pread(writer, WORD_BYTES, 0) != self._word:
                 raise Conflict(
@@ -110,7 +119,7 @@ def _writer_path(key: str) -> Path:
 
 @contextlib.contextmanager
 def _lock(key: str) -> Iterator[int]:
-    """Lock the writer's file for as long as one chunk takes."""
+    """Lock the writer's file. Raises Missing where it is gone."""
     with _open_partial(_writer_path(key)) as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         yield writer
@@ -126,13 +135,6 @@ def _open_partial(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _write_all(file: int, chunk: bytes, *, at: int) -> None:
-    view = memoryview(chunk)
-    while view:
-        written = os.pwrite(file, view, at)
-        view, at = view[written:], at + written
 
 
 @contextlib.contextmanager
