@@ -1,7 +1,7 @@
-"""Queues messages about alerts for channels. Each is a row, written in the transaction that accepts its cause."""
+"""Queues messages about alerts for channels. Each message is a row, written in the transaction of its cause."""
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.db import transaction
@@ -20,18 +20,20 @@ TITLES = {
     AlertEventKind.EXPLAINED: "explained",
     AlertEventKind.INFRA: "could not measure",
 }
-# a snoozed alert is silent except for these
+# kinds of events that are announced of a snoozed alert too
 ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 
 
 def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
-    """Queue a message about an event to each of the alert's channels.
+    """Queue a message about an event to each active channel of the alert's watch, or else of its team.
 
     Queue none where events of this kind are not announced, or where the alert is snoozed.
     """
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):
         return []
+    chosen = alert.watch.channels.all()
+    channels = chosen if chosen.exists() else Channel.objects.filter(team=alert.team_id)
     return [
         queue_message(
             channel,
@@ -42,13 +44,8 @@ def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
             payload=_make_payload(alert, event),
             event=event,
         )
-        for channel in list_channels(alert)
+        for channel in channels.filter(is_active=True)
     ]
-
-
-def list_channels(alert: Alert) -> Iterable[Channel]:
-    chosen = alert.watch.channels.filter(is_active=True)
-    return chosen if alert.watch.channels.exists() else Channel.objects.filter(team=alert.team_id, is_active=True)
 
 
 def queue_message(
@@ -63,7 +60,7 @@ def queue_message(
 ) -> Delivery:
     """Write a message to the outbox, to be sent once the transaction commits.
 
-    For a cause that the channel had before, return the existing row and send nothing.
+    If the channel has a message of the same cause already, return that row and send nothing.
     """
     with transaction.atomic():
         row, is_new = Delivery.objects.get_or_create(

@@ -1,4 +1,4 @@
-"""Opens the rounds of watches: for a release, a version, a schedule or a call.
+"""Opens the rounds of watches for a release, a version, a schedule or a call.
 
 Each cause opens one round for each model, and only one. The functions for the tick return how many rounds they opened.
 """
@@ -26,18 +26,17 @@ from farm.runs.selectors import previous_version
 
 
 def open_release_rounds() -> int:
-    return sum(_open_release_rounds(watch) for watch in Watch.objects.filter(is_active=True, on_release=True))
-
-
-def _open_release_rounds(watch: Watch) -> int:
-    # the farm's own table of releases does not count before the index has answered
-    has_answer = was_offered(watch.distribution, reference=watch.reference)
-    new = newest_release(watch) if has_answer else None
-    if new is None:
-        return 0
-    done = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
-    models = [model for model in watched_models(watch) if model.pk not in done]
-    return sum(_open_next_step(watch, model, new=new) for model in models)
+    """Open a round for the newest release on each watched model that has not had one."""
+    count = 0
+    for watch in Watch.objects.filter(is_active=True, on_release=True):
+        # the farm's own table of releases does not count before the index has answered
+        has_answer = was_offered(watch.distribution, reference=watch.reference)
+        new = newest_release(watch) if has_answer else None
+        if new is not None:
+            measured = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
+            models = [model for model in watched_models(watch) if model.pk not in measured]
+            count += sum(_open_next_step(watch, model, new=new) for model in models)
+    return count
 
 
 def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
@@ -65,25 +64,23 @@ def open_version_rounds() -> int:
         models = watched_models(watch)
         fresh = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
         fresh = fresh.order_by("model_id", "number")
-        # versions behind one that is still being inspected wait too
-        settled = [version for version in fresh if version.state in (VersionState.READY, VersionState.REJECTED)]
-        waiting = [version.pk for version in fresh if version not in settled]
-        ready = [
-            version
-            for version in settled
-            if version.state == VersionState.READY and version.pk < min([*waiting, version.pk + 1])
-        ]
+        # versions after one that is still being inspected wait for it
+        inspected = (VersionState.READY, VersionState.REJECTED)
+        first_waiting = min((version.pk for version in fresh if version.state not in inspected), default=None)
+        seen = [version for version in fresh if first_waiting is None or version.pk < first_waiting]
+        ready = [version for version in seen if version.state == VersionState.READY]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
             newest = [*versions][-1]
-            count += watch.on_version and _open_version_round(watch, newest)
-            count += watch.compares_versions and _open_round_beside_previous(watch, newest)
-        seen = [version.pk for version in fresh if not waiting or version.pk < min(waiting)]
+            count += watch.on_version and _compare_releases_on(watch, newest)
+            count += watch.compares_versions and _compare_with_previous_version(watch, newest)
         if seen:
-            Watch.objects.filter(pk=watch.pk, seen_version__lt=max(seen)).update(seen_version=max(seen))
+            last_seen = max(version.pk for version in seen)
+            Watch.objects.filter(pk=watch.pk, seen_version__lt=last_seen).update(seen_version=last_seen)
     return count
 
 
-def _open_version_round(watch: Watch, version: Version) -> bool:
+def _compare_releases_on(watch: Watch, version: Version) -> bool:
+    """Open a round that compares the latest release with the reference on a new version."""
     new = _find_latest_release(watch, version)
     if new == watch.reference:
         return False
@@ -91,7 +88,8 @@ def _open_version_round(watch: Watch, version: Version) -> bool:
     return _open_round(watch, version, cause=Cause.VERSION, key=key, old=watch.reference, new=new) is not None
 
 
-def _open_round_beside_previous(watch: Watch, version: Version) -> bool:
+def _compare_with_previous_version(watch: Watch, version: Version) -> bool:
+    """Open a round that compares a new version with the one before it."""
     base = previous_version(version)
     if base is None:
         return False
@@ -107,19 +105,17 @@ def open_scheduled_rounds() -> int:
         # a conditional UPDATE, so that one of several workers opens the rounds
         mine = Watch.objects.filter(pk=watch.pk, next_at=watch.next_at)
         if mine.update(next_at=next_due_at(watch.schedule)) and watch.next_at is not None:
-            count += _open_schedule_rounds(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
+            count += _open_round_of_each_model(watch, key=f"schedule:{watch.next_at:%Y-%m-%dT%H:%M}")
     return count
 
 
-def _open_schedule_rounds(watch: Watch, *, key: str) -> int:
+def _open_round_of_each_model(watch: Watch, *, key: str) -> int:
     count = 0
-    for model in watched_models(watch):
-        version = newest_version(model)
-        new = _find_latest_release(watch, version) if version is not None else watch.reference
-        if version is not None and new != watch.reference:
-            count += (
-                _open_round(watch, version, cause=Cause.SCHEDULE, key=key, old=watch.reference, new=new) is not None
-            )
+    for version in filter(None, map(newest_version, watched_models(watch))):
+        new = _find_latest_release(watch, version)
+        if new != watch.reference:
+            watch_round = _open_round(watch, version, cause=Cause.SCHEDULE, key=key, old=watch.reference, new=new)
+            count += watch_round is not None
     return count
 
 
@@ -139,13 +135,15 @@ def call_watch(
     new = check_release(watch.distribution, candidate) if candidate else newest_release(watch) or old
     if old == new:
         raise Invalid(f"Both sides are {new}: name another candidate or baseline.", code="same_release")
-    named = list(versions)
-    measured = named or [version for model in watched_models(watch) if (version := newest_version(model)) is not None]
-    watched = {model.pk for model in watched_models(watch)}
-    if foreign := [version for version in named if version.model_id not in watched]:
+    models, named = watched_models(watch), list(versions)
+    model_ids = {model.pk for model in models}
+    if foreign := [version for version in named if version.model_id not in model_ids]:
         raise Invalid(f"{foreign[0]} is not watched by “{watch.name}”.", code="not_watched")
     key = f"call:{secrets.token_hex(8)}"
-    opened = [_open_round(watch, version, cause=Cause.CALL, key=key, old=old, new=new) for version in measured]
+    opened = [
+        _open_round(watch, version, cause=Cause.CALL, key=key, old=old, new=new)
+        for version in named or filter(None, map(newest_version, models))
+    ]
     rounds = [watch_round for watch_round in opened if watch_round is not None]
     if not rounds:
         raise Conflict(f"No model of “{watch.name}” has a version ready to measure.", code="nothing_to_measure")
@@ -153,7 +151,7 @@ def call_watch(
 
 
 def _find_latest_release(watch: Watch, version: Version) -> str:
-    """Find the latest release for the watch: the newest where it follows releases, or the one it measured last."""
+    """Find the later of the release that the watch measured last and, where it follows releases, the newest one."""
     measured = last_release(watch, version.model)
     newest = newest_release(watch) if watch.on_release else None
     return max((measured, newest or measured), key=release_order)
@@ -164,7 +162,7 @@ def _open_round(
 ) -> WatchRound | None:
     """Open a round; None where the cause had its round already.
 
-    `base` is a version to compare with, both on the latest release for the watch.
+    `base` is a version to compare with; both are then measured with the latest release for the watch.
     """
     pinned = watch.reference if base is None else _find_latest_release(watch, version)
     try:

@@ -70,7 +70,6 @@ def remove_channel(*, channel: Channel, by: User) -> None:
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
-    """Turn a channel on or off."""
     _check_may_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])
@@ -84,8 +83,8 @@ def test_channel(*, channel: Channel, by: User) -> Delivery:
     Raises TooMany after MAX_TESTS of a team within an hour, because the address may belong to anybody.
     """
     _check_may_manage(channel.team, by)
-    recent = Delivery.objects.filter(channel__team=channel.team, kind=TEST, created_at__gt=timezone.now() - HOUR)
-    if recent.count() >= MAX_TESTS:
+    tests = Delivery.objects.filter(channel__team=channel.team, kind=TEST, created_at__gt=timezone.now() - HOUR)
+    if tests.count() >= MAX_TESTS:
         detail = f"Team “{channel.team.name}” has sent {MAX_TESTS} tests within an hour."
         raise TooMany(detail, retry_s=HOUR.total_seconds() / MAX_TESTS)
     text = f"{by.username} sent a test to the channel “{channel.name}” of team “{channel.team.name}”: it works."

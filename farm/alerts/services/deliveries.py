@@ -24,7 +24,7 @@ MAX_TRIES = 9
 FIRST_WAIT_S = 20.0
 MAX_WAIT_S = 6 * 3600.0
 MAX_AT_ONCE = 20
-# so many messages of a team are sent at once, so that a team whose receivers hang does not block the others
+# how many messages of a team are sent at once, so that a team whose receivers hang does not block the others
 MAX_SENDING_PER_TEAM = 2
 
 
@@ -72,10 +72,10 @@ def _list_due() -> QuerySet[Delivery]:
 
 
 def _claim(delivery_id: int) -> Delivery | None:
-    """Claim a message by one conditional UPDATE; None where that fails."""
-    mine = _list_due().filter(pk=delivery_id)
+    """Claim a message by one conditional UPDATE; None where it is not due or another sender has it."""
+    due = _list_due().filter(pk=delivery_id)
     changes = {"state": DeliveryState.SENDING, "tries": F("tries") + 1}
-    if not mine.update(due_at=timezone.now() + timedelta(seconds=SENDING_S), **changes):
+    if not due.update(due_at=timezone.now() + timedelta(seconds=SENDING_S), **changes):
         return None
     return Delivery.objects.select_related("channel").get(pk=delivery_id)
 
@@ -85,6 +85,6 @@ def _put_back(delivery: Delivery, problem: DeliveryProblem) -> None:
     text = str(problem)[:500]
     if problem.is_permanent or delivery.tries >= MAX_TRIES:
         delivery.end_try(DeliveryState.FAILED, problem=text)
-        return
-    wait_s = min(MAX_WAIT_S, FIRST_WAIT_S * 4 ** (delivery.tries - 1)) * uniform(0.8, 1.2)
-    delivery.end_try(DeliveryState.WAITING, problem=text, due_at=timezone.now() + timedelta(seconds=wait_s))
+    else:
+        wait_s = min(MAX_WAIT_S, FIRST_WAIT_S * 4 ** (delivery.tries - 1)) * uniform(0.8, 1.2)
+        delivery.end_try(DeliveryState.WAITING, problem=text, due_at=timezone.now() + timedelta(seconds=wait_s))

@@ -16,8 +16,8 @@ from farm.rules.comparing.margins import count_false_alarms
 from farm.rules.wording.numbers import counted
 
 LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
-# so many of the newest A/A pairs count, and from ENOUGH_PAIRS on they replace the rule's own level
-HISTORY = 2000
+# how many of the newest A/A pairs are counted, and how many are enough to replace the rule's own level
+MAX_PAIRS = 2000
 ENOUGH_PAIRS = 100
 # fewer expected alerts than this are written as "fewer than"
 MIN_SHOWN = 0.005
@@ -62,25 +62,27 @@ def send_due_digests() -> int:
 
 
 def first_digest_at(digest: str) -> datetime | None:
+    """Return when a new channel gets its first digest; None where it gets none."""
     length = LENGTHS.get(DigestEvery(digest))
     return None if length is None else timezone.now() + length
 
 
 def make_digest(team: Team, *, since: datetime) -> Digest:
-    """Collect a team's digest: rounds by outcome, comparisons, alerts, and how many of so many would be false."""
+    """Count what a team's watches did since a moment, and estimate how many of the alerts are false."""
     rounds = WatchRound.objects.filter(watch__team=team, state=RoundState.JUDGED, judged_at__gte=since)
     compared = rounds.aggregate(all=Sum("compared"))["all"] or 0
     rate, pairs = estimate_false_alarm_rate(team)
     alerts = Alert.objects.filter(team=team, opened_at__gte=since)
-    marked = AlertEvent.objects.filter(kind=AlertEventKind.INVALID, at__gte=since)
-    marked = marked.filter(alert__team=team, alert__state=AlertState.INVALID)
+    marked_invalid = AlertEvent.objects.filter(
+        kind=AlertEventKind.INVALID, at__gte=since, alert__team=team, alert__state=AlertState.INVALID
+    )
     return {
         "since": since.isoformat(),
         "rounds": {outcome: rounds.filter(outcome=outcome).count() for outcome in RoundOutcome.values if outcome},
         "comparisons": compared,
         "opened": [{"id": alert.pk, "sentence": alert.sentence, "url": address_of(alert)} for alert in alerts],
         "open": Alert.objects.filter(team=team).unsettled().count(),
-        "invalid": marked.values("alert").distinct().count(),
+        "invalid": marked_invalid.values("alert").distinct().count(),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
         "false_alarm_rate": rate,
         "null_pairs": pairs,
@@ -90,10 +92,10 @@ def make_digest(team: Team, *, since: datetime) -> Digest:
 def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
     """Return the share of A/A pairs of the team's nodes that were judged slower or faster, and the number of pairs.
 
-    With fewer than ENOUGH_PAIRS it is the rule's own level, 1 %; where no pair was judged so, the upper end of the
-    share's interval.
+    With fewer than ENOUGH_PAIRS the share is the rule's own level, 1 %. Where no pair was judged slower or faster, the
+    upper end of the share's interval is returned.
     """
-    verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:HISTORY])
+    verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:MAX_PAIRS])
     alarms = count_false_alarms(verdicts)
     if alarms is None or alarms.comparisons < ENOUGH_PAIRS:
         return 0.01, len(verdicts)
@@ -101,7 +103,6 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
 
 
 def describe_digest(digest: Digest) -> str:
-    """Write a digest in one line."""
     expected = digest["expected_false_alerts"]
     shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (

@@ -1,6 +1,6 @@
 """Looks for releases on the package index through pip, whose settings name mirrors, proxies and certificates.
 
-Releases of ONNX Runtime Web are on the npm registry.
+Releases of ONNX Runtime Web come from the npm registry.
 """
 
 import logging
@@ -43,14 +43,14 @@ _ADDRESS = re.compile(r"\S+://\S+")
 
 
 class IndexProblem(Exception):
-    """Why the index could not be asked, in one sentence without the index's address."""
+    """The reason, in one sentence, why the index gave no answer. It does not hold the index's address."""
 
 
 def look_for_due_releases() -> int:
     """Ask the index for each watched package once in INDEX_POLL_S; return how many releases are new.
 
-    Packages of watches without a trigger for releases are asked for too, as pipelines that call such a watch name
-    releases, and `onnxruntime`, whose newest release is measured where a matrix names none.
+    Watches without a trigger for releases count too, as the pipelines that call them name releases. `onnxruntime` is
+    always asked for, as its newest release is measured where a matrix names none.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
@@ -59,11 +59,10 @@ def look_for_due_releases() -> int:
         package for distribution, reference in watched for package in pairs.changing_packages(distribution, reference)
     }
     packages.add(NEWEST.distribution)
-    every_s = settings.INDEX_POLL_S
     names = list(package_indexes().values_list("name", flat=True))
     _mark_removed_indexes_gone(names)
     keys = sorted(packages | {f"{build}@{name}" for build in packages & BUILDS_ALONE for name in names})
-    return sum(look_for_releases(key) for key in keys if _claim_turn(key, every_s=every_s))
+    return sum(look_for_releases(key) for key in keys if _claim_turn(key, every_s=settings.INDEX_POLL_S))
 
 
 def find_releases_for_matrix(declared: Declared) -> Known:
@@ -76,13 +75,13 @@ def find_releases_for_matrix(declared: Declared) -> Known:
 def find_releases(runtimes: Iterable[Runtime]) -> Known:
     """Return all known releases; where one of `runtimes` is unknown, ask the index first, at most once in TRUSTED_S.
 
-    `silence` of the result says why it could not be asked.
+    If the index does not answer, `silence` of the result says why.
     """
-    known = list_known_releases()
-    unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=known.releases)]
+    releases = list_known_releases()
+    unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=releases.releases)]
     keys = sorted({key for runtime in unknown for key in _list_index_keys(runtime)})
     if not keys or settings.INDEX_POLL_S <= 0:
-        return known
+        return releases
     for key in keys:
         # ask even while the tick does, as a plan cannot wait for another process's answer
         if _claim_turn(key, every_s=TRUSTED_S) or _is_being_asked(key):
@@ -107,7 +106,7 @@ def _mark_removed_indexes_gone(names: Iterable[str]) -> None:
 
 
 def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
-    """Ask the index now and store its releases, or its problem for the pages; return how many releases are new.
+    """Ask the index now, and store its releases or the problem for pages to show; return how many releases are new.
 
     `distribution` is a package, followed by `@NAME` for the index of that name.
     """
@@ -133,8 +132,8 @@ def _claim_turn(distribution: str, *, every_s: float) -> bool:
     """Claim the question by one conditional UPDATE, so that one of several workers asks it."""
     IndexLook.objects.get_or_create(distribution=distribution)
     is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=every_s))
-    mine = IndexLook.objects.filter(is_due, distribution=distribution).update(looked_at=Now(), is_being_asked=True)
-    return bool(mine)
+    rows = IndexLook.objects.filter(is_due, distribution=distribution)
+    return bool(rows.update(looked_at=Now(), is_being_asked=True))
 
 
 def _is_being_asked(distribution: str) -> bool:
@@ -144,9 +143,9 @@ def _is_being_asked(distribution: str) -> bool:
 
 
 def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
-    """List the versions that have a file for this Python and platform, with pre-releases, and the yanked ones.
+    """List the versions, with pre-releases, that have a file for this Python and platform, and the yanked ones.
 
-    Those of the build for browsers are on npm. Raises IndexProblem.
+    Those of ONNX Runtime Web come from npm. Raises IndexProblem.
     """
     if distribution == web.DISTRIBUTION:
         return _list_offered_by_npm()
@@ -188,9 +187,9 @@ def _list_offered_by_npm() -> Listing:
 def store_releases(
     distribution: str, versions: Iterable[str], *, yanked: Mapping[str, str] = MappingProxyType({}), index: str = ""
 ) -> int:
-    """Store which releases an index offers, no longer offers, and yanked (with its reasons); return how many are new.
+    """Store the releases that an index offers, and mark those that it dropped; return how many are new.
 
-    `index` is its name, empty for the usual one.
+    `yanked` maps versions to the index's reasons. `index` is the name of the index, empty for the default one.
     """
     offered = set(versions)
     with transaction.atomic():

@@ -1,7 +1,8 @@
-"""Searches about an alert that the tick drives; each step is one run.
+"""Searches about an alert, which the tick takes further. Each step is one run.
 
-since_when   farm.rules.searches.since_when over the published releases between the good and the bad one
-work_around  farm.rules.searches.work_around over session options, in one block with both
+since_when   finds the first bad one of the published releases between good and bad (farm.rules.searches.since_when)
+work_around  finds session options that undo the change, in one block with both releases
+             (farm.rules.searches.work_around)
 """
 
 import functools
@@ -51,15 +52,17 @@ NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
 
 
 def make_work_around_search(investigation: Investigation) -> WorkAround:
-    """Make the search for a work-around, before its first step."""
+    """Make the search for a work-around as it is before its first step."""
     watch = investigation.alert.watch
     old, new = watch.runtime(investigation.alert.good), watch.runtime(investigation.alert.bad)
-    return WorkAround(lambda: _place(investigation), old=old, new=new, names=lambda: _names(investigation))
+    return WorkAround(
+        lambda: _locate_symptom(investigation), old=old, new=new, names=lambda: _list_optimizers(investigation)
+    )
 
 
-def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
-    """Return the matrix of the run that showed the change, the cell's point on its node, and how many candidates fit a
-    block. Raises CannotMeasure."""
+def _locate_symptom(investigation: Investigation) -> tuple[Matrix, Point, int]:
+    """Return the matrix of the run that showed the change, the cell's point on its node, and how many candidates fit
+    into a block. Raises CannotMeasure where the run or its cell is gone."""
     run = measurements.get_run(investigation)
     matrix = measurements.matrix_to_search(run)
     try:
@@ -67,41 +70,44 @@ def _place(investigation: Investigation) -> tuple[Matrix, Point, int]:
     except LookupError:
         raise CannotMeasure(f"The run {run.pk} has no cell {investigation.symptom.cell} any more.") from None
     arm_s = estimates.estimate_arm_s(matrix.budget, runs.cell_document(run, investigation.symptom.cell).p50_ms)
-    room = max(1, min(switches.MAX_CANDIDATES, blocks.max_arms_for(arm_s, limit=16) - OTHER_ARMS))
-    return matrix, replace(point, values={**point.values, "hardware": f"node:{investigation.symptom.node}"}), room
+    max_candidates = max(1, min(switches.MAX_CANDIDATES, blocks.max_arms_for(arm_s, limit=16) - OTHER_ARMS))
+    node = f"node:{investigation.symptom.node}"
+    return matrix, replace(point, values={**point.values, "hardware": node}), max_candidates
 
 
-def _names(investigation: Investigation) -> list[str]:
-    """Return the names that were given, then those of the library, ranked by the operators that changed most."""
+def _list_optimizers(investigation: Investigation) -> list[str]:
+    """List the optimizers that a person named, then those of the library, ranked by the operators that changed most."""
     comparison = investigation.symptom.comparison
-    changed = sort_operators(Comparison.model_validate(comparison)) if comparison is not None else []
-    words = list(dict.fromkeys(change.op_type for change in changed))[:MAX_WORDS]
-    given = (investigation.asked or {}).get("given", [])
-    return list(dict.fromkeys([*given, *switches.rank_names(read_optimizer_names(), words=words)]))
+    changes = sort_operators(Comparison.model_validate(comparison)) if comparison is not None else []
+    words = list(dict.fromkeys(change.op_type for change in changes))[:MAX_WORDS]
+    named = (investigation.asked or {}).get("given", [])
+    return list(dict.fromkeys([*named, *switches.rank_names(read_optimizer_names(), words=words)]))
 
 
 @functools.cache
 def read_optimizer_names() -> tuple[str, ...]:
-    """Read the names of optimizers off the ONNX Runtime that is installed beside the farm; none where there is none."""
+    """Read the names of optimizers from the ONNX Runtime that is installed beside the farm; empty without one."""
     spec = find_spec("onnxruntime")
     if spec is None or spec.origin is None:
         return ()
-    found = sorted((Path(spec.origin).parent / "capi").glob("onnxruntime_pybind11_state*"))
-    for path in found:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
-            names = switches.find_optimizer_names(library)
-        log.info("%s holds %s names of optimizers", path.name, len(names))
-        return tuple(names)
-    return ()
+    path = min((Path(spec.origin).parent / "capi").glob("onnxruntime_pybind11_state*"), default=None)
+    if path is None:
+        return ()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+        names = switches.find_optimizer_names(library)
+    log.info("%s holds %s names of optimizers", path.name, len(names))
+    return tuple(names)
 
 
 def make_bisection_search(investigation: Investigation) -> SinceWhen:
-    """Make the search for the first bad release, before its first step. Raises SearchProblem where the two releases are
-    in the wrong order or not published."""
-    alert, symptom, asked = investigation.alert, investigation.symptom, investigation.asked or {}
-    good, bad = str(asked.get("good") or alert.good), str(asked.get("bad") or alert.bad)
+    """Make the search for the first bad release as it is before its first step.
+
+    Raises SearchProblem where the two releases are in the wrong order or not published.
+    """
+    alert, symptom, bounds = investigation.alert, investigation.symptom, investigation.asked or {}
+    good, bad = str(bounds.get("good") or alert.good), str(bounds.get("bad") or alert.bad)
     search = SinceWhen(
-        lambda: _point(investigation, good=good, bad=bad),
+        lambda: _narrow_to_symptom(investigation, good=good, bad=bad),
         list_between(alert.distribution, good=good, bad=bad),
         good=alert.watch.runtime(good),
         bad=alert.watch.runtime(bad),
@@ -112,7 +118,8 @@ def make_bisection_search(investigation: Investigation) -> SinceWhen:
     return search
 
 
-def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
+def _narrow_to_symptom(investigation: Investigation, *, good: str, bad: str) -> Matrix:
+    """Return the matrix of the changed cell alone, with both releases, on the node that showed the change."""
     run = measurements.get_run(investigation)
     runtimes = [investigation.alert.watch.runtime(version) for version in (good, bad)]
     positions = measurements.positions_of(run, [investigation.symptom.cell])
@@ -121,28 +128,30 @@ def _point(investigation: Investigation, *, good: str, bad: str) -> Matrix:
 
 
 def order_investigations(alert: Alert) -> list[Investigation]:
-    """Start the searches that every new alert gets, those that it has not had yet, and return them.
+    """Start the searches that every alert gets and this one has not had yet, and return them.
 
     There is no bisection where a pipeline called the watch with a candidate older than the good release.
     """
-    symptom = leading_symptom(alert)
+    symptom = _choose_symptom(alert)
     if symptom is None or not alert.node or alert.is_of_versions:
         return []
-    wanted = []
+    kinds = []
     if not is_downgrade(alert.good, alert.bad):
-        wanted.append(InvestigationKind.SINCE_WHEN)
+        kinds.append(InvestigationKind.SINCE_WHEN)
     if kind_of(symptom.kind).has_work_around:
-        wanted.append(InvestigationKind.WORK_AROUND)
-    asked = set(alert.investigations.values_list("kind", flat=True))
-    opened = (_open(alert, kind, symptom, asked_for={}) for kind in wanted if kind not in asked)
-    return [investigation for investigation in opened if investigation is not None]
+        kinds.append(InvestigationKind.WORK_AROUND)
+    earlier = set(alert.investigations.values_list("kind", flat=True))
+    started = (_start_if_none_open(alert, kind, symptom, order={}) for kind in kinds if kind not in earlier)
+    return [investigation for investigation in started if investigation is not None]
 
 
 def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
-    """Start another bisection, between other releases where they are named. Raises Invalid for an unknown or wrongly
-    ordered pair, Conflict while a bisection is open or where no run is left to repeat, NotAllowed without the right to
-    run."""
-    symptom = _must_ask(alert, by)
+    """Start another bisection, from the alert's good release to its bad one unless others are named.
+
+    Raises Invalid for unknown releases or a wrong order of them, Conflict while a bisection is open or where no run is
+    left to repeat, and NotAllowed without the right to run in the team.
+    """
+    symptom = _check_can_ask(alert, by)
     distribution = alert.distribution
     bounds = {
         "good": check_release(distribution, good) if good else alert.good,
@@ -159,26 +168,30 @@ def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> 
             f"The good release {bounds['good']} must be older than the bad one {bounds['bad']}; swap them.",
             code="wrong_order",
         )
-    return _ask(alert, InvestigationKind.SINCE_WHEN, symptom, bounds)
+    return _start_or_refuse(alert, InvestigationKind.SINCE_WHEN, symptom, order=bounds)
 
 
 def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
     """Start another search for a work-around. `optimizers` are tried before those found in the runtime's library.
-    Raises Invalid for a wrong name, Conflict and NotAllowed as `ask_since_when`."""
-    symptom = _must_ask(alert, by)
+
+    Raises Invalid for a wrong name, Conflict and NotAllowed as `ask_since_when` does.
+    """
+    symptom = _check_can_ask(alert, by)
     names = list(dict.fromkeys(name.strip() for name in optimizers if name.strip()))
     if any(len(name) > 64 or not name.replace("_", "").isalnum() for name in names) or len(names) > 200:
         raise Invalid("An optimizer's name has at most 64 letters and digits, and at most 200 are tried.", code="name")
-    return _ask(alert, InvestigationKind.WORK_AROUND, symptom, {"given": names})
+    return _start_or_refuse(alert, InvestigationKind.WORK_AROUND, symptom, order={"given": names})
 
 
-def leading_symptom(alert: Alert) -> Symptom | None:
+def _choose_symptom(alert: Alert) -> Symptom | None:
+    """Choose the symptom that a search repeats: the weightiest unresolved one that can have a work-around, or else the
+    weightiest. None where all are resolved."""
     rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
     return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 
 
 def advance_investigations() -> int:
-    """Take every open investigation one step further where that is possible; returns how many moved."""
+    """Take every open investigation one step further where that is possible; return how many moved."""
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
     rows = Investigation.objects.filter(state__in=OPEN_INVESTIGATIONS).select_related(*related, "run").order_by("pk")
@@ -216,53 +229,58 @@ def _advance(investigation: Investigation) -> bool:
     try:
         search = _KINDS[InvestigationKind(investigation.kind)].make_search(investigation)
         if is_measuring:
-            return _record(investigation, search)
+            return _record_run(investigation, search)
         for step in investigation.steps:
             search.record(step)
         experiment = search.next()
         if experiment is None:
             answer = search.answer()
             return _end(investigation, InvestigationState.ANSWERED, sentence=answer.sentence, answer=answer.plain)
-        return _start(investigation, experiment)
+        return _start_run(investigation, experiment)
     except CannotMeasure as problem:
-        return not problem.is_temporary and _end(investigation, InvestigationState.FAILED, sentence=str(problem))
+        if problem.is_temporary:
+            return False
+        return _end(investigation, InvestigationState.FAILED, sentence=str(problem))
     except SearchProblem as problem:
         return _end(investigation, InvestigationState.FAILED, sentence=str(problem))
 
 
-def _record(investigation: Investigation, search: Search[Any, Answer]) -> bool:
-    """Keep what the run measured: measuring → waiting, unless an undecided run can measure more rounds."""
+def _record_run(investigation: Investigation, search: Search[Any, Answer]) -> bool:
+    """Store the finished run as a step: measuring → waiting. An undecided run first measures more rounds, if it can."""
     run, measured, minutes = investigation.run, None, 0.0
     if run is not None:
         measured, minutes = measurements.read_measured(run), measurements.count_minutes(run)
     outcome = search.read(investigation.asked or {}, measured)
-    if run is not None and search.is_undecided(outcome) and measurements.measure_more(investigation.alert.watch, run):
-        return True
+    if run is not None and search.is_undecided(outcome):
+        goes_on = measurements.measure_to_last_look(investigation.alert.watch, run)
+        if goes_on:
+            return True
     step = {**outcome, "minutes": minutes, **({} if run is None else {"run": run.pk})}
     steps = [*investigation.steps, step]
     with transaction.atomic():
         moved = investigation.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
         if moved and investigation.kind == InvestigationKind.SINCE_WHEN:
-            _narrow(investigation.alert)
+            _narrow_bounds(investigation.alert)
     return moved
 
 
-def _narrow(alert: Alert) -> None:
-    """Keep between which releases the alert's bisections have measured so far that the change came."""
-    bisections = alert.investigations.filter(kind=InvestigationKind.SINCE_WHEN).order_by("pk")
-    own = [row for row in bisections if (row.asked or {}).get("good", alert.good) == alert.good]
-    good, bad = narrow((step for row in own for step in row.steps), good=alert.good, bad=alert.bad)
+def _narrow_bounds(alert: Alert) -> None:
+    """Store the nearest good and bad releases that the alert's bisections have measured so far."""
+    rows = alert.investigations.filter(kind=InvestigationKind.SINCE_WHEN).order_by("pk")
+    # a person may have asked for another good release, of which nothing follows for the alert's own
+    bisections = [row for row in rows if (row.asked or {}).get("good", alert.good) == alert.good]
+    good, bad = narrow((step for row in bisections for step in row.steps), good=alert.good, bad=alert.bad)
     Alert.objects.filter(pk=alert.pk).update(last_good=good, earliest_bad=bad)
 
 
-def _start(investigation: Investigation, experiment: Experiment) -> bool:
+def _start_run(investigation: Investigation, experiment: Experiment) -> bool:
     """Start a run: waiting → measuring. Raises CannotMeasure."""
-    asked = {**(investigation.asked or {}), **experiment.asked}
+    order = {**(investigation.asked or {}), **experiment.asked}
     reason = _KINDS[InvestigationKind(investigation.kind)].reason
     with transaction.atomic():
         alert = investigation.alert
-        run = measurements.start(alert.watch, alert.version, experiment.matrix, reason=reason)
-        if not investigation.move(InvestigationState.MEASURING, was=InvestigationState.WAITING, run=run, asked=asked):
+        run = measurements.start_watch_run(alert.watch, alert.version, experiment.matrix, reason=reason)
+        if not investigation.move(InvestigationState.MEASURING, was=InvestigationState.WAITING, run=run, asked=order):
             transaction.set_rollback(True)
     return True
 
@@ -274,8 +292,7 @@ def _end(
     sentence: str,
     answer: Mapping[str, object] | None = None,
 ) -> bool:
-    """End a search, and explain its alert once none of the alert's searches is open."""
-    found = answer or {}
+    """End a search, and announce the alert's explanation once none of its searches is open."""
     with transaction.atomic():
         moved = investigation.move(
             state,
@@ -286,14 +303,14 @@ def _end(
             ended_at=timezone.now(),
         )
         if moved:
-            if found.get("is_exact"):
-                Alert.objects.filter(pk=investigation.alert_id).update(first_bad=found["first_bad"])
-            _explain(investigation.alert_id)
+            if answer is not None and answer.get("is_exact"):
+                Alert.objects.filter(pk=investigation.alert_id).update(first_bad=answer["first_bad"])
+            _announce_explanation(investigation.alert_id)
     return moved
 
 
-def _explain(alert_id: int) -> None:
-    """Announce what the searches found, once after each time that the alert was opened, reopened or widened."""
+def _announce_explanation(alert_id: int) -> None:
+    """Announce the answers of the searches, once after each time that the alert was opened, reopened or widened."""
     alert = Alert.objects.select_for_update(of=("self",)).select_related("watch", "team", "model", "version")
     row = alert.get(pk=alert_id)
     rows = row.investigations.all()
@@ -307,29 +324,33 @@ def _explain(alert_id: int) -> None:
     announce(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
 
 
-def _must_ask(alert: Alert, user: User) -> Symptom:
+def _check_can_ask(alert: Alert, user: User) -> Symptom:
+    """Return the symptom that a search would repeat. Raises NotAllowed and Conflict as `ask_since_when` does."""
     if not can_write(user, team=alert.team):
         raise NotAllowed(f"You can view alert {alert.pk} but not start runs for it.")
     if alert.is_of_versions:
         raise Conflict(f"Alert {alert.pk} compares versions of a model: no release is to be found.", code="versions")
-    symptom = leading_symptom(alert)
+    symptom = _choose_symptom(alert)
     if symptom is None or not alert.node or symptom.run_id is None:
         raise Conflict(f"Alert {alert.pk} has no runs left to measure again.", code="nothing_to_measure")
     return symptom
 
 
-def _ask(alert: Alert, kind: InvestigationKind, symptom: Symptom, asked_for: Mapping[str, object]) -> Investigation:
-    opened = _open(alert, kind, symptom, asked_for=asked_for)
-    if opened is None:
+def _start_or_refuse(
+    alert: Alert, kind: InvestigationKind, symptom: Symptom, *, order: Mapping[str, object]
+) -> Investigation:
+    investigation = _start_if_none_open(alert, kind, symptom, order=order)
+    if investigation is None:
         raise Conflict(f"Alert {alert.pk} already has a search in progress; wait for its result.", code="being_asked")
-    return opened
+    return investigation
 
 
-def _open(
-    alert: Alert, kind: InvestigationKind, symptom: Symptom, *, asked_for: Mapping[str, object]
+def _start_if_none_open(
+    alert: Alert, kind: InvestigationKind, symptom: Symptom, *, order: Mapping[str, object]
 ) -> Investigation | None:
+    """Write the row of a search; None where the alert has an open one of the same kind."""
     try:
         with transaction.atomic():
-            return Investigation.objects.create(alert=alert, kind=kind, symptom=symptom, asked=asked_for)
+            return Investigation.objects.create(alert=alert, kind=kind, symptom=symptom, asked=order)
     except IntegrityError:
         return None

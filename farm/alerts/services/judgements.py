@@ -1,6 +1,7 @@
-"""Take the rounds of watches one step further each tick: measure, judge by the rule, confirm in a fresh block, alert.
+"""Takes the rounds of watches one step further each tick: measure, judge by the rule, confirm in a fresh block, alert.
 
-A long series has each watched cell as a ratio to the pinned reference, which was measured in the same block.
+Every judged round adds to the long series of its watch: the ratio of each watched cell to the pinned reference, which
+was measured in the same block.
 """
 
 import logging
@@ -35,8 +36,8 @@ MAX_TRIES = 200
 def store_points(watch_round: WatchRound, documents: Iterable[Document]) -> None:
     """Add a point to each long series for every release of the round that was compared with the reference.
 
-    A round that compares versions adds none. `documents` holds the newest block first; a point is of the first block
-    that holds both sides, as the alert's figure is.
+    A round that compares versions adds none. `documents` begins with the newest block. A point is taken from the first
+    block that holds both sides, as the figure of an alert is.
     """
     if watch_round.base_id is not None:
         return
@@ -53,7 +54,7 @@ def _make_points(watch_round: WatchRound, document: Document) -> Iterator[Point]
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
-            further = [change for change in metric_changes.list_further(comparison) if change.ratio]
+            other_metrics = [change for change in metric_changes.list_further(comparison) if change.ratio]
             yield Point(
                 round=watch_round,
                 watch=watch,
@@ -66,21 +67,22 @@ def _make_points(watch_round: WatchRound, document: Document) -> Iterator[Point]
                 high=comparison.ci_high,
                 p50_ms=pair.new.p50_ms,
                 reference_ms=pair.old.p50_ms,
-                metrics={change.name: list(metric_changes.ratio_with_interval(change)) for change in further} or None,
+                metrics={change.name: list(metric_changes.ratio_with_interval(change)) for change in other_metrics}
+                or None,
             )
 
 
 class _Stage(NamedTuple):
-    """What happens in an open state.
+    """What a tick does with a round in one of the open states.
 
-    The runs in the columns `runs` are read; then a run is started for `reason` and stored in the column `starts`, and
-    the round moves to the state `then`.
+    It reads the runs in the columns `runs`, starts a run for `reason`, stores it in the column `starts`, and moves the
+    round to `next_state`.
     """
 
     runs: tuple[str, ...]
     reason: RunReason = RunReason.WATCH
     starts: str = ""
-    then: RoundState = RoundState.JUDGED
+    next_state: RoundState = RoundState.JUDGED
 
 
 _STAGES = {
@@ -119,7 +121,7 @@ def _advance(watch_round: WatchRound) -> bool:
     try:
         experiment = search.next()
         if experiment is not None:
-            return _start_run(watch_round, stage, experiment, found=search.found or ())
+            return _start_run(watch_round, stage, experiment, findings=search.found or ())
     except CannotMeasure as problem:
         if not runs:
             return _postpone(watch_round, problem)
@@ -128,7 +130,7 @@ def _advance(watch_round: WatchRound) -> bool:
 
 
 def _postpone(watch_round: WatchRound, problem: CannotMeasure) -> bool:
-    """Leave the round to the next tick where that may help, at most MAX_TRIES times; else settle it."""
+    """Leave the round to the next tick where that may help, at most MAX_TRIES times; otherwise end it."""
     tries = watch_round.tries + 1
     if problem.is_temporary and tries < MAX_TRIES:
         WatchRound.objects.filter(pk=watch_round.pk).update(tries=tries, sentence=str(problem)[:2000])
@@ -148,7 +150,8 @@ def _make_search(watch_round: WatchRound) -> Watching:
 
 
 def _make_matrix(watch_round: WatchRound) -> Matrix:
-    """Return the watch's matrix, with old and new beside the pinned reference or with two versions on it."""
+    """Return the watch's matrix with its runtimes: old and new beside the pinned reference; where two versions of the
+    model are compared, the reference alone."""
     matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
     if watch_round.base is not None:
         model = f"{watch_round.base.model.name}@{watch_round.base.number}"
@@ -159,23 +162,24 @@ def _make_matrix(watch_round: WatchRound) -> Matrix:
     return replace_runtimes(matrix, [watch_round.watch.runtime(version) for version in releases])
 
 
-def _start_run(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, found: Sequence[Finding]) -> bool:
+def _start_run(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, findings: Sequence[Finding]) -> bool:
     """Start the stage's run and move to its next state; return False where another worker was first.
 
     Raises CannotMeasure.
     """
     with transaction.atomic():
-        run = measurements.start(watch_round.watch, watch_round.version, experiment.matrix, reason=stage.reason)
-        findings = [asdict(finding) for finding in found]
-        columns = {"findings": findings, "is_extended": False, stage.starts: run}
-        if not watch_round.move(stage.then, was=RoundState(watch_round.state), **columns):
+        run = measurements.start_watch_run(
+            watch_round.watch, watch_round.version, experiment.matrix, reason=stage.reason
+        )
+        columns = {"findings": [asdict(finding) for finding in findings], "is_extended": False, stage.starts: run}
+        if not watch_round.move(stage.next_state, was=RoundState(watch_round.state), **columns):
             transaction.set_rollback(True)
             return False
     return True
 
 
 def _end_round(watch_round: WatchRound, answer: RoundAnswer) -> bool:
-    """End a round, and keep points, alerts and log in the same transaction.
+    """End a round, and write its points and alerts in the same transaction.
 
     Return False where another worker was first.
     """

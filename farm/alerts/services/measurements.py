@@ -1,4 +1,4 @@
-"""Start and read the runs by which the farm measures the experiments of a watch's searches."""
+"""Starts and reads the runs in which the farm measures the experiments of a watch's searches."""
 
 import logging
 from collections.abc import Sequence
@@ -26,16 +26,13 @@ from farm.runs.states import RunOutcome, RunReason, RunState
 
 log = logging.getLogger(__name__)
 
-# refusals after which a later tick tries again
-PASSING = ("too_many_runs", "not_inspected")
+# codes of refusals after which a later tick tries again
+TRANSIENT_REFUSALS = ("too_many_runs", "not_inspected")
 MORE_ROUNDS = 8
 
 
 class CannotMeasure(Exception):
-    """Says in one sentence why a run on behalf of a watch cannot be started.
-
-    `is_temporary` says that a later try may succeed.
-    """
+    """The reason, in one sentence, why a run of a watch cannot be started. `is_temporary`: a later try may succeed."""
 
     def __init__(self, text: str, *, is_temporary: bool = False) -> None:
         super().__init__(text)
@@ -43,16 +40,16 @@ class CannotMeasure(Exception):
 
 
 def extend_round(watch_round: WatchRound, run: Run) -> bool:
-    """Order MORE_ROUNDS rounds of the run's undecided blocks, once for each round of a watch.
+    """Order MORE_ROUNDS more rounds of the run's undecided blocks, once for each round of a watch.
 
-    Return False where that was done before, or where no block can go on.
+    Return False where they were ordered before, or where no block can go on.
     """
     with transaction.atomic():
         is_first = WatchRound.objects.filter(pk=watch_round.pk, is_extended=False).update(is_extended=True)
         return bool(is_first) and _order_rounds(watch_round.watch, run, MORE_ROUNDS)
 
 
-def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
+def start_watch_run(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
     """Start a run in the name of the watch's creator. Raises CannotMeasure."""
     runner = find_runner(watch)
     if runner is None:
@@ -63,16 +60,16 @@ def start(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) 
         releases = Known(releases=tuple(list_ever_offered(watch.distribution)))
         return start_run(version=version, matrix=matrix, requested_by=runner, reason=reason, known=releases)
     except Refusal as refusal:
-        raise CannotMeasure(str(refusal), is_temporary=refusal.code in PASSING) from refusal
+        raise CannotMeasure(str(refusal), is_temporary=refusal.code in TRANSIENT_REFUSALS) from refusal
 
 
-def measure_more(watch: Watch, run: Run) -> bool:
-    """Order all rounds up to the last look of the run's undecided blocks.
+def measure_to_last_look(watch: Watch, run: Run) -> bool:
+    """Order the rounds that the run's undecided blocks lack until the last planned look.
 
-    Return False where they have them already, or where no block can go on.
+    Return False where they lack none, or where no block can go on.
     """
-    measured = max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
-    return measured < PLANNED_LOOKS[-1] and _order_rounds(watch, run, PLANNED_LOOKS[-1] - measured)
+    missing = PLANNED_LOOKS[-1] - max(run.blocks.values_list("rounds", flat=True), default=PLANNED_LOOKS[-1])
+    return missing > 0 and _order_rounds(watch, run, missing)
 
 
 def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
@@ -89,8 +86,11 @@ def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
 
 
 def find_runner(watch: Watch) -> User | None:
+    """Return the watch's creator, if they may still start runs in its team."""
     creator = watch.created_by
-    return creator if creator is not None and creator.is_active and can_write(creator, team=watch.team) else None
+    if creator is None or not creator.is_active or not can_write(creator, team=watch.team):
+        return None
+    return creator
 
 
 def get_run(investigation: Investigation) -> Run:
@@ -108,11 +108,11 @@ def count_minutes(run: Run) -> float:
 
 
 def read_measured(run: Run) -> Measured:
-    """Read what a run measured, as a search takes it."""
+    """Read the measurements of a run in the form that a search takes."""
     document = runs.document(run)
-    reviewed = run.blocks.filter(node__health=NodeHealth.QUARANTINED).values_list("node__name", flat=True)
-    names = {cell.node for cell in document.cells}
-    return Measured(parse_matrix(run), document, lambda name: positions_of(run, [name])[0], frozenset(reviewed) & names)
+    quarantined = run.blocks.filter(node__health=NodeHealth.QUARANTINED).values_list("node__name", flat=True)
+    reviewed = frozenset(quarantined) & {cell.node for cell in document.cells}
+    return Measured(parse_matrix(run), document, lambda name: positions_of(run, [name])[0], reviewed)
 
 
 def parse_matrix(run: Run) -> Matrix:

@@ -1,9 +1,9 @@
 """Turns findings into alerts: one for each level shift of a model, however often it is measured.
 
-A level shift is identified by the release that brought it. A finding whose two releases enclose that of a known shift
-of the same series is that shift, seen again; a finding between later releases is another one. Where several nodes show
-the same cause, an operator or a kind of change, they share one alert, with a figure for each node. All evidence of a
-finding is of one run: the one that confirmed it, else the round's own.
+A level shift is identified by the release that brought it. If an earlier alert is about the same series, and its
+release lies between the two releases of a finding, the finding shows the same shift again. A finding between later
+releases is a new shift. Nodes that show the same cause (an operator or a kind of change) share one alert, with a figure
+for each node. All figures of a finding come from one run: the one that confirmed it, or else the round's own.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,13 +38,13 @@ MAX_NODES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A finding, and the run that shows it with its document. `first` is the document of the round's first run."""
+class Detection:
+    """A finding with the run that shows it and that run's document. `first_document` is of the round's first run."""
 
     finding: Finding
     run: Run | None
     document: Document
-    first: Document
+    first_document: Document
 
     @property
     def node(self) -> str:
@@ -60,72 +60,72 @@ class Shown:
 
     @property
     def hardware(self) -> str:
-        """The hardware that the round asked for; the confirming block names its node in place of it."""
+        """The hardware that the round's first run asked for; a confirming run asks for the node by its name."""
         place = self.finding.series, self.finding.node
-        cells = (cell for cell in self.first.cells if (cell_pairs.series_digest(cell), cell.node) == place)
+        cells = (cell for cell in self.first_document.cells if (cell_pairs.series_digest(cell), cell.node) == place)
         return next(cells, self.cell).hardware
 
 
 def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswer) -> list[Alert]:
-    """Open, widen or reopen alerts for the findings of a round, and return those that it opened or widened.
+    """Open, widen or reopen alerts for the findings of a round; return those that were opened or got a new symptom.
 
     Call this in the transaction that judges the round.
     """
-    again = answer.again or document
-    findings = [
-        Shown(finding, watch_round.confirming, again, document)
+    detections = [
+        Detection(finding, watch_round.confirming, answer.again or document, document)
         if finding.is_again
-        else Shown(finding, watch_round.run, document, document)
+        else Detection(finding, watch_round.run, document, document)
         for finding in answer.findings
     ]
-    touched: dict[int, tuple[Alert, bool, str]] = {}
-    for node, on_node in groupby(sorted(findings, key=lambda shown: shown.node), key=lambda shown: shown.node):
-        fresh = [shown for shown in on_node if not _note_known_shift(watch_round, shown)]
-        if fresh:
-            alert, is_new = _add_to_alert(watch_round, fresh, node=node)
-            touched.setdefault(alert.pk, (alert, is_new, _find_worst(fresh).finding.text))
-    for alert, is_new, text in touched.values():
+    detections.sort(key=lambda detection: detection.node)
+    raised: dict[int, tuple[Alert, bool, str]] = {}
+    for node, on_node in groupby(detections, key=lambda detection: detection.node):
+        new_shifts = [detection for detection in on_node if not _log_in_earlier_alert(watch_round, detection)]
+        if new_shifts:
+            alert, is_new = _add_to_alert(watch_round, new_shifts, node=node)
+            raised.setdefault(alert.pk, (alert, is_new, _find_worst(new_shifts).finding.text))
+    for alert, is_new, text in raised.values():
         _write_sentence(alert)
-        _log_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
+        _announce_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
         order_investigations(alert)
-    return [alert for alert, _, _ in touched.values()]
+    return [alert for alert, _, _ in raised.values()]
 
 
-def _find_worst(shown: Collection[Shown]) -> Shown:
-    worst = watch_rounds.find_worst([each.finding for each in shown])
-    return next(each for each in shown if each.finding is worst)
+def _find_worst(detections: Collection[Detection]) -> Detection:
+    worst = watch_rounds.find_worst([detection.finding for detection in detections])
+    return next(detection for detection in detections if detection.finding is worst)
 
 
-def _note_known_shift(watch_round: WatchRound, shown: Shown) -> bool:
-    """Log a finding whose level shift has an alert in that alert, and reopen it where it was closed.
+def _log_in_earlier_alert(watch_round: WatchRound, detection: Detection) -> bool:
+    """Log a finding in the alert that its level shift has already, and reopen that alert where it was closed.
 
     Return False where the level shift has no alert.
     """
-    finding = shown.finding
+    finding = detection.finding
     rows = Symptom.objects.filter(
         alert__watch=watch_round.watch_id, alert__model=watch_round.version.model_id,
-        alert__distribution=watch_round.distribution, node=shown.node, series=finding.series, kind=finding.kind,
+        alert__distribution=watch_round.distribution, node=detection.node, series=finding.series, kind=finding.kind,
     )  # fmt: skip
     for symptom in rows.select_related("alert__watch", "alert__team").order_by("-pk"):
         alert = symptom.alert
         if not _may_contain_cause(watch_round, alert):
             continue
         # an alert that a person closed as infrastructure is reopened by a confirmed measurement
-        is_back = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
-        if is_back or (symptom.resolved_in and alert.state in OPEN_ALERTS):
-            _reopen(watch_round, alert, symptom, shown)
+        was_closed = alert.state in (AlertState.RESOLVED, AlertState.INFRA)
+        if was_closed or (symptom.resolved_in and alert.state in OPEN_ALERTS):
+            _reopen(watch_round, alert, symptom, detection)
         else:
             alert.log(AlertEventKind.SEEN_AGAIN, finding.text, round=watch_round.pk)
         return True
-    return _reopen_resolved(watch_round, shown, rows=list(rows.select_related("alert")))
+    return _reopen_resolved(watch_round, detection, rows=list(rows.select_related("alert")))
 
 
 def _may_contain_cause(watch_round: WatchRound, alert: Alert) -> bool:
     """Say whether the release that brought the alert's shift may lie between the round's two releases.
 
-    It is one release once bisection has found it; until then it may be any between the alert's two. A call whose
-    candidate is the older release and one whose candidate is the newer find different shifts, unless the same release
-    is the bad one in both."""
+    Until bisection has found that release, it may be any between the alert's two. A round with an older candidate and
+    an alert with a newer one, or the other way round, have the same shift only if the same release is bad in both.
+    """
     if is_downgrade(watch_round.old, watch_round.new) != is_downgrade(alert.good, alert.bad):
         return watch_round.new == alert.bad
     early, late = sorted((release_order(watch_round.old), release_order(watch_round.new)))
@@ -136,29 +136,34 @@ def _may_contain_cause(watch_round: WatchRound, alert: Alert) -> bool:
     return early < last and late > first
 
 
-def _reopen_resolved(watch_round: WatchRound, shown: Shown, *, rows: Sequence[Symptom]) -> bool:
+def _reopen_resolved(watch_round: WatchRound, detection: Detection, *, rows: Sequence[Symptom]) -> bool:
     """Reopen the newest alert whose shift was resolved in a release before this pair; False where there is none."""
-    resolved = [row for row in rows if row.resolved_in and row.alert.state == AlertState.RESOLVED]
-    back = [row for row in resolved if release_order(row.resolved_in) <= release_order(watch_round.old)]
-    back = [row for row in back if not is_downgrade(row.alert.good, row.alert.bad)]
-    if not back or is_downgrade(watch_round.old, watch_round.new):
+    resolved = [
+        row
+        for row in rows
+        if row.resolved_in
+        and row.alert.state == AlertState.RESOLVED
+        and release_order(row.resolved_in) <= release_order(watch_round.old)
+        and not is_downgrade(row.alert.good, row.alert.bad)
+    ]
+    if not resolved or is_downgrade(watch_round.old, watch_round.new):
         return False
-    symptom = max(back, key=lambda row: row.pk)
-    _reopen(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, shown)
+    symptom = max(resolved, key=lambda row: row.pk)
+    _reopen(watch_round, Alert.objects.select_related("watch", "team").get(pk=symptom.alert_id), symptom, detection)
     return True
 
 
-def _reopen(watch_round: WatchRound, alert: Alert, symptom: Symptom, shown: Shown) -> None:
-    Symptom.objects.filter(pk=symptom.pk).update(**_make_evidence(shown))
+def _reopen(watch_round: WatchRound, alert: Alert, symptom: Symptom, detection: Detection) -> None:
+    Symptom.objects.filter(pk=symptom.pk).update(**_make_symptom_columns(detection))
     alert.change(AlertState.OPEN, resolved_in="")
-    text = f"Recurred in {watch_round.new}: {shown.finding.text}"
+    text = f"Recurred in {watch_round.new}: {detection.finding.text}"
     announce(alert, alert.log(AlertEventKind.REOPENED, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _add_to_alert(watch_round: WatchRound, findings: Sequence[Shown], *, node: str) -> tuple[Alert, bool]:
+def _add_to_alert(watch_round: WatchRound, detections: Sequence[Detection], *, node: str) -> tuple[Alert, bool]:
     """Add a node's findings to the alert of the same cause, or to a new one; return it and whether it is new."""
-    opening = _find_worst(findings)
-    alert, is_new = _find_alert(watch_round, findings, node=node), False
+    worst = _find_worst(detections)
+    alert, is_new = _find_alert(watch_round, detections, node=node), False
     if alert is None:
         alert, is_new = Alert.objects.get_or_create(
             watch=watch_round.watch,
@@ -170,30 +175,35 @@ def _add_to_alert(watch_round: WatchRound, findings: Sequence[Shown], *, node: s
                 "team": watch_round.watch.team,
                 "version": watch_round.version,
                 "good": watch_round.old,
-                "hardware": opening.hardware,
-                "sentence": opening.finding.text[:2000],
+                "hardware": worst.hardware,
+                "sentence": worst.finding.text[:2000],
                 "round": watch_round,
             },
         )
-    for shown in findings:
-        finding = shown.finding
+    for detection in detections:
+        finding = detection.finding
         Symptom.objects.update_or_create(
-            alert=alert, node=node, series=finding.series, kind=finding.kind, defaults=_make_evidence(shown)
+            alert=alert, node=node, series=finding.series, kind=finding.kind, defaults=_make_symptom_columns(detection)
         )
     return alert, is_new
 
 
-def _find_alert(watch_round: WatchRound, findings: Sequence[Shown], *, node: str) -> Alert | None:
+def _find_alert(watch_round: WatchRound, detections: Sequence[Detection], *, node: str) -> Alert | None:
     """Find the alert about the same release that has the node already, else an unsettled one of the same cause."""
     distribution = watch_round.distribution
     rows = Alert.objects.filter(
         watch=watch_round.watch, model=watch_round.version.model, distribution=distribution, bad=watch_round.new
     )
-    measured = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
-    of_node = next((alert for alert in measured if node in alert.nodes), None)
-    causes = {(shown.finding.kind, _name_operator(shown.comparison)) for shown in findings}
-    open_alerts = [alert for alert in measured if alert.state in OPEN_ALERTS and alert.good == watch_round.old]
-    return of_node or next((alert for alert in open_alerts if _share_cause(causes, _list_causes(alert))), None)
+    alerts = rows.exclude(node="").select_related("watch", "team", "model", "version").prefetch_related("symptoms")
+    for alert in alerts:
+        if node in alert.nodes:
+            return alert
+    causes = {(detection.finding.kind, _name_operator(detection.comparison)) for detection in detections}
+    for alert in alerts:
+        is_open = alert.state in OPEN_ALERTS and alert.good == watch_round.old
+        if is_open and _share_cause(causes, _list_causes(alert)):
+            return alert
+    return None
 
 
 def _list_causes(alert: Alert) -> set[tuple[str, str]]:
@@ -209,31 +219,32 @@ def _name_operator(comparison: Comparison | None) -> str:
 
 
 def _share_cause(causes: Collection[tuple[str, str]], others: Collection[tuple[str, str]]) -> bool:
-    """Say whether two causes have the same kind, and the same operator or one without an operator."""
+    """Say whether two causes, one of each collection, are of one kind and do not name two different operators."""
     return any(
-        kind == other_kind and (operator == other or not (operator and other))
+        kind == other_kind and (operator == other_operator or not operator or not other_operator)
         for kind, operator in causes
-        for other_kind, other in others
+        for other_kind, other_operator in others
     )
 
 
 def _write_sentence(alert: Alert) -> None:
     """Update the alert's sentence: that of its leading symptom, followed by a figure for each further node."""
-    rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
-    leading = {row.node: row for row in reversed(rows)}
-    first = leading.pop(alert.node, None)
-    if first is None:
+    symptoms = [symptom for symptom in alert.symptoms_by_weight() if not symptom.resolved_in]
+    weightiest_by_node = {symptom.node: symptom for symptom in reversed(symptoms)}
+    leading = weightiest_by_node.pop(alert.node, None)
+    if leading is None:
         return
-    others = []
-    for node, row in sorted(leading.items()):
-        kind = kind_of(row.kind)
-        others.append(f"{node} ({change(row.size, words=kind.words) if row.size else kind.title.word})")
-    also = f" Also on {listed(others, most=MAX_NODES)}." if others else ""
-    alert.sentence = f"{first.text}{also}"[:2000]
+    other_nodes = []
+    for node, symptom in sorted(weightiest_by_node.items()):
+        kind = kind_of(symptom.kind)
+        figure = change(symptom.size, words=kind.words) if symptom.size else kind.title.word
+        other_nodes.append(f"{node} ({figure})")
+    suffix = f" Also on {listed(other_nodes, most=MAX_NODES)}." if other_nodes else ""
+    alert.sentence = f"{leading.text}{suffix}"[:2000]
     Alert.objects.filter(pk=alert.pk).update(sentence=alert.sentence)
 
 
-def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: bool) -> None:
+def _announce_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: bool) -> None:
     if is_new:
         kind = AlertEventKind.OPENED
     elif alert.state in OPEN_ALERTS:
@@ -244,14 +255,13 @@ def _log_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: boo
     announce(alert, alert.log(kind, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _make_evidence(shown: Shown) -> dict[str, object]:
-    """Return the columns of a symptom that store a finding."""
-    finding, comparison = shown.finding, shown.comparison
+def _make_symptom_columns(detection: Detection) -> dict[str, object]:
+    finding, comparison = detection.finding, detection.comparison
     return {
-        "label": cell_pairs.series_label(shown.cell)[:300],
+        "label": cell_pairs.series_label(detection.cell)[:300],
         "text": finding.text[:2000],
         "size": finding.size,
-        "run": shown.run,
+        "run": detection.run,
         "baseline": finding.baseline,
         "cell": finding.candidate,
         "comparison": None if comparison is None else comparison.model_dump(mode="json"),
@@ -261,7 +271,7 @@ def _make_evidence(shown: Shown) -> dict[str, object]:
 
 
 def _explain_latency(finding: Finding, comparison: Comparison | None) -> str:
-    """Say which operator a change of latency comes from; empty for other kinds, whose own text tells."""
+    """Say which operator a change of latency comes from; empty for other kinds of change."""
     if not kind_of(finding.kind).is_headline or comparison is None:
         return ""
     return (explain_change(comparison) or describe_largest_type(comparison))[:500]
@@ -278,18 +288,18 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
         "node": "",
         "distribution": watch_round.distribution,
     }
-    mine = Alert.objects.filter(**identity).select_related("watch", "team")
+    alerts = Alert.objects.filter(**identity).select_related("watch", "team")
     release = Runtime(distribution=watch_round.distribution, version=watch_round.new)
     if not judgement.infra:
         # a release that fails has been measured too
-        for alert in mine.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
+        for alert in alerts.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
             if alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
                 text = f"{alert.model.name} is being measured again with {release}."
                 announce(alert, alert.log(AlertEventKind.RESOLVED, text, round=watch_round.pk))
         return None
     text = f"The watch “{watch_round.watch.name}” could not measure {watch_round.version} on {release}: "
     text = (text + judgement.infra[0])[:2000]
-    alert, is_new = mine.get_or_create(
+    alert, is_new = alerts.get_or_create(
         **identity, bad=watch_round.new,
         defaults={
             "team": watch_round.watch.team, "version": watch_round.version, "good": watch_round.old,
@@ -306,10 +316,14 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
 def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     """Resolve the alerts whose changes this round shows to be gone, and return them.
 
-    Wakes alerts that are snoozed until this release. Call this in the transaction that judges the round.
+    Alerts that are snoozed until this release wake. Call this in the transaction that judges the round.
     """
-    mine = {"watch": watch_round.watch, "model": watch_round.version.model, "distribution": watch_round.distribution}
-    rows = Alert.objects.filter(**mine, state__in=OPEN_ALERTS).exclude(node="")
+    identity = {
+        "watch": watch_round.watch,
+        "model": watch_round.version.model,
+        "distribution": watch_round.distribution,
+    }
+    rows = Alert.objects.filter(**identity, state__in=OPEN_ALERTS).exclude(node="")
     resolved = []
     for alert in rows.select_related("watch", "team", "model", "version"):
         is_later_release = release_order(watch_round.new) > release_order(alert.bad)

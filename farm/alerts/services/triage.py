@@ -1,7 +1,7 @@
-"""What people do with alerts. Each change of state is logged with the person who made it.
+"""Changes that people make to alerts. Each change of state is logged with the person who made it.
 
 Every function raises NotAllowed unless `by` may change the team's alerts. Those that change the state raise Conflict
-where ALERT_ARROWS has no arrow from the present one.
+where ALERT_ARROWS has no arrow from the present state.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ def acknowledge(*, alert: Alert, by: User, note: str = "", assignee: User | None
         raise Invalid(f"{person.username} may not change alerts of team “{alert.team.name}”.", code="assignee")
     text = f"Acknowledged, assigned to {person.username}." + (f" {note}" if note else "")
     changes = {"assignee": person, "note": _clean_note(note) or alert.note}
-    return _move(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
+    return _change_state(alert, AlertState.ACKNOWLEDGED, AlertEventKind.ACKNOWLEDGED, text, by=by, **changes)
 
 
 def assign(*, alert: Alert, by: User, assignee: User) -> Alert:
@@ -58,7 +58,7 @@ def mark_invalid(*, alert: Alert, by: User, reason: str) -> Alert:
     _check_can_write(alert, by)
     reason = _clean_reason(reason)
     text = f"Marked as a false positive by {by.username}: {reason}"
-    return _move(alert, AlertState.INVALID, AlertEventKind.INVALID, text, by=by, note=reason)
+    return _change_state(alert, AlertState.INVALID, AlertEventKind.INVALID, text, by=by, note=reason)
 
 
 def mark_infra(*, alert: Alert, by: User, reason: str) -> Alert:
@@ -66,14 +66,14 @@ def mark_infra(*, alert: Alert, by: User, reason: str) -> Alert:
     _check_can_write(alert, by)
     reason = _clean_reason(reason)
     text = f"Marked as an infrastructure issue by {by.username}: {reason}"
-    return _move(alert, AlertState.INFRA, AlertEventKind.INFRA, text, by=by, note=reason)
+    return _change_state(alert, AlertState.INFRA, AlertEventKind.INFRA, text, by=by, note=reason)
 
 
 def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
     """Open a closed or acknowledged alert again. Raises Conflict where it is open."""
     _check_can_write(alert, by)
     text = f"Reopened by {by.username}." + (f" {note}" if note else "")
-    return _move(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
+    return _change_state(alert, AlertState.OPEN, AlertEventKind.REOPENED, text, by=by, resolved_in="")
 
 
 def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
@@ -104,7 +104,7 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
 
 
 def add_note(*, alert: Alert, by: User, note: str) -> Alert:
-    """Keep a note with the alert and in its log. Raises Invalid for an empty note, or one longer than MAX_NOTE."""
+    """Write a note to the alert and to its log. Raises Invalid for an empty note, or one longer than MAX_NOTE."""
     _check_can_write(alert, by)
     with transaction.atomic():
         Alert.objects.filter(pk=alert.pk).update(note=_clean_note(note))
@@ -113,7 +113,9 @@ def add_note(*, alert: Alert, by: User, note: str) -> Alert:
     return alert
 
 
-def _move(alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, by: User, **changes: object) -> Alert:
+def _change_state(
+    alert: Alert, state: AlertState, kind: AlertEventKind, text: str, *, by: User, **changes: object
+) -> Alert:
     with transaction.atomic():
         if not alert.change(state, **changes):
             alert.refresh_from_db()
@@ -137,7 +139,7 @@ def _clean_reason(text: str) -> str:
 
 
 def _clean_note(text: str) -> str:
-    # a database may refuse a text with this sign
+    # PostgreSQL refuses a text with a zero byte
     text = text.replace("\x00", "").strip()
     if len(text) > MAX_NOTE:
         raise Invalid(f"The note has {len(text)} characters; at most {MAX_NOTE} are kept.", code="too_long")

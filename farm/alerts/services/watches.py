@@ -80,8 +80,8 @@ def create_watch(
     channels = watch_settings.pop("channels", ())
     _check_models(team, models, label)
     _check_distribution(distribution)
-    chosen = cast(Changes, {"matrix": None, "rule": None, "reference": "", **watch_settings})
-    columns = _read_columns(chosen, distribution=distribution)
+    changeable = cast(Changes, {"matrix": None, "rule": None, "reference": "", **watch_settings})
+    columns = _read_columns(changeable, distribution=distribution)
     with transaction.atomic():
         watch = Watch.objects.create(
             team=team,
@@ -124,15 +124,15 @@ def remove_watch(*, watch: Watch, by: User) -> None:
 def check_release(distribution: str, version: str) -> str:
     """Return the version of a release in its normal form.
 
-    Raises Invalid, which names the nearest release, where it is not known or was yanked. For a plug-in's package it may
-    name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`; where the package needs one and `version` names
-    none, the newest that its range allows is added.
+    The version of a plug-in may name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`. Where the plug-in
+    needs one and `version` names none, the newest that its range allows is added. Raises Invalid, with the nearest
+    release, for one that is not known or was yanked.
     """
     runtime = _parse_release(distribution, version.strip().removeprefix(f"{distribution}=="))
-    known = index.find_releases([runtime])
-    sentence = releases.unknown_sentence(runtime, extra=known.releases, yanked=known.yanked)
+    known_releases = index.find_releases([runtime])
+    sentence = releases.unknown_sentence(runtime, extra=known_releases.releases, yanked=known_releases.yanked)
     if sentence is not None:
-        raise Invalid(f"{sentence} {known.silence}".strip(), code="unknown_runtime")
+        raise Invalid(f"{sentence} {known_releases.silence}".strip(), code="unknown_runtime")
     return runtime.version
 
 
@@ -212,9 +212,9 @@ def _read_columns(changes: Changes, *, distribution: str) -> dict[str, object]:
 def _read_watch_matrix(declared: Declared) -> Matrix:
     """Check a watch's matrix, which has no runtime axis; for None it is the default one without its runtimes."""
     if declared is None:
-        plain = matrices.default_matrix().as_plain()
-        plain["matrix"].pop("runtime", None)
-        return read_matrix(plain)
+        declaration = matrices.default_matrix().as_plain()
+        declaration["matrix"].pop("runtime", None)
+        return read_matrix(declaration)
     matrix = read_matrix(declared)
     if matrix.models:
         raise Invalid(

@@ -5,7 +5,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Watch
-from farm.alerts.services.measurements import measure_more
+from farm.alerts.services.measurements import measure_to_last_look
 from farm.base.refusals import Conflict
 from farm.contract.reports import EndReport
 from farm.fleet.models import Node
@@ -96,7 +96,7 @@ def test_a_cancelled_run_measures_more_rounds_where_a_person_asks_for_them_alone
 ) -> None:
     stopped(run, node, member, rounds=3)
     # a search or watch does not take up again what a person has stopped
-    assert measure_more(Watch(team=run.team, created_by=member), run) is False
+    assert measure_to_last_look(Watch(team=run.team, created_by=member), run) is False
     services.measure_more_rounds(run=run, by=member, rounds=5)
     measure(node, first_block(run), ONE, rounds=5, noise=0.05)
     run.refresh_from_db()
