@@ -1,6 +1,6 @@
 """Starts runs by writing their plan as rows in one transaction, cancels them, and continues them for more rounds.
 
-A block waits until its variants and inputs are made, and for its turn under `max-parallel`; then it is queued here.
+A block waits until its variants and inputs are made and `max-parallel` leaves room for it. Then it is queued here.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from dataclasses import replace
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
-from farm.accounts.models import Token, User
+from farm.accounts.models import Team, Token, User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from farm.contract.cells import CellSpec
@@ -37,7 +37,7 @@ from farm.runs.services.locks import lock_run
 from farm.runs.services.run_plans import Declared, check_plan, plan_run, read_matrix
 from farm.runs.states import OPEN_BLOCKS, BlockState, EventKind, RunReason, RunState
 
-# so many blocks are released in one tick, so that it stays short, and at once when a run starts
+# how many blocks are released in one tick, which has to stay short, and how many when a run starts
 MAX_AT_ONCE = 64
 MAX_AT_START = 8
 UNFINISHED = (MakingState.PENDING, MakingState.MAKING)
@@ -46,59 +46,6 @@ MAX_OPEN_RUNS = 1000
 BATCH = 500
 # farm.contract.blocks.BlockOrder allows no more
 MAX_ROUNDS = 96
-
-
-def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) -> int:
-    """Queue waiting blocks whose inputs are ready, of one run or with None of all; return how many.
-
-    Cells whose inputs cannot be made are refused, and a block with no other cells fails.
-    """
-    unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
-    unmade |= Q(cell__trial__state=TrialState.PENDING)
-    waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
-    # labelled data of the model are checked before any cell is judged on them
-    waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
-    waiting = waiting.exclude(run__beside__version__evaluation__state__in=UNFINISHED)
-    if run is not None:
-        waiting = waiting.filter(run=run)
-    ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
-    return sum(_release_block(block) for block in ready.order_by("run_id", "number")[:limit])
-
-
-def _release_block(block: Block) -> bool:
-    with transaction.atomic():
-        run = lock_run(block.run_id)
-        if run.max_parallel is not None:
-            busy = run.blocks.filter(state__in=(BlockState.QUEUED, BlockState.LEASED)).count()
-            if busy >= run.max_parallel:
-                return False
-        block.run = run
-        reason = _refuse_unmakeable_arms(block)
-        if reason is not None and not block.arms.filter(status="").exists():
-            block.fail(reason)
-            finish_run_if_over(run)
-            return False
-        if not block.queue(came_from=BlockState.WAITING):
-            return False
-        hint_on_commit(block)
-    return True
-
-
-def _refuse_unmakeable_arms(block: Block) -> Reason | None:
-    """Refuse arms whose variant, inputs or trial have failed; return the reason of the last, if any."""
-    reason: Reason | None = None
-    related = ("cell__variant", "cell__preparation", "cell__trial__node", "cell__trial__answered_by")
-    for arm in block.arms.filter(UNMAKEABLE, status="").select_related(*related):
-        cell = arm.cell
-        makings = [making for making in (cell.variant, cell.preparation, cell.trial) if making is not None]
-        reason = next((making.reason for making in makings if making.reason is not None), None)
-        if reason is None:
-            continue
-        ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
-        Arm.objects.filter(pk=arm.pk).update(**ending)
-        Cell.objects.filter(pk=cell.pk, status="").update(**ending)
-        block.log(EventKind.CELL_ENDED, f"{cell.name}: {reason.text}", cell=cell.name, code=reason.code)
-    return reason
 
 
 def start_run(
@@ -112,16 +59,15 @@ def start_run(
     gate: Token | None = None,
     reshape: Callable[[PlannedBlock], PlannedBlock] | None = None,
 ) -> Run:
-    """Plan and start a run: write its rows, order what has to be made first, and queue the first blocks.
+    """Plan and start a run: write its rows, order its variants and inputs, and queue the first blocks.
 
-    `known` is what package indexes say of releases; `gate` the token that may read the run, where it may only run
-    gates. `reshape` lets a search change each planned block, which then has no A/A pair. Raises NotAllowed for whoever
-    may not start runs in the model's team, Invalid for a bad matrix, Conflict for a version that is not ready or a team
-    with too many open runs, and Unprocessable where the plan makes no sense.
+    `known` holds the releases that package indexes offer. `gate` is the token that started the run, if it may only run
+    gates. A search passes `reshape`, which changes each planned block; no block then gets an A/A pair. Raises
+    NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version that is
+    not ready or a team with too many open runs, and Unprocessable where the plan makes no sense.
     """
     team = version.model.team
-    if not can_write(requested_by, team=team):
-        raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
+    _check_may_start(team, requested_by)
     declared = read_matrix(matrix)
     beside = versions_beside(version, declared)
     # earlier versions are stored by number, as they may be deleted
@@ -131,7 +77,6 @@ def start_run(
     if reshape is not None:
         plan = plan.model_copy(update={"blocks": tuple(map(reshape, plan.blocks))})
     with transaction.atomic():
-        _check_open_runs(version)
         run = Run.objects.create(
             team=team,
             version=version,
@@ -146,37 +91,45 @@ def start_run(
             minutes=plan.minutes,
             cell_count=plan.cells + len(plan.refused),
         )
-        rows = [Beside(run=run, version=other, number=number) for number, other in enumerate(beside)]
-        cells = _write_cells(run, plan, Beside.objects.bulk_create(rows))
-        _write_blocks(run, plan, cells)
+        _write_plan(run, plan, beside)
         run.start()
-        run.log(EventKind.RUN_STARTED, _describe_plan(plan), cells=plan.cells, blocks=len(plan.blocks))
-        if beside and (difference := explain_different_inputs([*beside, run.version])):
-            run.log(EventKind.RUN_STARTED, f"They take different inputs ({difference}): compared by time alone.")
         # a run whose points were all refused is over
         finish_run_if_over(run)
     release_ready_blocks(run=run, limit=MAX_AT_START)
     return run
 
 
-def _check_open_runs(version: Version) -> None:
-    opened = Run.objects.filter(team=version.model.team).exclude(state=RunState.FINISHED).count()
-    if opened >= MAX_OPEN_RUNS:
-        raise Conflict(f"Your team has {opened} runs that are not finished; cancel some or wait.", code="too_many_runs")
+def _check_may_start(team: Team, user: User) -> None:
+    if not can_write(user, team=team):
+        raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
+    open_runs = Run.objects.filter(team=team).exclude(state=RunState.FINISHED).count()
+    if open_runs >= MAX_OPEN_RUNS:
+        text = f"Your team has {open_runs} runs that are not finished; cancel some or wait."
+        raise Conflict(text, code="too_many_runs")
+
+
+def _write_plan(run: Run, plan: Plan, beside: Sequence[Version]) -> None:
+    rows = [Beside(run=run, version=version, number=number) for number, version in enumerate(beside)]
+    cells = _write_cells(run, plan, Beside.objects.bulk_create(rows))
+    _write_blocks(run, plan, cells)
+    run.log(EventKind.RUN_STARTED, _describe_plan(plan), cells=plan.cells, blocks=len(plan.blocks))
+    if beside and (difference := explain_different_inputs([*beside, run.version])):
+        run.log(EventKind.RUN_STARTED, f"They take different inputs ({difference}): compared by time alone.")
 
 
 def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Cell]:
     """Write a row for every point, measured or refused; return them by their name in the plan."""
     rows_beside = {row.version.artifact.bundle.digest: row for row in beside}
-    makings = _Makings(run, rows_beside)
+    orders = _Orders(run, rows_beside)
     rows: dict[str, Cell] = {}
     for block in plan.blocks:
         for arm in block.arms:
             if arm.cell not in rows:
                 cell = _make_cell(run, arm.cell, arm.spec, rows_beside.get(arm.spec.artifact_sha256))
                 cell.positions, cell.labels = arm.positions, arm.labels
-                cell.variant, cell.preparation = makings.ensure_variant(arm.spec), makings.ensure_preparation(arm.spec)
-                cell.trial = makings.ensure_trial(arm)
+                cell.variant = orders.order_variant(arm.spec)
+                cell.preparation = orders.order_preparation(arm.spec)
+                cell.trial = orders.order_trial(arm)
                 rows[arm.cell] = cell
     for point in plan.refused:
         cell = _make_cell(run, point.id, point.spec, rows_beside.get(point.spec.artifact_sha256))
@@ -188,8 +141,8 @@ def _write_cells(run: Run, plan: Plan, beside: Sequence[Beside]) -> dict[str, Ce
     return rows
 
 
-class _Makings:
-    """Orders the variants, preparations and trials of a run, once for each digest."""
+class _Orders:
+    """Orders the variants, inputs and trials that the cells of a run need, each of them once."""
 
     def __init__(self, run: Run, beside: Mapping[str, Beside]) -> None:
         self._artifact, self._user = run.version.artifact, run.requested_by
@@ -198,20 +151,22 @@ class _Makings:
         self._variants: dict[tuple[str, str], Variant] = {}
         self._preparations: dict[tuple[str, str], Preparation] = {}
 
-    def ensure_variant(self, spec: CellSpec) -> Variant:
+    def order_variant(self, spec: CellSpec) -> Variant:
         key = spec.artifact_sha256, spec.recipe.model_dump_json()
         if key not in self._variants:
             artifact = self._artifacts_beside.get(spec.artifact_sha256, self._artifact)
             self._variants[key] = ensure_variant(artifact=artifact, recipe=spec.recipe)
         return self._variants[key]
 
-    def ensure_trial(self, arm: plans.Arm) -> Trial | None:
-        key = (arm.trial or "", arm.spec.provider)
-        if key[0] and key not in self._trials:
-            self._trials[key] = begin_trial(node=int(key[0]), provider=key[1], by=self._user)
-        return self._trials.get(key)
+    def order_trial(self, arm: plans.Arm) -> Trial | None:
+        if not arm.trial:
+            return None
+        node, provider = arm.trial, arm.spec.provider
+        if (node, provider) not in self._trials:
+            self._trials[node, provider] = begin_trial(node=int(node), provider=provider, by=self._user)
+        return self._trials[node, provider]
 
-    def ensure_preparation(self, spec: CellSpec) -> Preparation:
+    def order_preparation(self, spec: CellSpec) -> Preparation:
         key = spec.artifact_sha256, spec.workload.model_dump_json()
         if key not in self._preparations:
             artifact = self._artifacts_beside.get(spec.artifact_sha256, self._artifact)
@@ -272,11 +227,13 @@ def _make_block(run: Run, planned: PlannedBlock, number: int) -> Block:
 def _list_queues(planned: PlannedBlock) -> list[str]:
     """Return the queue of the block's rarest tag; without a tag, those of the nodes that may take it.
 
-    A block that waits for a trial is for the node that tries, since another may never prove the tag.
+    A block that waits for a trial goes to the node that tries, since another may never prove the tag.
     """
     if trying := {name_node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
         return sorted(trying)
-    return [name_tag_queue(planned.tags[0])] if planned.tags else [name_node_queue(node) for node in planned.nodes]
+    if planned.tags:
+        return [name_tag_queue(planned.tags[0])]
+    return [name_node_queue(node) for node in planned.nodes]
 
 
 def _describe_plan(plan: Plan) -> str:
@@ -287,11 +244,64 @@ def _describe_plan(plan: Plan) -> str:
     return f"{size}{refused}, {format_about(60.0 * plan.minutes)}."
 
 
-def cancel_run(*, run: Run, by: User) -> Run:
-    """Cancel a run: what was reported stays, and nodes stop what they measure at their next heartbeat.
+def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) -> int:
+    """Queue waiting blocks whose inputs are ready, of one run or of all if `run` is None; return how many.
 
-    A run that only measures more rounds keeps what it had. Cancelling a finished run changes nothing. Raises NotAllowed
-    for whoever may not start runs in its team.
+    Cells whose inputs cannot be made are refused, and a block with no other cells fails.
+    """
+    unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
+    unmade |= Q(cell__trial__state=TrialState.PENDING)
+    waiting = Block.objects.filter(state=BlockState.WAITING, run__state=RunState.RUNNING)
+    # labelled data of the model are checked before any cell is judged on them
+    waiting = waiting.exclude(run__version__evaluation__state__in=UNFINISHED)
+    waiting = waiting.exclude(run__beside__version__evaluation__state__in=UNFINISHED)
+    if run is not None:
+        waiting = waiting.filter(run=run)
+    ready = waiting.exclude(Exists(Arm.objects.filter(unmade, block=OuterRef("pk")))).select_related("run")
+    return sum(_release_block(block) for block in ready.order_by("run_id", "number")[:limit])
+
+
+def _release_block(block: Block) -> bool:
+    with transaction.atomic():
+        run = lock_run(block.run_id)
+        if run.max_parallel is not None:
+            busy = run.blocks.filter(state__in=(BlockState.QUEUED, BlockState.LEASED)).count()
+            if busy >= run.max_parallel:
+                return False
+        block.run = run
+        reason = _refuse_unmakeable_arms(block)
+        if reason is not None and not block.arms.filter(status="").exists():
+            block.fail(reason)
+            finish_run_if_over(run)
+            return False
+        if not block.queue(came_from=BlockState.WAITING):
+            return False
+        hint_on_commit(block)
+    return True
+
+
+def _refuse_unmakeable_arms(block: Block) -> Reason | None:
+    """Refuse arms whose variant, inputs or trial have failed; return the reason of the last, if any."""
+    reason: Reason | None = None
+    related = ("cell__variant", "cell__preparation", "cell__trial__node", "cell__trial__answered_by")
+    for arm in block.arms.filter(UNMAKEABLE, status="").select_related(*related):
+        cell = arm.cell
+        makings = [making for making in (cell.variant, cell.preparation, cell.trial) if making is not None]
+        reason = next((making.reason for making in makings if making.reason is not None), None)
+        if reason is None:
+            continue
+        ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
+        Arm.objects.filter(pk=arm.pk).update(**ending)
+        Cell.objects.filter(pk=cell.pk, status="").update(**ending)
+        block.log(EventKind.CELL_ENDED, f"{cell.name}: {reason.text}", cell=cell.name, code=reason.code)
+    return reason
+
+
+def cancel_run(*, run: Run, by: User) -> Run:
+    """Cancel a run. Reported rounds stay, and nodes stop measuring at their next heartbeat.
+
+    A run that was measuring more rounds keeps its earlier results. Cancelling a finished run changes nothing. Raises
+    NotAllowed without the right to run in its team.
     """
     _check_may_write(run, by)
     reason = Reason(code=ReasonCode.CANCELLED, text=f"Cancelled by {by.username}.")
@@ -310,10 +320,10 @@ def cancel_run(*, run: Run, by: User) -> Run:
 def measure_more_rounds(
     *, run: Run, by: User, rounds: int, blocks: Collection[int] | None = None, asker: str = ""
 ) -> list[Block]:
-    """Queue done blocks again for so many more rounds, on the nodes that began them; return those blocks.
+    """Queue done blocks again for this many more rounds, on the nodes that began them; return those blocks.
 
-    `blocks` holds their numbers in the run; None is every done block that has an undecided comparison. `asker` is named
-    in the log, empty for `by`. Raises NotAllowed for whoever may not start runs in the team, Invalid for an unknown
+    `blocks` holds their numbers in the run; None means every done block that has an undecided comparison. The log names
+    `asker`, or `by` if it is empty. Raises NotAllowed without the right to run in the team, Invalid for an unknown
     block or a number of rounds out of range, and Conflict where no block can continue or the raw timings or the model's
     files were removed.
     """
@@ -326,18 +336,19 @@ def measure_more_rounds(
             raise Conflict(removal, code="retention", hint="Start a new run to measure again.")
         for version in row.versions:
             check_has_files(version)
-        chosen = _choose_blocks(row, blocks)
+        continuable = _choose_blocks(row, blocks)
         if row.state == RunState.FINISHED and not row.resume():
             raise Conflict(f"Run {row.pk} is {row.state}.")
-        for block in chosen:
+        for block in continuable:
             _queue_more_rounds(block, rounds)
-        more = counted(rounds, "more round")
-        text = f"{asker or by.username} asked for {more} of {counted(len(chosen), 'block')}."
-        row.log(EventKind.MORE_ROUNDS, text, blocks=[block.number for block in chosen], rounds=rounds)
-    return chosen
+        size = f"{counted(rounds, 'more round')} of {counted(len(continuable), 'block')}"
+        text = f"{asker or by.username} asked for {size}."
+        row.log(EventKind.MORE_ROUNDS, text, blocks=[block.number for block in continuable], rounds=rounds)
+    return continuable
 
 
 def _choose_blocks(run: Run, numbers: Collection[int] | None) -> list[Block]:
+    """Return the blocks that can measure more rounds. Raises Invalid and Conflict as `measure_more_rounds`."""
     done = run.blocks.select_for_update(of=("self",)).select_related("only_node", "node").filter(state=BlockState.DONE)
     if numbers is None:
         undecided = run.comparisons.filter(verdict="undecided").values("block_id")
