@@ -196,7 +196,7 @@ def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
 
 
 def _cell(request: HttpRequest, share: "Share") -> Context:
-    [(run_id, name)] = share_links.split(share.subject)
+    [(run_id, name)] = share_links.parse_cells(share.subject)
     row = _still_there(lambda: selectors.run(share.created_by, run_id))
     cell = _still_there(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
@@ -235,7 +235,7 @@ def _hardware(request: HttpRequest, share: "Share") -> Context:
 def _compare(request: HttpRequest, share: "Share") -> Context:
     def find_cells() -> list[judging.ChosenCell]:
         found = []
-        for run_id, name in share_links.split(share.subject):
+        for run_id, name in share_links.parse_cells(share.subject):
             cell = selectors.cell_document(selectors.run(share.created_by, run_id), name)
             found.append(judging.ChosenCell(f"{run_id}:{name}", run_id, cell, href=""))
         return found

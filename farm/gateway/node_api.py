@@ -154,7 +154,7 @@ def put_compiled(request: HttpRequest, block: str, arm: int, attempt: int) -> me
 @node_api.get("/files/{sha256}")
 def file(request: HttpRequest, sha256: str) -> StoredFile:
     """Answer a file of the block that this node holds. Raises Conflict where its attempt is over."""
-    held = services.held_by_token(node=_node(request), token=_token(request))
+    held = services.find_attempt_by_token(node=_node(request), token=_token(request))
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
     path = selectors.find_leased_file(held.block, sha256[:SHA256_LENGTH])

@@ -29,7 +29,7 @@ class Latencies(NamedTuple):
     quickest_ms: float
 
 
-def latencies(version: Version) -> Latencies | None:
+def read_latencies(version: Version) -> Latencies | None:
     """Read the latencies of a version's newest cells; None where none was measured yet."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version, arm__cell__beside=None).order_by("-pk")
     figures = [_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
@@ -53,7 +53,7 @@ class _RowsOf(Subquery):
     output_field = IntegerField()
 
 
-def with_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
+def add_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
     """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node is new.
 
     It counts only until a pair is due, so that a node with a long history costs no more than another.

@@ -1,8 +1,7 @@
-"""Store files that a node sends while it measures, within limits of the attempt and the team's quota.
+"""Stores the files that a node sends while it measures, within a limit for the attempt and the team's quota.
 
-They are raw traces (gzipped Chrome-trace JSON, bounded packed and unpacked), models that a provider compiled, and
-zipped parts of models. A new file for a place replaces the earlier one. farm.runs.services.endings removes those of
-attempts without a result.
+They are raw traces (gzipped JSON in Chrome's format), models that a provider compiled, and zipped parts of models. A
+new file for a place replaces the earlier one. farm.runs.services.endings removes those of attempts without a result.
 """
 
 import zlib
@@ -19,11 +18,11 @@ from farm.registry.services import remove_unused_blobs, store_blob_within_quota
 from farm.registry.storage import Draft, check_free_space
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, Attempt, CompiledModel, Part, Trace
-from farm.runs.services.leases import Held, held_attempt
+from farm.runs.services.leases import Held, find_attempt
 from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
-# at most so much for all files of an attempt; a trace of a large model has some 2 MiB, and a block 16 arms
+# of all files of an attempt; a trace of a large model has some 2 MiB, and a block 16 arms
 MAX_BYTES = 256 * 1024**2
 CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
@@ -36,6 +35,7 @@ def check_is_current(held: Held) -> None:
 
 
 def store_part(draft: Draft, held: Held, *, arm: int) -> str:
+    """Store a part of a model for an arm; return its sha256. Raises Conflict where the attempt is over, TooLarge."""
     return _store_file(Part, draft, held, {"arm": arm}, {})
 
 
@@ -73,10 +73,10 @@ def _check_quota(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
 def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
     """Store the model that a provider compiled for an arm, in place of an earlier one; return its sha256.
 
-    Raises what `held_attempt` does, Conflict where the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
+    Raises what `find_attempt` does, Conflict where the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
     limit or the team's quota, NoSpace, and Unprocessable for an arm whose provider compiles nothing or for no bytes.
     """
-    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     check_is_current(held)
     row = Arm.objects.select_related("cell").filter(block=held.block, number=arm).first()
     entry = providers.find(row.cell.spec.provider) if row is not None else None
@@ -100,11 +100,11 @@ def accept_trace(
 ) -> str:
     """Store the raw trace of `place` = (arm, trace round), in place of an earlier one; return the sha256 of its gzip.
 
-    Raises what `held_attempt` does, Conflict where the attempt is over, TooLarge over MAX_TRACE_BYTES (or unpacked over
+    Raises what `find_attempt` does, Conflict where the attempt is over, TooLarge over MAX_TRACE_BYTES (or unpacked over
     MAX_TRACE_UNPACKED_BYTES), the attempt's limit or the team's quota, NoSpace, and Unprocessable for a place that was
     not asked for and for what is no gzipped JSON.
     """
-    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     arm, trace_round = place
     if arm >= len(held.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
         raise Unprocessable(f"Arm {arm} has no trace {trace_round} in block {block_id}.", code="implausible")
@@ -122,18 +122,19 @@ def accept_trace(
 def _write_trace(draft: Draft, chunks: Iterable[bytes]) -> None:
     """Write the chunks to the draft, and unpack them in constant memory to check that they are gzipped JSON."""
     unpacker = zlib.decompressobj(GZIP)
-    unpacked, first = 0, b""
+    unpacked_bytes, first_character = 0, b""
     try:
         for chunk in chunks:
             draft.write(chunk)
             while chunk and not unpacker.eof:
                 text = unpacker.decompress(chunk, CHUNK)
-                unpacked, first = unpacked + len(text), first or text.lstrip()[:1]
-                if unpacked > MAX_TRACE_UNPACKED_BYTES:
+                unpacked_bytes += len(text)
+                first_character = first_character or text.lstrip()[:1]
+                if unpacked_bytes > MAX_TRACE_UNPACKED_BYTES:
                     raise TooLarge(f"The trace unpacks to more than {MAX_TRACE_UNPACKED_BYTES:,} bytes.")
                 chunk = unpacker.unconsumed_tail
     except zlib.error as problem:
         raise Unprocessable(f"The trace is not gzip: {problem}.", code="bad_trace") from problem
-    if not unpacker.eof or unpacker.unused_data or first not in (b"[", b"{"):
+    if not unpacker.eof or unpacker.unused_data or first_character not in (b"[", b"{"):
         raise Unprocessable("The trace is not one gzip file of a Chrome trace.", code="bad_trace")
     draft.seal()

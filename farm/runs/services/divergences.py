@@ -1,7 +1,7 @@
-"""Divergences: where in the model a cell's outputs begin to differ, asked by a person, answered by its node.
+"""Asks nodes where in a model the outputs of a cell begin to differ, and stores their answers.
 
-A question queues its block again, on its node; the order then holds the question and no rounds. So turn, lease, token
-and sweep work as for every block, and what was measured stays as it is.
+A question queues the cell's block again, on the node that measured it, with an order that holds the question and no
+rounds. So turn, lease, token and sweep work as for every block, and the measurements stay as they are.
 """
 
 import re
@@ -25,7 +25,7 @@ from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
 from farm.runs.services.deposits import check_is_current, store_part
 from farm.runs.services.hints import hint_on_commit
-from farm.runs.services.leases import held_attempt
+from farm.runs.services.leases import find_attempt
 from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.states import BlockState, DivergenceState, EventKind, RunState
 
@@ -36,27 +36,27 @@ _FILE = re.compile(FILE_NAME)
 def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None) -> Divergence:
     """Ask the node that measured a cell where its outputs begin to differ from those of another cell.
 
-    `against` is the other cell's id; None compares with the CPU without optimisations. A question that waits is
-    returned, one that was answered is asked again, without its answer. Raises NotAllowed for whoever may not start runs
-    in the team, Missing for an unknown cell, and Conflict where the cells were not measured together, the node is gone
-    or the block is not done.
+    `against` is the other cell's id; None compares with the CPU without optimisations. A question that waits already is
+    returned. One that was answered is asked again, and its answer is deleted. Raises NotAllowed without the right to
+    run in the team, Missing for an unknown cell, and Conflict where the cells were not measured together, the node is
+    gone or the block is not done.
     """
     if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
         raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")
     arm = measured_arm(run, cell)
-    other = measured_arm(run, against) if against else None
-    _check_can_ask(arm, other)
+    other_arm = measured_arm(run, against) if against else None
+    _check_can_ask(arm, other_arm)
     with transaction.atomic():
         lock_run(run.pk)
         block = lock_block(arm.block_id, run_id=run.pk)
-        row, is_new = Divergence.objects.get_or_create(arm=arm, against=other, defaults={"asked_by": by})
+        row, is_new = Divergence.objects.get_or_create(arm=arm, against=other_arm, defaults={"asked_by": by})
         row.arm.block = block
         if not is_new and row.is_open:
             return row
         if block.state != BlockState.DONE:
             raise _make_not_done_error(block)
-        fresh = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
-        Divergence.objects.filter(pk=row.pk).update(**fresh, body="", problem="", part=None)
+        question = {"state": DivergenceState.ASKED, "asked_by": by, "asked_at": timezone.now(), "ended_at": None}
+        Divergence.objects.filter(pk=row.pk).update(**question, body="", problem="", part=None)
         remove_unused_blobs([row.part_id])
         _queue_question(block, cell)
     row.refresh_from_db()
@@ -64,31 +64,28 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
 
 
 def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -> None:
-    """Store a node's answer to its question, if that waits. Call inside the transaction that stores the report."""
+    """Store a node's answer, if its question still waits. Call inside the transaction that stores the report."""
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
     row = rows.select_related("arm__cell__variant__artifact", "against__cell").first()
     if row is None:
         return
     variant = row.arm.cell.variant
-    document = _describe_divergence(report.document, row, main=variant.artifact.main if variant else "")
-    # what this attempt sent for this arm, and no other file of the team by its digest
+    document = _replace_unsafe_texts(report.document, row, main=variant.artifact.main if variant else "")
+    # only a part that this attempt sent for this arm, so that a digest names no other file of the team
     parts = Part.objects.filter(attempt=attempt, arm=report.arm, blob__sha256=report.part_sha256 or "")
-    part = parts.values_list("blob", flat=True).first()
-    is_found = document is not None
-    rows.update(
-        state=DivergenceState.FOUND if is_found else DivergenceState.FAILED,
-        body=document.model_dump_json(by_alias=True) if document else "",
-        problem="" if is_found else report.reason.text if report.reason else "The node sent no answer and no reason.",
-        part=part,
-        ended_at=timezone.now(),
-    )
+    columns = {"part": parts.values_list("blob", flat=True).first(), "ended_at": timezone.now()}
+    if document is not None:
+        rows.update(state=DivergenceState.FOUND, body=document.model_dump_json(by_alias=True), problem="", **columns)
+    else:
+        problem = report.reason.text if report.reason else "The node sent no answer and no reason."
+        rows.update(state=DivergenceState.FAILED, body="", problem=problem, **columns)
 
 
-def _describe_divergence(
+def _replace_unsafe_texts(
     document: DivergenceDocument | None, row: Divergence, *, main: str
 ) -> DivergenceDocument | None:
-    """Replace the command and file names in the answer by the farm's own and safe ones: people use them."""
+    """Replace the answer's command by the farm's own and drop unsafe file names, since people paste them."""
     if document is None or document.found is None:
         return document
     part, against = document.found.part, row.against
@@ -100,17 +97,17 @@ def _describe_divergence(
         "files": tuple(name for name in part.files if _FILE.fullmatch(name)),
         "command": command if part.shows_it and row.arm.cell.spec.recipe.is_identity else "",
     }
-    found = document.found.model_copy(update={"part": part.model_copy(update=changes)})
-    return document.model_copy(update={"model": main, "found": found})
+    first_difference = document.found.model_copy(update={"part": part.model_copy(update=changes)})
+    return document.model_copy(update={"model": main, "found": first_difference})
 
 
 def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
     """Store a zipped part of a model that belongs to an answer; return its sha256.
 
-    Raises what `held_attempt` does, Conflict where the attempt is over, TooLarge over MAX_PART_BYTES, the attempt's
+    Raises what `find_attempt` does, Conflict where the attempt is over, TooLarge over MAX_PART_BYTES, the attempt's
     limit or the team's quota, NoSpace, and Unprocessable for an arm without a question or for what is no zip.
     """
-    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     check_is_current(held)
     if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
         raise Unprocessable(f"No search was requested for arm {arm} of block {block_id}.", code="implausible")
@@ -124,28 +121,27 @@ def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int
 
 
 def _write_zip(draft: Draft, chunks: Iterable[bytes]) -> None:
-    first = b""
+    beginning = b""
     for chunk in chunks:
-        first = first if len(first) >= len(ZIP) else first + chunk[: len(ZIP)]
+        if len(beginning) < len(ZIP):
+            beginning += chunk[: len(ZIP)]
         draft.write(chunk)
-    if first[: len(ZIP)] != ZIP:
+    if not beginning.startswith(ZIP):
         raise Unprocessable("The part is not a zip archive.", code="bad_part")
     draft.seal()
 
 
-def _check_can_ask(arm: Arm, other: Arm | None) -> None:
+def _check_can_ask(arm: Arm, other_arm: Arm | None) -> None:
     block = arm.block
-    if other is not None and (other.block_id != arm.block_id or other.pk == arm.pk):
+    if other_arm is not None and (other_arm.block_id != arm.block_id or other_arm.pk == arm.pk):
         raise Conflict(
-            f"{other.name} is not another cell of the block of {arm.name}: only cells that were measured together are "
-            "held against each other.",
+            f"{other_arm.name} is not another cell of the block of {arm.name}: only cells that were measured together "
+            "are held against each other.",
             code="other_block",
         )
-    unmeasured = next(
-        (compared for compared in (arm, other) if compared is not None and compared.status != CellStatus.DONE), None
-    )
-    if unmeasured is not None:
-        raise Conflict(f"{unmeasured.name} has no outputs: it is {unmeasured.status or 'not measured yet'}.")
+    for compared in (arm, other_arm):
+        if compared is not None and compared.status != CellStatus.DONE:
+            raise Conflict(f"{compared.name} has no outputs: it is {compared.status or 'not measured yet'}.")
     if block.node is None or block.node.health == NodeHealth.RETIRED:
         raise Conflict(
             f"The node that measured {arm.name} was removed from the farm.",

@@ -19,26 +19,25 @@ from farm.runs.models import MAX_FAILURES, Arm, Attempt, Block, Cell, CompiledMo
 from farm.runs.services.hints import hint_on_commit, wake_others_on_machine
 from farm.runs.states import UNSETTLED_BLOCKS, AttemptState, BlockState, DivergenceState, EventKind, RunOutcome
 
-# attempts cleared at once
-CLEARED_AT_ONCE = 100
+MAX_PARTS_AT_ONCE = 100
 # cells with a result: done ones, and refused ones, whose reason is the result
 ANSWERED = (CellStatus.DONE, CellStatus.REFUSED)
-# a block is tried at most so often between two results, however its attempts end
+# how often a block is tried between two results, however its attempts end
 MAX_ATTEMPTS = 12
 
 
 def remove_old_parts() -> int:
-    """Remove parts of models whose attempt is over, up to CLEARED_AT_ONCE; return how many.
+    """Remove parts of models whose attempt is over, up to MAX_PARTS_AT_ONCE; return how many.
 
-    A file that an answer names stays.
+    The file of a part stays where an answer names it.
     """
     rows = Part.objects.exclude(attempt__state=AttemptState.LEASED).values_list("pk", "blob_id")
-    over = list(rows[:CLEARED_AT_ONCE])
-    if over:
+    old_parts = list(rows[:MAX_PARTS_AT_ONCE])
+    if old_parts:
         with transaction.atomic():
-            Part.objects.filter(pk__in=[pk for pk, _ in over]).delete()
-            remove_unused_blobs([blob for _, blob in over])
-    return len(over)
+            Part.objects.filter(pk__in=[pk for pk, _ in old_parts]).delete()
+            remove_unused_blobs([blob for _, blob in old_parts])
+    return len(old_parts)
 
 
 def remove_files_of_attempt(attempt: Attempt) -> None:
@@ -90,10 +89,10 @@ def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
 
 
 def stop_block(block: Block, reason: Reason) -> None:
-    """Stop an open block and its attempt early. Reported rounds are kept and settled; without any, it is cancelled."""
-    held = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
-    if held is not None and held.reports.filter(kind="round").exists():
-        _report_early(block, held, reason)
+    """Stop an open block and its attempt early. It is settled with the rounds that were reported, or else cancelled."""
+    attempt = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
+    if attempt is not None and attempt.reports.filter(kind="round").exists():
+        _report_early(block, attempt, reason)
     elif block.first_round:
         _cancel_attempt(block, reason)
         keep_earlier_rounds(block, reason)
@@ -102,18 +101,19 @@ def stop_block(block: Block, reason: Reason) -> None:
         end_arms(block.arms.all(), reason)
 
 
-def _report_early(block: Block, held: Attempt, reason: Reason) -> None:
+def _report_early(block: Block, attempt: Attempt, reason: Reason) -> None:
     """Mark a leased block as reported. A continued block keeps the reason that it had before, or none."""
-    held.end(AttemptState.REPORTED, code=reason.code, text=reason.text)
+    attempt.end(AttemptState.REPORTED, code=reason.code, text=reason.text)
     if block.first_round:
         fail_open_questions(block, reason.text)
     block.report(block.reason if block.first_round else reason)
-    if held.node is not None:
-        wake_others_on_machine(held.node)
+    if attempt.node is not None:
+        wake_others_on_machine(attempt.node)
     hint_on_commit(block)
 
 
 def keep_earlier_rounds(block: Block, reason: Reason) -> None:
+    """End a block that was to measure more rounds as done, with the rounds that it had before."""
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         fail_open_questions(block, reason.text)
 
@@ -125,8 +125,10 @@ def fail_open_questions(block: Block, problem: str) -> None:
 
 
 def _cancel_attempt(block: Block, reason: Reason) -> None:
-    held = Attempt.objects.filter(block=block, state=AttemptState.LEASED)
-    held.update(state=AttemptState.CANCELLED, reason_code=reason.code, reason_text=reason.text, ended_at=timezone.now())
+    attempts = Attempt.objects.filter(block=block, state=AttemptState.LEASED)
+    attempts.update(
+        state=AttemptState.CANCELLED, reason_code=reason.code, reason_text=reason.text, ended_at=timezone.now()
+    )
 
 
 def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
@@ -147,10 +149,10 @@ def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
 def give_up_attempt(
     block: Block, attempt: Attempt, reason: Reason, *, state: AttemptState, is_failure: bool = True
 ) -> bool:
-    """End an attempt without a result, as `state`: queue its block again, or fail it after too many tries.
+    """End an attempt without a result, as `state`, and queue its block again, or fail it after too many tries.
 
-    A block that was done before and only measured more rounds keeps what it had. `is_failure` False does not count it
-    as a failure of block and node. Return False where the attempt had ended already.
+    A block that was done before and only measured more rounds keeps its earlier rounds. Unless `is_failure`, this does
+    not count as a failure of block and node. Return False where the attempt had ended already.
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False
@@ -160,12 +162,13 @@ def give_up_attempt(
         if is_failure:
             count_block_outcome(node=attempt.node, reason=reason)
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
+    failure_count = block.failures + is_failure
     # a block that took too long takes as long the next time
     is_hopeless = state == AttemptState.FAILED and reason.code == ReasonCode.TIMEOUT
-    is_last = (
-        is_hopeless or block.failures + is_failure >= MAX_FAILURES or _count_tries_since_result(block) >= MAX_ATTEMPTS
-    )
-    if not is_last:
+    with_result = block.attempts.filter(state=AttemptState.DONE).order_by("-number")
+    last_result = with_result.values_list("number", flat=True).first() or 0
+    tries = block.attempts.filter(number__gt=last_result).count()
+    if not is_hopeless and failure_count < MAX_FAILURES and tries < MAX_ATTEMPTS:
         text = f"Block {block.number} goes back into the queue: {reason.text}"
         failures = F("failures") + int(is_failure)
         block.queue(EventKind.BLOCK_REQUEUED, came_from=BlockState.LEASED, text=text, failures=failures)
@@ -174,9 +177,8 @@ def give_up_attempt(
         keep_earlier_rounds(block, reason)
         finish_run_if_over(block.run)
     else:
-        failures_in_all = block.failures + is_failure
-        if failures_in_all >= 2:
-            text = f"Tried {failures_in_all} times without a result; the last time: {reason.text}"
+        if failure_count >= 2:
+            text = f"Tried {failure_count} times without a result; the last time: {reason.text}"
             reason = Reason(code=reason.code, text=text[:2000])
         fail_block(block, reason)
     return True
@@ -187,8 +189,3 @@ def fail_block(block: Block, reason: Reason) -> None:
     if block.fail(reason):
         end_arms(block.arms.all(), reason)
         finish_run_if_over(block.run)
-
-
-def _count_tries_since_result(block: Block) -> int:
-    done = block.attempts.filter(state=AttemptState.DONE).order_by("-number").values_list("number", flat=True).first()
-    return block.attempts.filter(number__gt=done or 0).count()

@@ -1,4 +1,4 @@
-"""Sends hints: Celery messages that tell nodes, or workers that settle, of a waiting block. A lost one is repeated."""
+"""Sends hints: Celery messages by which nodes, or workers that settle, learn of a waiting block; ticks repeat them."""
 
 import logging
 from datetime import timedelta
@@ -19,7 +19,7 @@ from farm.runs.states import BlockState, RunState
 log = logging.getLogger(__name__)
 
 SETTLE_TASK = "runs.settle"
-# the hint for a block that nobody has claimed or settled is sent again so much later
+# the hint for a block that nobody has claimed or settled is sent again after this time
 SEND_AGAIN_AFTER = timedelta(seconds=3)
 MAX_LATE = 500
 # runs that are marked as changed when a node says what keeps it
@@ -27,11 +27,13 @@ MAX_TOUCHED = 20
 
 
 def queues_of(block: Block) -> list[str]:
-    """List the queues that get the block's hint: the settle queue once it is reported, the queue of its node where it
-    is pinned to one, else those of its plan."""
+    """List the queues that get the block's hint: the settle queue for a reported block, the queue of its node for one
+    that is pinned to a node, or else those of its plan."""
     if block.state == BlockState.REPORTED:
         return [SETTLE_QUEUE]
-    return [name_node_queue(str(block.only_node_id))] if block.only_node_id is not None else list(block.queues)
+    if block.only_node_id is not None:
+        return [name_node_queue(str(block.only_node_id))]
+    return list(block.queues)
 
 
 def hint_on_commit(block: Block) -> None:
@@ -54,13 +56,13 @@ def send_hint(block: Block) -> bool:
 
 
 def send_due_hints() -> int:
-    """Send the hints of late blocks again, unless as many messages wait already; return for how many blocks."""
+    """Send the hints of late blocks again, unless enough messages wait in their queues; return for how many blocks."""
     open_runs = Q(run__state=RunState.RUNNING) | Q(state=BlockState.REPORTED)
     due = Block.objects.filter(open_runs, state__in=(BlockState.QUEUED, BlockState.REPORTED))
     # reported ones first: many others may be queued for nodes that are offline
     late = [block for block in due.order_by("-state", "queued_at", "pk")[:MAX_LATE] if _is_late(block)]
     waiting = broker.count_messages(sorted({queue for block in late for queue in queues_of(block)}))
-    rung = 0
+    count = 0
     for block in late:
         queues = queues_of(block)
         if all(waiting[queue] > 0 for queue in queues):
@@ -68,13 +70,13 @@ def send_due_hints() -> int:
                 waiting[queue] -= 1
             continue
         if not send_hint(block):
-            break  # the broker is away, for the others too
-        rung += 1
-    return rung
+            break  # the broker does not answer for the others either
+        count += 1
+    return count
 
 
 def _is_late(block: Block) -> bool:
-    """Say whether a hint is due; also where the last one seems to lie in the future, as the clock went back."""
+    """Say whether a hint is due. One is due too if the last seems to lie in the future, since the clock went back."""
     if block.rung_at is None:
         return True
     return not timedelta(0) <= timezone.now() - block.rung_at < SEND_AGAIN_AFTER

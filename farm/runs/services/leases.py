@@ -67,15 +67,15 @@ UNREAD = ("run__matrix", "run__version__inspection")
 def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
     """Make the order of an attempt: every arm that could be prepared, with the files that it needs.
 
-    `understands` names what the node's agent knows beyond the contract's version. Raises Conflict where an input is not
-    there yet, or where the agent is too old for what the block asks.
+    `understands` holds the abilities of the node's agent beyond the contract's version. Raises Conflict where an input
+    is not made yet, or where the agent lacks an ability that the block needs.
     """
     plan, versions = block.plan, block.versions
     if len(versions) > 1 and MODELS not in understands:
         text = "The agent is older than blocks of several models: upgrade it; another node may take the block."
         raise Conflict(text, code="not_offered")
     # a continued block has been judged on labelled data already
-    labelled = None if block.first_round else evaluation_beside(versions)
+    labelled_data = None if block.first_round else evaluation_beside(versions)
     makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED_TO_ARMS).defer(*UNREAD_OF_ARMS)
     arms, questions = list(makeable.order_by("number")), open_questions(block)
     if questions:
@@ -88,9 +88,9 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
     prefetch_related_objects(all_artifacts, Prefetch("files", queryset=ArtifactFile.objects.select_related("blob")))
     bundles = [artifact.bundle for artifact in artifacts]
     sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
-    evaluation = labelled.order if labelled is not None else None
-    words = describe_uploaded_numbers(versions)
-    uploaded = {bundle.digest: words[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
+    evaluation = labelled_data.order if labelled_data is not None else None
+    number_kinds = describe_uploaded_numbers(versions)
+    uploaded = {bundle.digest: number_kinds[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -117,9 +117,9 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
 
 
 def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
-    """Return the order of an arm as the agent understands it; one that knows no scenarios gets the plain workload.
+    """Return the order of an arm as the agent understands it: without scenarios it gets the plain workload.
 
-    Raises Conflict where the agent is too old for what the arm asks.
+    Raises Conflict where the agent lacks an ability that the arm needs.
     """
     work = order.cell.workload
     metric = order.evaluation.recipe.metric if order.evaluation is not None else "top1"
@@ -173,14 +173,14 @@ def _make_arm_order(
 
 
 class Held(NamedTuple):
-    """An attempt, proven by its token, and its block."""
+    """An attempt whose token was checked, and its block."""
 
     block: Block
     attempt: Attempt
 
     @property
     def is_current(self) -> bool:
-        """Whether the attempt still holds its block."""
+        """True while the attempt holds its block."""
         block, attempt = self.block, self.attempt
         return (
             attempt.state == AttemptState.LEASED
@@ -193,8 +193,8 @@ class Held(NamedTuple):
 def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
     """Lease the block to the node, if it is queued under this attempt number and the node may take it.
 
-    The node that holds it already gets the same lease again. Raises Conflict otherwise, and where the agent is too old
-    or a package is not allowed (which fails the block): the node then drops the message.
+    A node that holds it already gets the same lease again. Raises Conflict in every other case, where the agent is too
+    old, and where a package is not allowed, which fails the block. The node then drops the message.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
     # without an order, which would be a join with the run
@@ -215,18 +215,17 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
 
 
 def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str = "") -> HeartbeatReply:
-    """Extend the lease and store the node's words on what it does.
+    """Extend the lease and store what the node says it does.
 
-    Raises Conflict where the block is not this node's any more, and the node then kills its runner; also where it was
-    held for longer than `max_lease_s`, and then the block is taken back. Raises NotAllowed for a wrong token.
+    Raises Conflict where the block is not this node's any more, on which the node kills its runner. A block that was
+    held for longer than `max_lease_s` is taken back, with a Conflict too. Raises NotAllowed for a wrong token.
     """
-    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    held_s = clocks.now().since(held.attempt.began_at_s, held.attempt.began_boot)
+    if held_s is None:
+        held_s = (timezone.now() - held.attempt.claimed_at).total_seconds()
     # the plan is read only where the attempt is old enough to be beyond any limit
-    if (
-        held.is_current
-        and (held_s := _measure_held_s(held.attempt)) > LEASE_GRACE_S
-        and held_s > max_lease_s(held.block)
-    ):
+    if held.is_current and held_s > LEASE_GRACE_S and held_s > max_lease_s(held.block):
         raise _take_back(held)
     if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
         raise _make_stale_error(block_id, attempt)
@@ -236,13 +235,13 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
 
 
 def max_lease_s(block: Block) -> float:
-    """Return how long an attempt may hold the block in spite of heartbeats; the agent stops long before."""
+    """Return how long an attempt may hold the block, however many heartbeats it sends; the agent stops long before."""
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 
 
-def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held:
-    """Find an attempt of this node and check its token; it need not be current.
+def find_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held:
+    """Find an attempt of this node by its block and number, and check its token. The attempt may be over.
 
     Raises Conflict where the node has no such attempt, and NotAllowed for another token.
     """
@@ -256,8 +255,8 @@ def held_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
     return Held(row.block, row)
 
 
-def held_by_token(*, node: Node, token: str) -> Held:
-    """Find the attempt of this node by its token alone.
+def find_attempt_by_token(*, node: Node, token: str) -> Held:
+    """Find an attempt of this node by its token alone. The attempt may be over.
 
     Raises NotAllowed for a token of no attempt of this node, and where the node may not measure for the team any more.
     """
@@ -277,28 +276,17 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
 
     Planning refuses such cells, but a package may be disallowed after that.
     """
-    refused = (
-        distributions.refusal(arm.cell.runtime, allowed=settings.ALLOWED_PACKAGES) or _explain_missing_wheel(arm)
-        for arm in order.arms
-    )
-    sentence = next(filter(None, refused), None)
-    if sentence is None:
-        return
-    with transaction.atomic():
-        fail_block(lock_block(block.pk, run_id=block.run_id), Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=sentence))
-    raise Conflict(f"Block {block.pk} is not given to any node: {sentence}", code="not_offered")
-
-
-def _explain_missing_wheel(arm: ArmOrder) -> str:
-    runtime = arm.cell.runtime
-    version, index = indexes.split_index(runtime.version)
-    is_missing = index and not arm.wheels
-    return f"{runtime.distribution} {version} is not on the index {index} of this farm." if is_missing else ""
-
-
-def _measure_held_s(attempt: Attempt) -> float:
-    seconds = clocks.now().since(attempt.began_at_s, attempt.began_boot)
-    return (timezone.now() - attempt.claimed_at).total_seconds() if seconds is None else seconds
+    for arm in order.arms:
+        runtime = arm.cell.runtime
+        refusal = distributions.refusal(runtime, allowed=settings.ALLOWED_PACKAGES)
+        version, index = indexes.split_index(runtime.version)
+        if not refusal and index and not arm.wheels:
+            refusal = f"{runtime.distribution} {version} is not on the index {index} of this farm."
+        if refusal:
+            reason = Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal)
+            with transaction.atomic():
+                fail_block(lock_block(block.pk, run_id=block.run_id), reason)
+            raise Conflict(f"Block {block.pk} is not given to any node: {refusal}", code="not_offered")
 
 
 def _take_back(held: Held) -> Conflict:
@@ -342,7 +330,7 @@ def _lease_or_refuse(node: Node, block: Block, attempt: int) -> bool:
 
 
 def _make_token(node: Node, block: Block, attempt: int) -> str:
-    """Derive the token from the claim: the same claim gets the same one again, though only its digest is stored."""
+    """Derive the token from the claim, so that a repeated claim gets the same one, though only its digest is stored."""
     mac = salted_hmac("farm.runs.attempt", f"{node.pk}:{block.pk}:{attempt}", algorithm="sha256")
     return TOKEN_PREFIX + mac.hexdigest()
 

@@ -1,4 +1,4 @@
-"""Checks whether a report can be true, as a node may be broken or lie."""
+"""Checks whether a report can be true, because a node may be broken or lie. All checks raise Unprocessable."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -39,28 +39,28 @@ MAX_TRACE_ROUND = MORE_TRACES
 MAX_OPERATORS = 100_000
 
 
-def check_ordered(report: Report, *, is_going_on: bool, has_questions: bool) -> None:
-    """Raises Unprocessable for a kind of report that the order did not ask for.
+def check_was_ordered(report: Report, *, is_continued: bool, has_questions: bool) -> None:
+    """Check that the order asked for a report of this kind.
 
-    `is_going_on` is an order of more rounds, `has_questions` one that only asks where outputs differ.
+    `is_continued`: the order is one of more rounds. `has_questions`: it only asks where outputs differ.
     """
     if has_questions:
-        is_asked = isinstance(report, (FactsReport, DivergenceReport, EndReport))
-    else:
+        was_ordered = isinstance(report, (FactsReport, DivergenceReport, EndReport))
+    elif is_continued:
         # labelled data and curves belong to the first rounds
-        is_asked = not isinstance(report, (AccuracyReport, CurveReport) if is_going_on else ())
-        is_asked = is_asked and not isinstance(report, DivergenceReport)
-    if not is_asked:
+        was_ordered = not isinstance(report, (AccuracyReport, CurveReport, DivergenceReport))
+    else:
+        was_ordered = not isinstance(report, DivergenceReport)
+    if not was_ordered:
         raise _make_refusal(f"a {report.kind} report came and was not asked for")
 
 
 def check_report(
     report: Report, *, block: PlannedBlock, next_round: int, max_rounds: int, first_round: int = 0
 ) -> float:
-    """Check that the report can be about this block, and return the seconds of inference that it timed.
+    """Check the arms, rounds, samples and figures of a report; return the seconds of inference that it timed.
 
-    Rounds from `first_round` up to `next_round` may come now, always below `max_rounds`. Raises Unprocessable for
-    arms, rounds, samples or figures that cannot be.
+    A round may be repeated: those from `first_round` to `next_round` may come now, always below `max_rounds`.
     """
     match report:
         case CheckReport():
@@ -72,9 +72,9 @@ def check_report(
         case TraceReport():
             _check_trace(report, block)
         case AccuracyReport():
-            _check_accuracy(report, block)
+            _check_samples(report, block)
         case RoundReport():
-            return _check_round(report, block=block, due=range(first_round, min(next_round + 1, max_rounds)))
+            return _check_round(report, block=block, due_rounds=range(first_round, min(next_round + 1, max_rounds)))
         case CurveReport():
             return _check_curve(report, block)
         case _:
@@ -83,15 +83,13 @@ def check_report(
 
 
 def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
+    """Check that not more inference was timed than the `wall_s` seconds since the claim; None is not known."""
     if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
         raise _make_refusal(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 
 
-def check_labelled(report: AccuracyReport, labelled: EvaluationData | None) -> None:
-    """Raises Unprocessable for an accuracy on other samples, or by another recipe, than the version's labelled data.
-
-    `labelled` are those data; None where the version has none.
-    """
+def check_accuracy(report: AccuracyReport, labelled: EvaluationData | None) -> None:
+    """Check that an accuracy is of the samples and recipe of the version's labelled data; None where it has none."""
     if labelled is None:
         raise _make_refusal("an accuracy was reported and the version has no labelled data")
     if report.judge is not None:
@@ -132,7 +130,7 @@ def _check_trace(report: TraceReport, block: PlannedBlock) -> None:
         raise _make_refusal(f"the providers' time shares add up to {shares:.3f}")
 
 
-def _check_accuracy(report: AccuracyReport, block: PlannedBlock) -> None:
+def _check_samples(report: AccuracyReport, block: PlannedBlock) -> None:
     _check_arm(report.arm, block)
     if report.measured_arm is not None:
         _check_arm(report.measured_arm, block)
@@ -153,18 +151,19 @@ def _check_curve(report: CurveReport, block: PlannedBlock) -> float:
     return sum(point.span_s for point in report.points)
 
 
-def _check_round(report: RoundReport, *, block: PlannedBlock, due: range) -> float:
-    if report.round < due.start:
-        raise _make_refusal(f"round {report.round} came and the order begins with round {due.start}")
-    if report.round >= due.stop:
-        raise _make_refusal(f"round {report.round} came when at most {due.stop - 1} was due")
+def _check_round(report: RoundReport, *, block: PlannedBlock, due_rounds: range) -> float:
+    if report.round < due_rounds.start:
+        raise _make_refusal(f"round {report.round} came and the order begins with round {due_rounds.start}")
+    if report.round >= due_rounds.stop:
+        raise _make_refusal(f"round {report.round} came when at most {due_rounds.stop - 1} was due")
     arms = [place.arm for place in report.samples]
     if len(set(arms)) != len(arms):
         raise _make_refusal(f"round {report.round} has an arm twice")
-    return sum(_seconds_of(place, block) for place in report.samples)
+    return sum(_check_arm_sample(place, block) for place in report.samples)
 
 
-def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
+def _check_arm_sample(place: ArmSample, block: PlannedBlock) -> float:
+    """Check the sample of an arm, and return the seconds of inference that it timed."""
     _check_arm(place.arm, block)
     if place.sample is None:
         return 0.0
@@ -175,7 +174,7 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
         raise _make_refusal(f"arm {place.arm} has phases, which its scenario has none of")
     if len(place.sample.tokens) != scenarios.of_cell(spec).new_tokens:
         raise _make_refusal(f"arm {place.arm} has {len(place.sample.tokens)} tokens, not those of its scenario")
-    problem = next(chain(_sample_problems(place.sample), _generation_problems(place.sample)), None)
+    problem = next(chain(_list_problems(place.sample), _list_problems_of_generation(place.sample)), None)
     if problem is not None:
         raise _make_refusal(f"arm {place.arm}: {problem}")
     if scenarios.of_cell(spec).is_open:
@@ -184,7 +183,7 @@ def _seconds_of(place: ArmSample, block: PlannedBlock) -> float:
     return place.sample.mean_ms * place.sample.n / 1000.0 / spec.workload.concurrency
 
 
-def _generation_problems(sample: Sample) -> Iterator[str]:
+def _list_problems_of_generation(sample: Sample) -> Iterator[str]:
     if sample.gaps and len(sample.gaps) != len(sample.tokens):
         yield f"{len(sample.gaps)} gaps between scores are not those of {len(sample.tokens)} tokens"
     if sample.forced is not None and not sample.tokens:
@@ -196,7 +195,7 @@ def _generation_problems(sample: Sample) -> Iterator[str]:
             yield str(problem)
 
 
-def _sample_problems(sample: Sample) -> Iterator[str]:
+def _list_problems(sample: Sample) -> Iterator[str]:
     low, high = sample.min_ms * (1 - RELATIVE), sample.max_ms * (1 + RELATIVE)
     if not low <= sample.p50_ms <= high or not low <= sample.mean_ms <= high:
         yield f"p50 {sample.p50_ms} ms and mean {sample.mean_ms} ms are not between min and max"
@@ -207,14 +206,14 @@ def _sample_problems(sample: Sample) -> Iterator[str]:
         return
     if timings.min() <= 0 or timings.min() < low or timings.max() > high:
         yield "raw timings lie outside min and max"
-    if not _fits(sample, timings):
+    if not _agree(sample, timings):
         yield f"p50 {sample.p50_ms} ms is not that of its raw timings, {float(np.median(timings))} ms"
     p99 = float(np.percentile(timings, 99))
     if len(timings) == sample.n and sample.p50_ms > p99 * (1 + RELATIVE):
         yield f"p50 {sample.p50_ms} ms is above p99 {p99} ms"
 
 
-def _fits(sample: Sample, timings: NDArray[np.float64]) -> bool:
+def _agree(sample: Sample, timings: NDArray[np.float64]) -> bool:
     """Say whether p50 and mean are those of the timings; a thinned list need only have the p50 within its range."""
     if len(timings) < sample.n:
         return bool(timings.min() * (1 - RELATIVE) <= sample.p50_ms <= timings.max() * (1 + RELATIVE))
@@ -222,5 +221,5 @@ def _fits(sample: Sample, timings: NDArray[np.float64]) -> bool:
     return abs(sample.p50_ms - median) <= RELATIVE * median and abs(sample.mean_ms - mean) <= RELATIVE * mean
 
 
-def _make_refusal(why: str) -> Unprocessable:
-    return Unprocessable(f"The report cannot be true: {why}.", code="implausible")
+def _make_refusal(reason: str) -> Unprocessable:
+    return Unprocessable(f"The report cannot be true: {reason}.", code="implausible")

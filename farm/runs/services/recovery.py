@@ -1,4 +1,4 @@
-"""Take blocks from nodes that fell silent, and end queued blocks that no node will ever take.
+"""Takes blocks from nodes that fell silent, and ends queued blocks that no node will ever take.
 
 A lease has to be found expired by the database's clock in two sweeps, SUSPECT_LEASES of a lease apart by a monotonic
 clock, without a heartbeat in between. So a clock that jumps takes no block away: a living node's next heartbeat, due
@@ -30,7 +30,7 @@ MAX_AT_ONCE = 200
 # blocks with the same values of these columns wait for the same nodes
 ALIKE = ("only_node", "queues", "first_round", "run__team", "run__version__uploaded_by")
 RELATED = ("run__team", "run__version__uploaded_by")
-# what may be long and is not looked at
+# long columns that are not needed here
 UNREAD = ("plan_json", "run__matrix", "run__version__inspection")
 log = logging.getLogger(__name__)
 
@@ -43,28 +43,29 @@ BACKWARD_S = 5.0
 def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
     """End queued blocks whose nodes all left the farm or no longer measure for the team; return how many.
 
-    Of blocks that wait for the same nodes only the oldest is checked: this runs every second, and most blocks wait
-    rightly, for a node that is busy or switched off.
+    Of blocks that wait for the same nodes only the oldest is checked. This runs every second, and most blocks rightly
+    wait for a node that is busy or switched off.
     """
-    bound, takers, ended = _select_bound(), _Takers(), 0
+    bound, serving, ended = _select_bound(), _ServingNodes(), 0
     groups = list(bound.order_by().values(*ALIKE).annotate(eldest=Min("pk")))
     eldest = bound.in_bulk([group["eldest"] for group in groups])
     for group in groups:
         block = eldest.get(group.pop("eldest"))
-        if block is None or takers.of(block) & set(_list_nodes(block)):
+        if block is None or serving.find_ids(block) & set(_list_nodes(block)):
             continue
-        sentence = explain_stranded(block)
-        ended += sum(_end(attempt, sentence) for attempt in bound.filter(**group)[: at_once - ended]) if sentence else 0
+        sentence = _explain_stranded(block)
+        if sentence:
+            ended += sum(_end(stranded, sentence) for stranded in bound.filter(**group)[: at_once - ended])
     return ended
 
 
-class _Takers:
-    """The nodes that may measure a team's models of an uploader, read once for all of their blocks."""
+class _ServingNodes:
+    """Finds the nodes that may measure a team's models of an uploader, in one query for all of their blocks."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, int | None], frozenset[int]] = {}
 
-    def of(self, block: Block) -> frozenset[int]:
+    def find_ids(self, block: Block) -> frozenset[int]:
         run = block.run
         key = (run.team_id, run.version.uploaded_by_id)
         if key not in self._nodes:
@@ -74,7 +75,7 @@ class _Takers:
         return self._nodes[key]
 
 
-def explain_stranded(block: Block) -> str:
+def _explain_stranded(block: Block) -> str:
     """Say why none of the nodes that a block is bound to will take it; empty while one of them may."""
     numbers = _list_nodes(block)
     present = Node.objects.exclude(health=NodeHealth.RETIRED).filter(pk__in=numbers)
@@ -83,8 +84,8 @@ def explain_stranded(block: Block) -> str:
     if present.exists():
         names = ", ".join(present.values_list("name", flat=True))
         return f"{names} no longer measures for team “{block.run.team.name}”."
-    gone = ", ".join(Node.objects.filter(pk__in=numbers).values_list("name", flat=True))
-    return f"{gone or 'Its node'} was removed from the farm."
+    removed = ", ".join(Node.objects.filter(pk__in=numbers).values_list("name", flat=True))
+    return f"{removed or 'Its node'} was removed from the farm."
 
 
 def _select_bound() -> QuerySet[Block]:
@@ -99,7 +100,7 @@ def _list_nodes(block: Block) -> list[int]:
     if block.only_node_id is not None:
         return [block.only_node_id]
     if block.first_round:
-        # its node's row is gone; another node's rounds would not stand beside those it has
+        # its node was deleted, and rounds of another node cannot be compared with its earlier ones
         return []
     return [int(queue.removeprefix(NODE_PREFIX)) for queue in block.queues if queue.startswith(NODE_PREFIX)]
 
@@ -123,14 +124,14 @@ def _end(block: Block, sentence: str) -> bool:
 def sweep(*, moment: clocks.Moment | None = None) -> int:
     """Take blocks from nodes that fell silent, were retired or no longer measure for the team; return how many.
 
-    Ends stranded blocks too, and finishes runs that nobody finished. `moment` is the time of the sweep; None is now.
+    Also ends stranded blocks, and finishes runs that nobody finished. `moment` is the time of the sweep; None is now.
     """
-    taken = _take_from_others()
+    count = _take_from_lost_nodes()
     end_stranded_blocks()
     for block in _list_overdue():
-        taken += _suspect_or_take(block, moment or clocks.now())
+        count += _suspect_or_take(block, moment or clocks.now())
     _finish_forgotten_runs()
-    return taken
+    return count
 
 
 def _list_overdue() -> list[Block]:
@@ -168,20 +169,19 @@ def _take_block(block: Block, reason: Reason) -> bool:
         return give_up_attempt(current, attempt, reason, state=AttemptState.LOST)
 
 
-def _take_from_others() -> int:
+def _take_from_lost_nodes() -> int:
     """Take leased blocks from nodes that were retired or may not measure for the team any more; return how many."""
     lent = Lending.objects.in_force().filter(node=OuterRef("pk"), team=OuterRef(OuterRef("run__team")))
     serving = Node.objects.with_writing_owner().filter(
         Q(team=OuterRef("run__team")) | Exists(lent), pk=OuterRef("node")
     )
     leased = Block.objects.filter(state=BlockState.LEASED).select_related("node")
-    held = leased.filter(Q(node__health=NodeHealth.RETIRED) | ~Exists(serving))
-    taken = 0
-    for block in held:
+    count = 0
+    for block in leased.filter(Q(node__health=NodeHealth.RETIRED) | ~Exists(serving)):
         is_there = block.node is not None and block.node.health != NodeHealth.RETIRED
         cause = "ceased to measure for this team" if is_there else "was removed from the farm"
-        taken += _take_block(block, Reason(code=ReasonCode.NODE_LOST, text=f"The node {cause} while it measured."))
-    return taken
+        count += _take_block(block, Reason(code=ReasonCode.NODE_LOST, text=f"The node {cause} while it measured."))
+    return count
 
 
 def _finish_forgotten_runs() -> None:

@@ -1,4 +1,4 @@
-"""Accepts reports of nodes: checks, stores and answers each. The answer says whether to measure another round."""
+"""Checks, stores and answers the reports of nodes. The answer says whether to measure another round."""
 
 import logging
 from collections.abc import Mapping
@@ -25,15 +25,16 @@ from farm.runs.selectors.evidence import judged_reports
 from farm.runs.selectors.sides import evaluation_beside
 from farm.runs.services.divergences import store_divergence
 from farm.runs.services.endings import end_arms, end_attempt, stop_block
-from farm.runs.services.leases import Held, held_attempt
+from farm.runs.services.leases import Held, find_attempt
 from farm.runs.services.locks import lock_block, mark_run
-from farm.runs.services.plausibility import check_labelled, check_ordered, check_report, check_wall_clock
+from farm.runs.services.plausibility import check_accuracy, check_report, check_wall_clock, check_was_ordered
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
 
 log = logging.getLogger(__name__)
 # limit of all reports of an attempt; 16 arms with five traces of 2,000 operators take some 30 million
 MAX_REPORTED_BYTES = 64_000_000
-REFUSED_ONCE_IN = timedelta(minutes=10)
+# the same refusal is logged once within this time
+LOG_INTERVAL = timedelta(minutes=10)
 
 
 def end_failed_arms(block: Block, report: Report) -> None:
@@ -48,9 +49,9 @@ def end_failed_arms(block: Block, report: Report) -> None:
             has_failed = True
     if has_failed and block.run.fail_fast:
         text = "Another cell of this run failed, and the matrix says `fail-fast`."
-        for other in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
-            other.run = block.run
-            stop_block(other, Reason(code=ReasonCode.FAIL_FAST, text=text))
+        for open_block in block.run.blocks.exclude(pk=block.pk).filter(state__in=OPEN_BLOCKS):
+            open_block.run = block.run
+            stop_block(open_block, Reason(code=ReasonCode.FAIL_FAST, text=text))
 
 
 def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
@@ -65,7 +66,7 @@ def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
 
 
 class Place(NamedTuple):
-    """The place of a report in its attempt, which only one report may have; NONE stands for no arm or round."""
+    """The place of a report in its attempt, which only one report may have. NONE stands for no arm or round."""
 
     kind: str
     arm: int
@@ -79,7 +80,7 @@ class Place(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A report that was stored: the digest of its content, and its answer as JSON text."""
+    """The digest of a stored report's content, and its answer as JSON text."""
 
     digest: str
     reply: str
@@ -92,7 +93,7 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
     token, Unprocessable for a report that cannot be true, and TooLarge where the attempt has reported too much. A
     refused report changes nothing but the logs.
     """
-    held = held_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
     place, digest = Place.of(report), digest_json(report.model_dump(mode="json"))
     earlier = _load_answers(held.attempt)
     stored_reply = _find_earlier_reply(earlier, held.attempt, place, digest)
@@ -120,7 +121,7 @@ def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report
 def log_refused_report(node: Node, block: Block, refusal: Refusal) -> None:
     """Write a refused report to the logs of run and node, unless the same refusal was written within ten minutes."""
     log.warning("Report of %s on block %s refused: %s", node.name, block.pk, refusal.detail)
-    same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - REFUSED_ONCE_IN}
+    same = {"facts__node": node.pk, "facts__code": refusal.code, "at__gt": timezone.now() - LOG_INTERVAL}
     if block.events.filter(kind=EventKind.REPORT_REFUSED, **same).exists():
         return
     block.log(EventKind.REPORT_REFUSED, refusal.detail, node=node.pk, code=refusal.code)
@@ -149,7 +150,7 @@ def _check_report(report: Report, held: Held, *, measured: int) -> float:
     """Check the report, and return its seconds of inference; `measured` counts the rounds of this attempt so far."""
     block, attempt = held.block, held.attempt
     first = block.first_round
-    check_ordered(report, is_going_on=first > 0, has_questions=bool(open_questions(block)))
+    check_was_ordered(report, is_continued=first > 0, has_questions=bool(open_questions(block)))
     timed_s = check_report(
         report,
         block=block.plan,
@@ -158,7 +159,7 @@ def _check_report(report: Report, held: Held, *, measured: int) -> float:
         first_round=first,
     )
     if isinstance(report, AccuracyReport):
-        check_labelled(report, evaluation_beside(block.versions))
+        check_accuracy(report, evaluation_beside(block.versions))
     if timed_s:
         wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)
         check_wall_clock(attempt.timed_s + timed_s, wall_s=wall_s)
@@ -166,7 +167,7 @@ def _check_report(report: Report, held: Held, *, measured: int) -> float:
 
 
 def _make_reply(report: Report, held: Held) -> Reply:
-    """Make the answer; only the answer to a later round needs the statistics of the whole block."""
+    """Make the answer. Only the answer to a later round needs the statistics of the whole block."""
     if goes_on_anyway(report, held.block.plan, max_rounds=held.block.max_rounds):
         return Reply(go_on=True)
     if not isinstance(report, RoundReport):

@@ -1,4 +1,4 @@
-"""Retention: sets a team's rule, and removes what the rules name, in small steps.
+"""Sets the retention rules of teams, and removes what they no longer keep, in small steps.
 
 A rule that removes more than before acts a week after it was set, and can be changed until then. No step holds a lock
 for longer than it takes to delete a few hundred rows, and a long pass continues with the next tick.
@@ -31,11 +31,11 @@ DAILY: Final = timedelta(days=1)
 MAX_DAYS: Final = 3650
 REPORTS_AT_ONCE: Final = 500
 FILES_AT_ONCE: Final = 50
-# a pass stops after so long and continues with the next tick
+# a pass stops after this time and continues with the next tick
 BUDGET_S: Final = 20.0
 FIELDS: Final = ("timings_days", "traces_days", "models_days", "branches_days")
 Days = int | None
-Continues = Callable[[], bool]
+HasTime = Callable[[], bool]
 
 
 def set_retention(
@@ -75,7 +75,7 @@ def set_retention(
 def retain(*, budget_s: float = BUDGET_S) -> int:
     """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
 
-    Return how many runs' timings, files, models and branches' versions were removed, all added up.
+    Return one sum: runs whose timings were removed, files, models, and versions of branches.
     """
     until = time.monotonic() + budget_s
     now = timezone.now()
@@ -94,20 +94,21 @@ def retain(*, budget_s: float = BUDGET_S) -> int:
     return removed
 
 
-def _apply_rule(rule: RetentionRule, now: datetime, continues: Continues) -> tuple[dict[str, int], bool]:
+def _apply_rule(rule: RetentionRule, now: datetime, has_time: HasTime) -> tuple[dict[str, int], bool]:
     """Apply a rule; return how many of each kind were removed, and whether everything due is removed."""
     counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0}
-    for name, step in _list_steps(rule, now):
+    for kind, step in _list_steps(rule, now):
         # a rule that was changed meanwhile does not apply any more
         stored = RetentionRule.objects.filter(team=rule.team)
         is_unchanged = stored.filter(changed_at=rule.changed_at).exists() if rule.pk else not stored.exists()
-        if not (continues() and is_unchanged):
+        if not (has_time() and is_unchanged):
             return counts, False
-        counts[name] += step()
+        counts[kind] += step()
     return counts, True
 
 
 def _list_steps(rule: RetentionRule, now: datetime) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Yield each step with the kind of what it removes. A step returns how many it removed."""
     if rule.timings_days is not None:
         yield from (("timings", step) for step in _list_timing_steps(rule.team, rule.timings_days, now))
     if rule.traces_days is not None:
@@ -128,11 +129,11 @@ def _list_timing_steps(team: Team, days: int, now: datetime) -> Iterator[Callabl
     """Yield the steps that remove raw timings: for each run first its mark, then the deletions."""
     # a pass that ended in the middle of a run continues with it
     unfinished = Run.objects.filter(team=team, timings_removed_at__gt=now - 7 * DAILY)
-    chosen = [
+    run_ids = [
         *unfinished.values_list("pk", flat=True),
         *due.runs_due(team, days=days, at=now).values_list("pk", flat=True),
     ]
-    for run_id in chosen:
+    for run_id in run_ids:
         yield lambda run_id=run_id: _mark_removed(run_id, "timings_removed_at", now)  # type: ignore[misc]
         marked = Run.objects.filter(pk=run_id).exclude(timings_removed_at=None)
         while marked.exists() and due.timings_of(run_id).exists():
@@ -140,6 +141,7 @@ def _list_timing_steps(team: Team, days: int, now: datetime) -> Iterator[Callabl
 
 
 def _remove_timings(run_id: int) -> int:
+    """Remove some timings of a marked run; return 0, since the run was counted when it was marked."""
     rows = list(due.timings_of(run_id).values_list("pk", flat=True)[:REPORTS_AT_ONCE])
     due.timings_of(run_id).model.objects.filter(pk__in=rows).delete()
     return 0

@@ -33,7 +33,7 @@ from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting.idle_reasons import describe_kept_node
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
-from farm.runs.selectors.paces import latencies, with_null_history
+from farm.runs.selectors.paces import add_null_history, read_latencies
 from farm.runs.selectors.sides import collect_model_facts, versions_beside
 
 Declared = str | Mapping[str, object] | Matrix | None
@@ -41,7 +41,7 @@ Declared = str | Mapping[str, object] | Matrix | None
 MAX_VIEWER_POINTS: Final = 200
 # larger plans are not made by a process that answers requests
 MAX_POINTS_AT_ONCE: Final = 500
-# a large plan ordered again within this time is not made again
+# a large plan that is ordered again within this time is not made again
 FRESH_FOR: Final = timedelta(minutes=1)
 PLAN_LIFE: Final = timedelta(hours=1)
 # an order that is still open after this time is deleted when its person orders the next
@@ -50,7 +50,7 @@ ASKED_AGAIN_AFTER_S: Final = 2.0
 
 
 def read_matrix(declared: Declared) -> Matrix:
-    """Read a matrix from a file's text or from plain values; None is the default matrix. Raises Invalid for another."""
+    """Read a matrix from a file's text or from plain values; None means the default matrix. Raises Invalid."""
     if isinstance(declared, Matrix):
         return declared
     if declared is None:
@@ -64,11 +64,11 @@ def read_matrix(declared: Declared) -> Matrix:
 def plan_run(
     *, version: Version, matrix: Declared, seed: int = 0, known: Known = NOTHING_MORE, with_null_pair: bool = True
 ) -> Plan:
-    """Plan the matrix for this version on today's nodes; nothing is written.
+    """Plan the matrix for this version on today's nodes, without writing anything.
 
-    `known` is what package indexes say of releases; with `with_null_pair`, blocks get A/A pairs where nodes are due.
-    Raises Invalid for a matrix that cannot be read or names versions that cannot be, and Conflict for a version that is
-    not ready.
+    `known` holds the releases that package indexes offer. With `with_null_pair`, blocks get an A/A pair where their
+    node is due for one. Raises Invalid for a matrix that cannot be read or names wrong versions, and Conflict for a
+    version that is not ready.
     """
     declared = read_matrix(matrix)
     versions = [*versions_beside(version, declared), version]
@@ -76,12 +76,13 @@ def plan_run(
         check_is_ready(side)
     uploaders = {side.uploaded_by_id for side in versions}
     uploader = version.uploaded_by if len(uploaders) == 1 else None
-    fleet = with_null_history(node_offers(team=version.model.team, uploader=uploader))
-    facts = [
-        model.model_copy(update=known_ms._asdict()) if (known_ms := latencies(side)) is not None else model
-        for model, side in zip(collect_model_facts(versions), versions, strict=True)
-    ]
-    kept_nodes = () if fleet else list_kept_nodes(version.model.team, uploader=uploader)
+    fleet = add_null_history(node_offers(team=version.model.team, uploader=uploader))
+    facts = []
+    for model_facts, side in zip(collect_model_facts(versions), versions, strict=True):
+        measured = read_latencies(side)
+        facts.append(model_facts if measured is None else model_facts.model_copy(update=measured._asdict()))
+    busy_nodes = () if fleet else list_kept_nodes(version.model.team, uploader=uploader)
+    idle_reasons = [describe_kept_node(node.name, reason) for node, reason in busy_nodes]
     return planner.plan(
         declared,
         facts,
@@ -89,24 +90,12 @@ def plan_run(
         seed=seed,
         known=known,
         with_null_pair=with_null_pair,
-        idle_reasons=[describe_kept_node(node.name, reason) for node, reason in kept_nodes],
+        idle_reasons=idle_reasons,
     )
 
 
-def with_wish(matrix: Matrix, wish: str | float | None) -> Matrix:
-    """Replace the matrix's smallest change to detect by `wish`, a fraction; None leaves it.
-
-    Raises Invalid where `wish` is no fraction.
-    """
-    if wish is None:
-        return matrix
-    try:
-        return replace(matrix, wish=read_fraction(wish))
-    except MatrixProblem as problem:
-        raise Invalid(str(problem), code="wish") from problem
-
-
 def check_plan(plan: Plan) -> None:
+    """Raises Unprocessable where the plan could not be made."""
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
 
@@ -135,22 +124,29 @@ def plan_or_order(
     wish: str | float | None = None,
     replaces_waiting: bool = False,
 ) -> Plan | PlanOrder:
-    """Return the plan, or for a large matrix its order, whose plan `find_plan_order` returns once it is ready.
+    """Return the plan, or for a large matrix the order of one; `find_plan_order` returns that order with its plan.
 
-    With `replaces_waiting`, a plan of this person that no worker has begun is dropped for this one. The same large plan
-    requested again gives the same order, and for a minute after it was made, the plan. Raises NotAllowed where somebody
-    who may not start runs asks for many points, TooMany while another plan of this person is being made, and what
-    `plan_run` raises.
+    `wish` is the smallest change to detect, a fraction; None leaves the matrix's own. With `replaces_waiting`, an
+    earlier order of this person that no worker has begun is dropped. Ordering the same large plan again gives the same
+    order, and for a minute after it was made, the plan. Raises NotAllowed for many points without the right to run,
+    TooMany while another plan of this person is being made, Invalid for a wrong wish, and what `plan_run` raises.
     """
-    declared = with_wish(read_matrix(matrix), wish)
+    declared = read_matrix(matrix)
+    if wish is not None:
+        try:
+            declared = replace(declared, wish=read_fraction(wish))
+        except MatrixProblem as problem:
+            raise Invalid(str(problem), code="wish") from problem
     points = count_points(declared) * (1 + len(declared.models))
     _check_may_plan(asked_by, version, points)
     check_is_ready(version)
-    plain: dict[str, object] = {"matrix": declared.as_plain(), "seed": seed, "known": known.model_dump(mode="json")}
+    request: dict[str, object] = {"matrix": declared.as_plain(), "seed": seed, "known": known.model_dump(mode="json")}
     is_large = points > MAX_POINTS_AT_ONCE
-    if is_large and (earlier := _find_same_plan(asked_by, version, plain)) is not None:
+    if is_large and (earlier := _find_same_plan(asked_by, version, request)) is not None:
         return Plan.model_validate_json(earlier.plan_json) if earlier.state == MakingState.READY else earlier
-    order = _create_order(asked_by, version, plain, points=points, is_large=is_large, replaces_waiting=replaces_waiting)
+    order = _create_order(
+        asked_by, version, request, points=points, is_large=is_large, replaces_waiting=replaces_waiting
+    )
     if is_large:
         return order
     try:
@@ -160,6 +156,7 @@ def plan_or_order(
 
 
 def make_plan(order_id: int) -> None:
+    """Make an ordered plan and store it in the order's row, or the reason why it could not be made."""
     make_claimed_row(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make_ordered_plan)
 
 
@@ -188,16 +185,17 @@ def _check_may_plan(user: User, version: Version, points: int) -> None:
         )
 
 
-def _find_same_plan(user: User, version: Version, plain: Mapping[str, object]) -> PlanOrder | None:
+def _find_same_plan(user: User, version: Version, request: Mapping[str, object]) -> PlanOrder | None:
     """Find this person's order of the same plan, if it was made within a minute or is open."""
-    same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_json(plain))
+    same = PlanOrder.objects.filter(asked_by=user, version=version, order_sha256=digest_json(request))
     fresh = same.filter(state=MakingState.READY, finished_at__gte=timezone.now() - FRESH_FOR)
     return fresh.last() or same.filter(state__in=OPEN).first()
 
 
 def _create_order(
-    user: User, version: Version, plain: dict[str, object], *, points: int, is_large: bool, replaces_waiting: bool
+    user: User, version: Version, request: dict[str, object], *, points: int, is_large: bool, replaces_waiting: bool
 ) -> PlanOrder:
+    """Write the order of a plan, after deleting old ones. Raises TooMany where the person has an open one."""
     now = timezone.now()
     over = Q(finished_at__lt=now - PLAN_LIFE) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - ABANDONED_AFTER)
     if replaces_waiting:
@@ -208,8 +206,8 @@ def _create_order(
             order = PlanOrder.objects.create(
                 asked_by=user,
                 version=version,
-                order_json=plain,
-                order_sha256=digest_json(plain),
+                order_json=request,
+                order_sha256=digest_json(request),
                 points=points,
                 state=MakingState.PENDING if is_large else MakingState.MAKING,
             )

@@ -22,7 +22,6 @@ from farm.fleet.models import NullEstimate
 from farm.fleet.services import store_null_estimates
 from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
-from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting.leads import find_lead
 from farm.rules.reporting.families import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
@@ -33,17 +32,17 @@ from farm.runs.services.locks import lock_run
 from farm.runs.states import AttemptState, BlockState, RunState
 
 logger = logging.getLogger(__name__)
-# so many runs are concluded in a tick, chosen among so many
+# how many runs are concluded in a tick, and among how many they are chosen
 MAX_AT_ONCE = 4
 MAX_CANDIDATES = 1000
-# a run whose conclusion failed is tried again after so long
-AGAIN_S = 60.0
+# a run whose conclusion failed is tried again after this time
+RETRY_AFTER_S = 60.0
 
 
 def settle(*, block_id: int, attempt: int) -> bool:
     """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    Several processes may try at once, and one of them does it. Return False where it is not reported under this
+    Several processes may try at once, and one of them does it. Return False where the block is not reported under this
     attempt. It is judged before anything is locked, since the reports of a reported block do not change.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
@@ -78,7 +77,7 @@ def _replace_documents(block: Block, document: doc.Document, arms: dict[str, Arm
     block.comparisons.all().delete()
     CellDocument.objects.bulk_create(
         CellDocument(
-            arm=arms[cell.id], body=cell.model_dump_json(exclude={"operators"}), operators=operators_json(cell)
+            arm=arms[cell.id], body=cell.model_dump_json(exclude={"operators"}), operators=_dump_operators(cell)
         )
         for cell in document.cells
     )
@@ -86,18 +85,12 @@ def _replace_documents(block: Block, document: doc.Document, arms: dict[str, Arm
     _write_comparisons(block, document, arms)
 
 
-def cell_class(block: PlannedBlock, arm: int) -> str:
-    """Name the class of cells whose A/A noise is pooled: the same provider, precision and number of threads."""
-    spec = block.arms[arm].spec
-    return f"{spec.provider} {spec.recipe.precision} ×{spec.session.threads}"
-
-
-def operators_json(part: doc_cells.Cell | doc_comparisons.Comparison) -> str:
+def _dump_operators(part: doc_cells.Cell | doc_comparisons.Comparison) -> str:
     return f"[{','.join(operator.model_dump_json() for operator in part.operators)}]"
 
 
 class _Ending(NamedTuple):
-    """How an arm ended, and whether it was judged on labelled data."""
+    """The status and reason with which an arm ended, and whether it was judged on labelled data."""
 
     status: str
     code: str
@@ -112,15 +105,15 @@ class _Ending(NamedTuple):
 
 def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
     """Write how arms and their cells ended, with one statement for all arms that ended alike, as most do."""
-    alike: dict[_Ending, list[Arm]] = {}
+    arms_by_ending: dict[_Ending, list[Arm]] = {}
     for cell in document.cells:
-        alike.setdefault(_Ending.of(cell), []).append(arms[cell.id])
-    for ending, rows in alike.items():
-        ended = {"status": ending.status, "reason_code": ending.code, "reason_text": ending.text}
-        Arm.objects.filter(pk__in=[arm.pk for arm in rows]).update(is_evaluated=ending.is_evaluated, **ended)
-        cells = [arm.cell_id for arm in rows if arm.name == arm.cell.name]
+        arms_by_ending.setdefault(_Ending.of(cell), []).append(arms[cell.id])
+    for ending, ended_arms in arms_by_ending.items():
+        columns = {"status": ending.status, "reason_code": ending.code, "reason_text": ending.text}
+        Arm.objects.filter(pk__in=[arm.pk for arm in ended_arms]).update(is_evaluated=ending.is_evaluated, **columns)
+        cells = [arm.cell_id for arm in ended_arms if arm.name == arm.cell.name]
         if cells:
-            Cell.objects.filter(pk__in=cells).update(**ended)
+            Cell.objects.filter(pk__in=cells).update(**columns)
 
 
 def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
@@ -135,7 +128,7 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
             is_tested=is_tested(comparison),
             verdict=comparison.verdict,
             body=comparison.model_dump_json(exclude={"operators"}),
-            operators=operators_json(comparison),
+            operators=_dump_operators(comparison),
         )
         for comparison in document.comparisons
     )
@@ -148,9 +141,11 @@ def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> Null
     if figures is None or judged.verdict_from != "wall":
         return None
     pairs = judge.evidence.pairs(planned.baseline, planned.candidate)
+    spec = block.plan.arms[planned.baseline].spec
     return NullEstimate(
         node=block.node,
-        cell_class=cell_class(block.plan, planned.baseline),
+        # the noise of cells of one class is pooled
+        cell_class=f"{spec.provider} {spec.recipe.precision} ×{spec.session.threads}",
         block=block.pk,
         arm=planned.baseline,
         twin=planned.candidate,
@@ -169,29 +164,29 @@ def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> Null
 def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
     """Conclude finished runs: write headline, verdicts and document; return how many."""
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
-    return sum(_try_on_run(run, _conclude_run) for run in _list_due(runs.order_by("finished_at"), at_once))
+    return sum(_call_or_log(_conclude_run, run) for run in _list_due(runs.order_by("finished_at"), at_once))
 
 
 def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Write the headline's figures, `lead`, of runs that an older release concluded; return how many."""
+    """Write the figures of the headline (`lead`) of runs that an older release concluded; return how many."""
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
-    return sum(_try_on_run(run, _add_lead) for run in _list_due(runs.order_by("-pk"), at_once))
+    return sum(_call_or_log(_add_lead, run) for run in _list_due(runs.order_by("-pk"), at_once))
 
 
 def _list_due(runs: QuerySet[Run], at_once: int) -> list[Run]:
-    """List the first runs, without those that failed a moment ago, which would keep all others waiting for ever."""
+    """List the first runs, without those that failed a moment ago, for which all others would wait for ever."""
     numbers = runs.values_list("pk", flat=True)[:MAX_CANDIDATES]
     due = list(islice((pk for pk in numbers if cache.get(_failure_key(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))
 
 
-def _try_on_run(run: Run, act: Callable[[Run], bool]) -> bool:
-    """Return what `act` returns. Where it raises, log that, return False, and skip the run for AGAIN_S."""
+def _call_or_log(function: Callable[[Run], bool], run: Run) -> bool:
+    """Call the function with the run. Where it raises, log that, return False, and skip the run for RETRY_AFTER_S."""
     try:
-        return act(run)
+        return function(run)
     except Exception:
-        cache.set(_failure_key(run.pk), True, timeout=AGAIN_S)
-        logger.exception("run %s could not be concluded; it is tried again in %.0f s", run.pk, AGAIN_S)
+        cache.set(_failure_key(run.pk), True, timeout=RETRY_AFTER_S)
+        logger.exception("run %s could not be concluded; it is tried again in %.0f s", run.pk, RETRY_AFTER_S)
         return False
 
 
@@ -223,11 +218,11 @@ def _conclude_run(run: Run) -> bool:
 
 def _write_verdicts(run: Run, comparisons: list[doc_comparisons.Comparison]) -> None:
     """Write the verdicts that changed because the run has many comparisons (Benjamini-Hochberg)."""
-    held = {(comparison.baseline, comparison.candidate): comparison.verdict for comparison in comparisons}
+    verdicts = {(comparison.baseline, comparison.candidate): comparison.verdict for comparison in comparisons}
     rows = Comparison.objects.filter(run=run).select_related("baseline", "candidate")
     changed = []
     for row in rows.only("verdict", "baseline__name", "candidate__name"):
-        verdict = held.get((row.baseline.name, row.candidate.name), row.verdict)
+        verdict = verdicts.get((row.baseline.name, row.candidate.name), row.verdict)
         if verdict != row.verdict:
             row.verdict = verdict
             changed.append(row)

@@ -1,7 +1,7 @@
-"""Read and store the timelines of raw traces; a `prepare` worker reads one in the workshop once somebody looks.
+"""Reads and stores the timelines of raw traces. A `prepare` worker reads one in the workshop once somebody opens it.
 
-A trace comes from a node, so neither web nor gateway parses it. A hint to the worker that is lost is sent again when
-somebody still looks at the page.
+A trace comes from a node, so neither web nor gateway parses it. A hint to the worker that was lost is sent again while
+somebody has the page open.
 """
 
 import logging
@@ -38,9 +38,9 @@ _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 
 
 def find_or_order_timeline(run: Run, name: str) -> Timeline | str:
-    """Return the timeline of the cell's first stored trace; order it where nobody has looked at it yet.
+    """Return the timeline of the cell's first stored trace, and order it where that was not done yet.
 
-    Return a sentence where there is none: WAITS while it is being read, else why it cannot be.
+    Where there is none, return a sentence: WAITS while the trace is being read, or else why it cannot be.
     """
     trace = traces_of(run, name).first()
     if trace is None:
@@ -52,10 +52,7 @@ def find_or_order_timeline(run: Run, name: str) -> Timeline | str:
 
 
 def read_trace(reading_id: int) -> None:
-    """Read a trace that somebody looks at and store its timeline, or why it cannot be read.
-
-    A row that is not asked for any more is left alone.
-    """
+    """Read an ordered trace, and store its timeline or why it cannot be read. Nothing happens if it is not ordered."""
     waiting = TraceReading.objects.filter(pk=reading_id, state=ReadingState.ASKED)
     reading = waiting.select_related("trace").first()
     if reading is None:

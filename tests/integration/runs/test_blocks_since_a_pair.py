@@ -5,14 +5,14 @@ from farm.fleet.models import Node
 from farm.fleet.selectors import node_offers
 from farm.rules.planning.null_pairs import NULL_PAIR_EVERY
 from farm.runs.models import Block
-from farm.runs.selectors.paces import with_null_history
+from farm.runs.selectors.paces import add_null_history
 from farm.runs.states import BlockState
 from tests.integration.runs.making import first_block, make_node, make_run, make_version
 
 
 def since(node: Node) -> int | None:
     [offer] = [
-        one for one in with_null_history(node_offers(team=node.team, uploader=node.owner)) if one.id == str(node.pk)
+        one for one in add_null_history(node_offers(team=node.team, uploader=node.owner)) if one.id == str(node.pk)
     ]
     return offer.blocks_since_pair
 
