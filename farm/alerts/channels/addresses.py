@@ -1,9 +1,9 @@
-"""Where the farm may send to: public addresses, and inner networks only where the farm's administrator listed them.
+"""Decides where the farm may send messages: to public addresses, and to inner networks that the administrator listed.
 
-A name is resolved once and the answer is what is connected to, so that a second answer cannot lead elsewhere. An
-address that stands for another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one too.
+A name is resolved once, and the connection goes to that answer, so that a second answer cannot lead elsewhere. An
+address that wraps another one (IPv4 in IPv6 by mapping, NAT64, 6to4 or Teredo) is judged by that one.
 
-No Django here: farm.alerts.channels.messenger, a process of its own, judges with the same rules.
+This module imports no Django, because farm.alerts.channels.messenger uses it in a process of its own.
 """
 
 import ipaddress
@@ -24,19 +24,19 @@ LookUp = Callable[..., Answers]
 
 RESOLVE_S = 5.0
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# what Python 3.11 calls global all the same: a network's own NAT64, in which the IPv4 address stands where that network
-# chose (RFC 8215), retired 6to4 relays, segment routing, documentation
+# networks that Python 3.11 calls global although they are not: a network's own NAT64 (RFC 8215), retired 6to4 relays,
+# segment routing, and documentation
 _NOT_PUBLIC = tuple(
     ipaddress.ip_network(network) for network in ("64:ff9b:1::/48", "192.88.99.0/24", "5f00::/16", "3fff::/20")
 )
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
-# names are looked up here, because a resolver that hangs cannot be stopped
+# names are looked up in these threads, because a resolver that hangs cannot be stopped
 _resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of a webhook's URL, and the IP address to connect to. `path`: with the query."""
+    """The parts of a webhook's URL, and the IP address to connect to. `path` includes the query."""
 
     host: str
     port: int
@@ -46,9 +46,10 @@ class Target:
 
 
 def resolve_target(url: str, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Target:
-    """Parse a webhook's URL and look up where it leads. `networks`: inner ones that are allowed, plain HTTP only there.
+    """Parse a webhook's URL and look up its host.
 
-    Raises DeliveryProblem, permanent for a URL or an address that is refused. `lookup`: in place of the resolver.
+    `networks` are the inner networks that are allowed; only these may use plain HTTP. `lookup` replaces the resolver.
+    Raises DeliveryProblem, which is permanent for a URL or an address that is refused.
     """
     host, port, path, is_tls = parse_webhook_url(url)
     address = resolve_host(host, port, networks=networks, lookup=lookup)
@@ -58,8 +59,10 @@ def resolve_target(url: str, *, networks: Sequence[str] = (), lookup: LookUp | N
 
 
 def parse_webhook_url(url: str) -> tuple[str, int, str, bool]:
-    """Return a URL's host, port, path with query, and whether it is HTTPS. Raises DeliveryProblem for a URL of another
-    kind."""
+    """Return a URL's host, port, path with query, and whether it is HTTPS.
+
+    Raises a permanent DeliveryProblem for a URL that cannot be read, of another scheme, or with a user or password.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -77,7 +80,7 @@ def parse_webhook_url(url: str) -> tuple[str, int, str, bool]:
 
 
 def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Address:
-    """Look up a host and return the address to connect to. `lookup`: in place of the resolver.
+    """Look up a host and return the address to connect to. `lookup` replaces the resolver.
 
     Raises DeliveryProblem where the name has no address, and a permanent one where any of its addresses is refused.
     """
@@ -93,8 +96,7 @@ def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: 
 
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
-    """Say whether a message may go to the address: it, or each address it wraps, is public or in one of the
-    networks."""
+    """Say whether a message may go to this address, or to all that it wraps: each is public or in one of `networks`."""
     return all(_is_public(ip) or any(ip in network for network in networks) for ip in unwrap_address(address))
 
 
@@ -127,18 +129,18 @@ def _is_public(address: Address) -> bool:
 
 
 def _look_up(host: str, port: int, lookup: LookUp) -> list[Address]:
-    asked = _resolvers.submit(lookup, host, port, type=socket.SOCK_STREAM)
+    future = _resolvers.submit(lookup, host, port, type=socket.SOCK_STREAM)
     try:
-        answers = asked.result(timeout=RESOLVE_S)
+        answers = future.result(timeout=RESOLVE_S)
     except TooLate:
         raise DeliveryProblem(f"The name {host} was not resolved within {RESOLVE_S:.0f} s.") from None
     except (OSError, UnicodeError) as problem:
         raise DeliveryProblem(f"The name {host} cannot be resolved: {problem}.") from None
-    # an IPv6 address may carry a zone, which is always an inner one
-    found = [ipaddress.ip_address(str(answer[4][0]).partition("%")[0]) for answer in answers]
-    if not found:
+    # an IPv6 address may end with a zone, such as %eth0
+    addresses = [ipaddress.ip_address(str(socket_address[0]).partition("%")[0]) for *_, socket_address in answers]
+    if not addresses:
         raise DeliveryProblem(f"The name {host} has no address.")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(addresses))
 
 
 def _make_refusal(text: str) -> DeliveryProblem:

@@ -1,8 +1,9 @@
-"""Chat and paging services through apprise: listed services and parameters, sent by a process of its own.
+"""Sends to chat and paging services through apprise, in a process of its own, with listed services and parameters only.
 
-Apprise takes more from an address than where to send: `template=` fetches a file or an address, `discovery=` asks a
-host where the real one is, `verify=no` believes any certificate, `redirect=yes` goes wherever the answer points. So
-both are lists of what is allowed. The address is written anew from what was read, so that apprise reads nothing else.
+An apprise address may do more than name a receiver: `template=` fetches a file or an address, `discovery=` asks a host
+where the real one is, `verify=no` trusts any certificate, and `redirect=yes` follows redirects. So services and
+parameters are lists of what is allowed. The address is written anew from the parsed one, so that apprise sees only what
+was checked.
 """
 
 import json
@@ -23,7 +24,8 @@ from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem
 WORD_JOINER = "\u2060"
 # for sending one notice, with the pauses that a service asks for
 TOTAL_S = 30.0
-# where Python and the operator's certificates are; nothing of the farm's own, and no proxy, which would look names up
+# variables that say where Python and the operator's certificates are. Others may hold the farm's secrets, or name a
+# proxy, which would look names up itself
 _VARIABLES = (
     "PATH",
     "LANG",
@@ -36,7 +38,7 @@ _VARIABLES = (
 _ROOT = Path(__file__).resolve().parents[3]
 
 _EVERYWHERE: Final = {"format", "overflow"}
-# by scheme, what may be said behind the `?`: who is addressed and how it looks, nothing that is fetched from elsewhere
+# by scheme, the parameters that name a receiver or the look of a message; none of them fetches anything
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     scheme: frozenset({*names.split(), *_EVERYWHERE})
     for scheme, names in {
@@ -56,13 +58,13 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
         "workflows": "api-version id image pa powerautomate route routeid sig ver wrap",
     }.items()
 }
-# what every address gets: short timeouts, no redirects; of Matrix no other host, and no keys that are kept
+# parameters that every address gets: short timeouts, no redirects; for Matrix no discovery and no stored keys
 _ALWAYS: Final = {"cto": "4", "rto": "8", "redirect": "no", "verify": "yes"}
 _OF_SCHEME: Final = {"matrixs": {"discovery": "no", "e2ee": "no"}}
 
 
 def check(url: str) -> None:
-    """Check that this address is allowed and that apprise accepts it. Raises DeliveryProblem with what is allowed."""
+    """Check that this address is allowed and that apprise accepts it. Raises a permanent DeliveryProblem."""
     address = build_address(url)
     if messenger.load_notifier(address) is None:
         scheme = address.partition(":")[0]
@@ -72,9 +74,10 @@ def check(url: str) -> None:
 
 
 def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), timeout_s: float = TOTAL_S) -> None:
-    """Send one notice from a process of its own. Raises DeliveryProblem where it did not arrive within `timeout_s`.
+    """Send one notice from a process of its own. `networks` are the inner networks that may be reached.
 
-    The services give no way to recognise a repetition. `networks`: inner ones that may be reached.
+    Raises DeliveryProblem where it did not arrive within `timeout_s`. After a second try the receiver may see the
+    notice twice, since these services recognise no repetition.
     """
     address = build_address(url)
     scheme = address.partition(":")[0]
@@ -83,22 +86,23 @@ def notify(url: str, *, subject: str, text: str, networks: Sequence[str] = (), t
         environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
         environment |= {"HOME": folder, "PYTHONPATH": str(_ROOT), "NO_PROXY": "*"}
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-P", "-m", messenger.__name__],
                 input=json.dumps(order), capture_output=True, text=True, check=False,
                 timeout=timeout_s, cwd=folder, env=environment,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise DeliveryProblem(f"The {scheme}:// service did not finish within {timeout_s:.0f} s.") from None
-    _raise_problem(done.stdout, scheme)
+    _raise_problem(process.stdout, scheme)
 
 
 def defuse(text: str) -> str:
-    """Change what these services take for a command, as `<!channel>`, `@everyone` or a link, so that it stays text."""
+    """Change what services would take for a command, such as `<!channel>`, `@everyone` or a link, into mere text."""
     return text.replace("<", "‹").replace(">", "›").replace("@", f"@{WORD_JOINER}")
 
 
 def _raise_problem(output: str, scheme: str) -> None:
+    """Raise the DeliveryProblem that the process printed, if it did."""
     try:
         answer = json.loads(output.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -108,8 +112,10 @@ def _raise_problem(output: str, scheme: str) -> None:
 
 
 def build_address(url: str) -> str:
-    """Write the address that apprise is given, with the parameters that the farm sets. Raises DeliveryProblem with the
-    schemes or parameters that are allowed."""
+    """Write the address for apprise, with the parameters that the farm sets.
+
+    Raises a permanent DeliveryProblem, which lists the allowed schemes or parameters, for an address that is refused.
+    """
     head, _, query = url.partition("?")
     scheme, colon, place = head.partition("://")
     scheme = scheme.lower()
@@ -119,18 +125,18 @@ def build_address(url: str) -> str:
         )
     if not url.isprintable() or any(sign in url for sign in " \\"):
         raise _make_refusal(f"A {scheme}:// address holds no spaces, no backslashes and no control characters.")
-    given = _parameters(query)
-    if unknown := sorted(given.keys() - PARAMETERS[scheme]):
+    named = _parse_query(query)
+    if unknown := sorted(named.keys() - PARAMETERS[scheme]):
         raise _make_refusal(
             f"The parameter {', '.join(unknown)[:100]} is not allowed in a {scheme}:// address; "
             f"allowed are {', '.join(sorted(PARAMETERS[scheme]))}."
         )
-    parameters = {**given, **_ALWAYS, **_OF_SCHEME.get(scheme, {})}
+    parameters = {**named, **_ALWAYS, **_OF_SCHEME.get(scheme, {})}
     return f"{scheme}://{place}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
 
 
-def _parameters(query: str) -> dict[str, str]:
-    """Parse a query as apprise does: `;` separates as `&` does, names are in lower case, the last one counts."""
+def _parse_query(query: str) -> dict[str, str]:
+    """Parse a query as apprise does: `;` separates like `&`, and the last of equal names (in lower case) counts."""
     pairs = (pair.partition("=") for pair in query.replace(";", "&").split("&") if pair)
     return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
 
@@ -147,6 +153,6 @@ KIND = ChannelKind(
     send=lambda message, url: notify(
         url, subject=message.subject, text=message.text, networks=settings.WEBHOOK_NETWORKS
     ),
-    # it may hold its secret where a host stands
+    # some services have their secret in the place of the host
     shown=lambda url: f"{url.partition('://')[0]}://…",
 )

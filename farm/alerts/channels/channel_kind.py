@@ -1,13 +1,13 @@
-"""A kind of channel: what its address looks like, what of the address is secret, and how a message is sent there."""
+"""A kind of channel: how its addresses are checked and shown, and how a message is sent to one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
 class DeliveryProblem(Exception):
-    """Why a message did not arrive or an address cannot be used, in one sentence for people.
+    """The reason, in one sentence for people, why a message did not arrive or an address cannot be used.
 
-    `is_permanent`: trying again would not help.
+    `is_permanent` says that trying again would not help.
     """
 
     def __init__(self, text: str, *, is_permanent: bool = False) -> None:
@@ -17,7 +17,7 @@ class DeliveryProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `id` is the same at every try, so that a receiver drops a repetition; `secret` signs it."""
+    """A message. `id` is the same at every try, so that receivers can drop repetitions. `secret` signs the message."""
 
     id: str
     subject: str
@@ -28,18 +28,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelKind:
-    """One kind of channel.
+    """A kind of channel. `check` and `send` raise DeliveryProblem."""
 
-    `name`: in rows and over HTTP. `title` and `takes`: on pages, its title and what its address is. `check`: checks the
-    form of an address; where it leads is looked up for each message. `send`: sends a message to an address within a
-    minute. Both raise DeliveryProblem. `shown`: returns the address without what may be secret in it. `is_signed`: the
-    receiver needs the channel's secret, which the team's admins may see.
-    """
-
+    # in rows and over HTTP
     name: str
+    # on pages: its title, and what its address is
     title: str
     takes: str
+    # checks the form of an address; its host is looked up for each message
     check: Callable[[str], None]
+    # sends a message to an address within a minute
     send: Callable[[Message, str], None]
+    # returns an address without what may be secret in it
     shown: Callable[[str], str] = lambda target: "…"
+    # the receiver needs the channel's secret, which the team's admins may see
     is_signed: bool = False

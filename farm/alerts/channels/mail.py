@@ -1,4 +1,4 @@
-"""Mail, through the server that the farm is set up with. `Message-ID` is the same at every try."""
+"""Sends mail through the server in the farm's settings. `Message-ID` is the same at every try."""
 
 import smtplib
 
@@ -25,7 +25,7 @@ def check(address: str) -> None:
 
 
 def send(message: Message, address: str) -> None:
-    """Send one mail. Raises DeliveryProblem, permanent where the server refuses the address for good."""
+    """Send one mail. Raises DeliveryProblem, which is permanent where the server refuses the address for good."""
     headers = {"Message-ID": f"<{message.id}@{DNS_NAME}>", "Auto-Submitted": "auto-generated"}
     mail = EmailMessage(subject=" ".join(message.subject.split()), body=message.text, to=[address], headers=headers)
     try:

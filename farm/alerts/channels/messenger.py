@@ -1,10 +1,10 @@
 """A process that sends one notice through apprise and ends: `python -m farm.alerts.channels.messenger`.
 
-Apprise's services make their connections themselves, and wait as long as a service tells them to. Here each connection
-is judged and pinned (farm.alerts.channels.pins), and whoever started the process ends it when its time is over.
+Apprise makes its connections itself, and waits as long as a service tells it to. In this process each connection is
+judged and pinned (farm.alerts.channels.pins), and the parent ends the process when its time is over.
 
-Takes an order as JSON on its input, and answers one line of JSON: `problem`, null when the notice was taken, and
-`is_permanent`.
+The process reads an order as JSON from its input, and prints one line of JSON: `problem`, null where the service took
+the notice, and `is_permanent`.
 """
 
 import json
@@ -24,7 +24,7 @@ class Notifier(Protocol):
 
 
 def load_notifier(url: str) -> Notifier | None:
-    """Return apprise's notifier for an address; None where apprise cannot read it. It keeps nothing on disk."""
+    """Return apprise's notifier for an address, which stores nothing on disk; None where apprise cannot read it."""
     from apprise import Apprise, AppriseAsset
     from apprise.common import PersistentStoreMode
 
@@ -34,8 +34,10 @@ def load_notifier(url: str) -> Notifier | None:
 
 
 def send(url: str, *, subject: str, text: str, pins: Pins) -> None:
-    """Send one notice, once all connections of the process are pinned. Raises DeliveryProblem where the service did not
-    take it, permanent where its host may not be reached."""
+    """Pin all connections of the process, and send one notice.
+
+    Raises DeliveryProblem where the service did not take it, and a permanent one where its host may not be reached.
+    """
     plugin = load_notifier(url)
     pins.pin_process()
     if plugin is None or not plugin.notify(title=subject, body=text):

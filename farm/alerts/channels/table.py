@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from farm.alerts.channels import apprise, mail, webhook
@@ -15,37 +15,33 @@ MAX_TITLE, MAX_TAKES = 40, 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
-def _check_entry(entry: ChannelKind, taken: Sequence[ChannelKind]) -> ChannelKind:
-    raise_first_problem(_list_faults(entry, beside=[other.name for other in (*OWN, *taken)]))
-    return replace(entry, shown=_guard(entry.shown))
+def _check_entry(entry: ChannelKind, earlier: Sequence[ChannelKind]) -> ChannelKind:
+    """Check a kind that a package brings; return it with a `shown` that hides the address instead of raising."""
+    raise_first_problem(_list_faults(entry, taken_names=[kind.name for kind in (*OWN, *earlier)]))
 
-
-def _guard(shown: Callable[[str], str]) -> Callable[[str], str]:
-    """Wrap a package's function, so that an error in it hides the address instead of breaking a page."""
-
-    def guarded(target: str) -> str:
+    def show_or_hide(target: str) -> str:
         try:
-            return str(shown(target))
+            return str(entry.shown(target))
         except Exception:
             logger.exception("an address could not be shown")
             return "…"
 
-    return guarded
+    return replace(entry, shown=show_or_hide)
 
 
-def _list_faults(entry: ChannelKind, *, beside: Sequence[str]) -> Iterator[str]:
+def _list_faults(entry: ChannelKind, *, taken_names: Sequence[str]) -> Iterator[str]:
     if not isinstance(entry.name, str) or not _NAME.fullmatch(entry.name):
         yield f"name has {entry.name!r:.80}: write small letters, digits, - and _, 32 at most."
-    elif entry.name in beside:
+    elif entry.name in taken_names:
         yield f"{entry.name!r} is taken."
     texts: dict[str, tuple[object, int]] = {"title": (entry.title, MAX_TITLE), "takes": (entry.takes, MAX_TAKES)}
-    for what, (words, limit) in texts.items():
-        if not isinstance(words, str) or not 0 < len(words) <= limit or not words.isprintable():
-            yield f"{what} has {words!r:.200}: write a few words, {limit} characters at most."
-    calls: dict[str, object] = {"check": entry.check, "send": entry.send, "shown": entry.shown}
-    for what, call in calls.items():
-        if not callable(call):
-            yield f"{what} has {call!r:.80}: write a function."
+    for field, (text, limit) in texts.items():
+        if not isinstance(text, str) or not 0 < len(text) <= limit or not text.isprintable():
+            yield f"{field} has {text!r:.200}: write a few words, {limit} characters at most."
+    functions: dict[str, object] = {"check": entry.check, "send": entry.send, "shown": entry.shown}
+    for field, function in functions.items():
+        if not callable(function):
+            yield f"{field} has {function!r:.80}: write a function."
 
 
 GROUP = Group("onnxfarm.channels", ChannelKind, "channel", _check_entry)
@@ -53,8 +49,7 @@ KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.in
 
 
 def find_kind(name: str) -> ChannelKind:
-    """Find a kind by its name. Where its package is not installed here, return a kind that raises DeliveryProblem to
-    say so, and shows no address."""
+    """Find a kind by its name. Where its package is not installed, return one whose functions raise DeliveryProblem."""
 
     def refuse(*_: object) -> None:
         raise DeliveryProblem(f"No channel of the kind “{name}” is installed here: install the package that brings it.")

@@ -1,7 +1,7 @@
-"""Webhooks, signed as standardwebhooks.com says: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
+"""Sends webhooks, signed as standardwebhooks.com says: `webhook-id`, `webhook-timestamp`, `webhook-signature`.
 
-The address is pinned, no redirect is followed, no proxy is asked, the answer's body is never read, and the whole
-exchange ends after a few seconds however slowly the other side drips.
+The connection goes to the address that was checked, without redirects and proxies. The answer's body is never read, and
+the whole exchange ends after a few seconds, however slowly the receiver answers.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from farm.alerts.channels.channel_kind import ChannelKind, DeliveryProblem, Mess
 CONNECT_S = 4.0
 TOTAL_S = 10.0
 AGENT = "onnxfarm-webhook/1"
-# by this answer a receiver says that it wants no more messages
+# a receiver that answers with this status wants no more messages
 GONE = 410
-# answers after which trying again is worth it
-_AGAIN = (408, 409, 425, 429)
+# statuses below 500 after which another try may help
+_RETRIED = (408, 409, 425, 429)
 
 
 def check(url: str) -> None:
-    """Check the form of a webhook's address. Raises DeliveryProblem."""
+    """Check the form of a webhook's address. Raises a permanent DeliveryProblem."""
     _, _, _, is_tls = parse_webhook_url(url)
     if not is_tls and not settings.WEBHOOK_NETWORKS:
         raise DeliveryProblem(
@@ -55,15 +55,15 @@ def post(
     timeout_s: float = TOTAL_S,
     lookup: LookUp | None = None,
 ) -> None:
-    """Post once. Raises DeliveryProblem unless the answer is 2xx, permanent where another try would not help.
+    """Post once. Raises DeliveryProblem unless the status is 2xx; it is permanent where another try would not help.
 
-    `networks`: inner ones that may be reached; for None those of ONNXFARM_WEBHOOK_NETWORKS. `lookup`: in place of the
-    resolver.
+    `networks` are the inner networks that may be reached; None means those of ONNXFARM_WEBHOOK_NETWORKS. `lookup`
+    replaces the resolver.
     """
     target = resolve_target(url, networks=settings.WEBHOOK_NETWORKS if networks is None else networks, lookup=lookup)
-    status = _status(target, body, headers=headers, timeout_s=timeout_s)
+    status = _exchange(target, body, headers=headers, timeout_s=timeout_s)
     if not 200 <= status < 300:
-        is_permanent = status == GONE or (300 <= status < 500 and status not in _AGAIN)
+        is_permanent = status == GONE or (300 <= status < 500 and status not in _RETRIED)
         reason = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
         raise DeliveryProblem(f"{target.host} rejected the message: {reason}.", is_permanent=is_permanent)
 
@@ -80,23 +80,24 @@ def sign_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:
     }
 
 
-def _status(target: Target, body: bytes, *, headers: Mapping[str, str], timeout_s: float) -> int:
-    connection = _Pinned(target)
-    clock = threading.Timer(timeout_s, connection.cut)
-    clock.daemon = True
-    clock.start()
+def _exchange(target: Target, body: bytes, *, headers: Mapping[str, str], timeout_s: float) -> int:
+    """Post the body and return the status of the answer."""
+    connection = _PinnedConnection(target)
+    timer = threading.Timer(timeout_s, connection.cut)
+    timer.daemon = True
+    timer.start()
     try:
         connection.request("POST", target.path, body=body, headers=dict(headers))
         return connection.getresponse().status
     except (OSError, http.client.HTTPException) as problem:
-        why = f"no answer within {timeout_s:.0f} s" if connection.was_cut else _reason(problem)
-        raise DeliveryProblem(f"{target.host} cannot be reached: {why}.") from None
+        reason = f"no answer within {timeout_s:.0f} s" if connection.was_cut else _describe_failure(problem)
+        raise DeliveryProblem(f"{target.host} cannot be reached: {reason}.") from None
     finally:
-        clock.cancel()
+        timer.cancel()
         connection.close()
 
 
-def _reason(problem: Exception) -> str:
+def _describe_failure(problem: Exception) -> str:
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({problem.verify_message})"
     if isinstance(problem, TimeoutError):
@@ -106,8 +107,8 @@ def _reason(problem: Exception) -> str:
     return f"its answer is not HTTP ({type(problem).__name__})"
 
 
-class _Pinned(http.client.HTTPConnection):
-    """A connection to one address, which speaks to the host by its name."""
+class _PinnedConnection(http.client.HTTPConnection):
+    """A connection to the address that was checked, with the host's name in TLS and HTTP."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target.host, target.port, timeout=CONNECT_S)
@@ -121,15 +122,15 @@ class _Pinned(http.client.HTTPConnection):
         self.sock = sock
 
     def cut(self) -> None:
-        """End the exchange from another thread: a read or a write that is waiting gets an error."""
+        """End the exchange from another thread: a read or write that waits then raises an error."""
         self.was_cut = True
         with contextlib.suppress(OSError, AttributeError):
             self.sock.shutdown(socket.SHUT_RDWR)
 
 
-def shown(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('/')[0].partition('?')[0].rpartition('@')[2]}/…"
+def show_host(url: str) -> str:
+    scheme, _, address = url.partition("://")
+    return f"{scheme}://{address.partition('/')[0].partition('?')[0].rpartition('@')[2]}/…"
 
 
 KIND = ChannelKind(
@@ -138,6 +139,6 @@ KIND = ChannelKind(
     takes="an https:// address; every message is signed",
     check=check,
     send=send,
-    shown=shown,
+    shown=show_host,
     is_signed=True,
 )

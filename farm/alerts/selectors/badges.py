@@ -29,7 +29,7 @@ _TONES: dict[str, tuple[Tone, str]] = {
 
 
 class Standing(NamedTuple):
-    """The parts of a badge. `label`: the distribution that is watched; `text`: the result for the model."""
+    """The parts of a badge. `label` is the watched distribution, `text` the result for the model."""
 
     label: str
     text: str
@@ -37,8 +37,10 @@ class Standing(NamedTuple):
 
 
 def describe_standing(model: Model) -> Standing:
-    """Describe a model's open alerts, or else what a fresh block has yet to confirm, or the outcome of its last judged
-    round. Alerts and rounds of calls with a candidate older than the baseline do not count."""
+    """Describe a model's open alerts; without any, its newest round that was judged or waits for confirmation.
+
+    Alerts and rounds whose candidate is older than their baseline do not count.
+    """
     rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
     alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]
     if alerts:
@@ -46,14 +48,14 @@ def describe_standing(model: Model) -> Standing:
         kinds = dict.fromkeys(
             symptom.kind for alert in alerts for symptom in alert.symptoms.all() if not symptom.resolved_in
         )
-        more = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
-        text = f"{', '.join(kinds) or 'alert'} {newest.began}{more}"
+        count = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
+        text = f"{', '.join(kinds) or 'alert'} {newest.began}{count}"
         return Standing(newest.distribution, text, "bad")
-    told = (RoundState.CONFIRMING, RoundState.JUDGED)
-    rounds = WatchRound.objects.filter(version__model=model, base=None, state__in=told).select_related("watch")
+    with_result = (RoundState.CONFIRMING, RoundState.JUDGED)
+    rounds = WatchRound.objects.filter(version__model=model, base=None, state__in=with_result).select_related("watch")
     in_order = rounds.order_by(F("judged_at").desc(nulls_first=True))
     newest_first = in_order.defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
-    last = next((alert for alert in newest_first if not is_downgrade(alert.old, alert.new)), None)
+    last = next((row for row in newest_first if not is_downgrade(row.old, row.new)), None)
     if last is None:
         return Standing("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
     if last.state == RoundState.CONFIRMING:
@@ -65,12 +67,12 @@ def describe_standing(model: Model) -> Standing:
 
 
 def badge_key(model_id: int) -> str:
-    """Make the key that lets anybody who has it see a model's badge. Only the farm can make it."""
+    """Make the key with which anybody may see a model's badge. Only the farm can make it."""
     return salted_hmac("farm.alerts.badge", str(model_id), algorithm="sha256").hexdigest()[:KEY_SIGNS]
 
 
 def find_badge_model(model_id: int, key: str) -> Model:
-    """Return the model of a badge. Raises Missing, the same for a wrong key as where there is no such model."""
+    """Return the model of a badge. Raises Missing for a wrong key, with the same words as for an unknown model."""
     model = Model.objects.filter(pk=model_id).first()
     if model is None or not constant_time_compare(key, badge_key(model_id)):
         raise Missing("There is no such badge.", hint="A model's own is named at /api/v1/models/‹number›/badge.")

@@ -43,7 +43,7 @@ def shown_target(channel: Channel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many of a channel's messages were sent, wait, and failed for good. `problem`: why the last one failed."""
+    """Counts of a channel's messages: sent, waiting, and failed for good. `problem` says why the last one failed."""
 
     sent: int = 0
     waiting: int = 0
@@ -56,17 +56,17 @@ def count_deliveries(channels: Iterable[Channel]) -> dict[int, Tally]:
     """Count the messages of each channel that has any, by the channel's number. Two queries."""
     rows = Delivery.objects.filter(channel__in=list(channels)).order_by()
     failed = Q(state=DeliveryState.FAILED)
-    counted = rows.values("channel").annotate(
+    counts = rows.values("channel").annotate(
         sent=Count("pk", filter=Q(state=DeliveryState.SENT)),
         waiting=Count("pk", filter=Q(state__in=(DeliveryState.WAITING, DeliveryState.SENDING))),
         failed=Count("pk", filter=failed),
         last_sent_at=Max("sent_at"),
         last_failed=Max("pk", filter=failed),
     )
-    found = {row["channel"]: row for row in counted}
-    ids = [row["last_failed"] for row in found.values() if row["last_failed"]]
+    by_channel = {row["channel"]: row for row in counts}
+    ids = [row["last_failed"] for row in by_channel.values() if row["last_failed"]]
     problems = dict(Delivery.objects.filter(pk__in=ids).values_list("channel", "problem"))
     return {
         key: Tally(row["sent"], row["waiting"], row["failed"], row["last_sent_at"], problems.get(key, ""))
-        for key, row in found.items()
+        for key, row in by_channel.items()
     }

@@ -16,8 +16,10 @@ from farm.runs.selectors.runs import idle_moment_of
 
 @dataclass(frozen=True, slots=True)
 class RaceSummary:
-    """The races of a search, the first in front, with their common result. `everywhere`: the setting to use on all
-    hardware, where there is one."""
+    """The races of a search, beginning with the first, and their common result.
+
+    `everywhere` is the setting to use on all hardware; None where there is none.
+    """
 
     races: list[Find]
     sentence: str
@@ -38,7 +40,6 @@ def find_first_race(user: Anyone, find_id: int) -> Find:
 
 
 def find_last_answered_search(version_id: int) -> Find | None:
-    """Return the newest search of a version that has an answer, or None."""
     rows = Find.objects.filter(version=version_id, first=None).exclude(answer=None)
     return rows.order_by("-pk").first()
 
@@ -49,21 +50,24 @@ def list_races(first: Find) -> list[Find]:
 
 
 def describe_progress(race: Find) -> str:
-    """Say what an open race measures now and, where that waits, for what; empty for a race that is over."""
+    """Say what an open race measures now, and why it waits if it does; empty for a race that is over."""
     if race.run_id is None:
         return "waiting for its next run" if race.is_open else ""
-    still = idle_moment_of(race.run_id).still
-    return ". ".join(filter(None, ((race.asked or {}).get("title", ""), still)))
+    title, wait = (race.asked or {}).get("title", ""), idle_moment_of(race.run_id).still
+    return ". ".join(filter(None, (title, wait)))
 
 
 def find_last_run(race: Find) -> Run | None:
-    """Return the last run that a race has read; None where there is none, or where it was removed."""
+    """Return the run of a race's last step; None before the first step, or where the run was removed."""
     return Run.objects.filter(pk=race.steps[-1]["run"]).first() if race.steps else None
 
 
 def summarise_races(first: Find) -> RaceSummary:
-    """Return the races of a search with its sentence: of a single race its own, of several a common one once all have
-    an answer, else an empty one."""
+    """Return the races of a search with its sentence.
+
+    The sentence of a single race is its own. Several races have a common one once all have an answer, and an empty one
+    before.
+    """
     races = list_races(first)
     answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]
     if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):

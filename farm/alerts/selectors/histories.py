@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Alert, Release, Watch, WatchRound
@@ -16,17 +16,15 @@ from farm.alerts.states import RoundState
 ALERTS, WATCHES = 200, 50
 
 
-class Known(NamedTuple):
-    """A release as the index has it. `yanked_because`: empty where the index gave no reason."""
+class IndexEntry(NamedTuple):
+    """A release as the index lists it. `yanked_because` is empty where the index gave no reason."""
 
     seen_at: datetime
     is_yanked: bool
     yanked_because: str
 
 
-class Raised(NamedTuple):
-    """An alert about a release."""
-
+class RaisedAlert(NamedTuple):
     pk: int
     model: str
     state: str
@@ -34,13 +32,14 @@ class Raised(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """The history of a distribution. By version: `known`, what the index says of it; `outcomes`, how many rounds had
-    each outcome; `alerts`, those of a change that was measured with it, or that began with it. `watches`: the active
-    ones, the oldest first."""
+    """The history of a distribution; all but `watches` is by version."""
 
-    known: Mapping[str, Known]
+    known: Mapping[str, IndexEntry]
+    # how many rounds had each outcome
     outcomes: Mapping[str, Mapping[str, int]]
-    alerts: Mapping[str, Sequence[Raised]]
+    # alerts about a change that was measured with the version, or that began with it
+    alerts: Mapping[str, Sequence[RaisedAlert]]
+    # the active ones, the oldest first
     watches: Sequence[Watch]
 
 
@@ -51,22 +50,18 @@ def read_history(user: Anyone, distribution: str) -> History:
         watch__in=Watch.objects.visible_to(user), watch__distribution=distribution, base=None
     )
     watches = Watch.objects.visible_to(user).filter(distribution=distribution, is_active=True)
-    alerts: dict[str, list[Raised]] = defaultdict(list)
+    alerts: dict[str, list[RaisedAlert]] = defaultdict(list)
     raised = Alert.objects.visible_to(user).filter(distribution=distribution).order_by("-pk")
     for pk, model, state, bad, first in raised.values_list("pk", "model__name", "state", "bad", "first_bad")[:ALERTS]:
         for version in {first or bad, bad}:
-            alerts[version].append(Raised(pk, model, state))
-    return History(
-        {release.version: Known(release.seen_at, release.is_yanked, release.yanked_because) for release in releases},
-        _outcomes(rounds),
-        alerts,
-        list(watches.only("pk", "name", "reference", "schedule").order_by("pk")[:WATCHES]),
-    )
-
-
-def _outcomes(rounds: QuerySet[WatchRound]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+            alerts[version].append(RaisedAlert(pk, model, state))
+    outcomes: dict[str, dict[str, int]] = defaultdict(dict)
     judged = rounds.filter(state=RoundState.JUDGED).order_by()
     for version, outcome, count in judged.values_list("new", "outcome").annotate(count=Count("pk")):
-        found[version][outcome] = count
-    return found
+        outcomes[version][outcome] = count
+    return History(
+        known={row.version: IndexEntry(row.seen_at, row.is_yanked, row.yanked_because) for row in releases},
+        outcomes=outcomes,
+        alerts=alerts,
+        watches=list(watches.only("pk", "name", "reference", "schedule").order_by("pk")[:WATCHES]),
+    )

@@ -1,4 +1,4 @@
-"""Why a run was started that no person asked for, and what the two sides of an alert's evidence differ in."""
+"""Explains why the farm started a run, how far a search is, and how the graphs behind an alert differ."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,8 +21,10 @@ from farm.runs.states import RunReason, RunState
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Why a run was started. `text`: in a sentence. `watch`, `alert`, `find`: the number of the one it belongs to; all
-    are None where that was removed."""
+    """A sentence on why a run was started, with the id of its watch, alert or search for settings.
+
+    All ids are None where that row was removed.
+    """
 
     text: str
     watch: int | None = None
@@ -31,45 +33,49 @@ class Origin:
 
 
 def explain_origin(run: Run) -> Origin | None:
-    """Explain why the farm started a run; None where a person asked for it. One query."""
+    """Explain why the farm started a run; None where a person asked for it."""
     if run.reason == RunReason.ASKED:
         return None
     if run.reason in (RunReason.BISECTION, RunReason.WORK_AROUND):
         return _explain_search(run)
     if run.reason == RunReason.FIND:
         rows = Find.objects.filter(version=run.version_id).only("run", "steps").order_by("-pk")
-        number = next((row.pk for row in rows if run.pk in (row.run_id, *(s["run"] for s in row.steps))), None)
-        return Origin("Started to find the settings to ship.", find=number)
-    found = WatchRound.objects.filter(Q(run=run) | Q(confirming=run)).select_related("watch").first()
-    if found is None:
+        find = next((row.pk for row in rows if run.pk in (row.run_id, *(step["run"] for step in row.steps))), None)
+        return Origin("Started to find the settings to ship.", find=find)
+    watch_round = WatchRound.objects.filter(Q(run=run) | Q(confirming=run)).select_related("watch").first()
+    if watch_round is None:
         return Origin("Started by a watch that has since been removed.")
-    text = f"Started by watch “{found.watch.name}”: {found.step}."
+    watch_name, confirming_id = watch_round.watch.name, watch_round.confirming_id
+    text = f"Started by watch “{watch_name}”: {watch_round.step}."
     if run.reason == RunReason.CONFIRMATION:
-        text = f"Started automatically to confirm a finding of watch “{found.watch.name}” in a fresh block."
-    elif found.outcome == RoundOutcome.ALERT and found.confirming_id is not None:
-        text = f"{text} Run {found.confirming_id}, a fresh block, confirms: {found.sentence}"
-    return Origin(text, watch=found.watch_id)
+        text = f"Started automatically to confirm a finding of watch “{watch_name}” in a fresh block."
+    elif watch_round.outcome == RoundOutcome.ALERT and confirming_id is not None:
+        text = f"{text} Run {confirming_id}, a fresh block, confirms: {watch_round.sentence}"
+    return Origin(text, watch=watch_round.watch_id)
 
 
 def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, Lead]:
-    """Find what the fresh block leads with that confirmed what a run found, by the number of that run. One query."""
+    """Map runs whose finding was confirmed to the headline's figures of the run that confirmed it. One query."""
     rows = WatchRound.objects.filter(run__in=list(runs_of_watches), outcome=RoundOutcome.ALERT).order_by("pk")
-    known = rows.exclude(confirming__lead=None).values_list("run", "confirming__lead")
-    return {run: Lead.model_validate(lead) for run, lead in known}
+    confirmed = rows.exclude(confirming__lead=None).values_list("run", "confirming__lead")
+    return {run: Lead.model_validate(lead) for run, lead in confirmed}
 
 
 def _explain_search(run: Run) -> Origin:
     # the run of a finished step is named in a JSON list, which no index covers
     rows = Investigation.objects.filter(alert__model=run.version.model_id).only("alert", "run", "steps").order_by("-pk")
-    alert = next((row.alert_id for row in rows if run.pk in (row.run_id, *(s.get("run") for s in row.steps))), None)
-    what = "the first bad release" if run.reason == RunReason.BISECTION else "a work-around"
-    of = f" of alert {alert}" if alert is not None else ""
-    return Origin(f"Started automatically to find {what}{of}.", alert=alert)
+    alerts = (row.alert_id for row in rows if run.pk in (row.run_id, *(step.get("run") for step in row.steps)))
+    alert = next(alerts, None)
+    goal = "the first bad release" if run.reason == RunReason.BISECTION else "a work-around"
+    suffix = f" of alert {alert}" if alert is not None else ""
+    return Origin(f"Started automatically to find {goal}{suffix}.", alert=alert)
 
 
 def list_graph_changes(symptom: Symptom) -> list[str]:
-    """List in sentences, the most important first, how the graphs that ran on the two sides differ. Empty where the run
-    traced neither or was removed."""
+    """List in sentences, the most important first, how the graphs that ran on the two sides differ.
+
+    Empty where the run was removed or traced neither side.
+    """
     if symptom.run is None:
         return []
     try:
@@ -82,21 +88,22 @@ def list_graph_changes(symptom: Symptom) -> list[str]:
 
 
 def activity_of_search(search: Investigation) -> str:
-    """Its state; of one that has a run under way, what goes on in that: measuring only while a node measures."""
+    """Return the state of a search or, while its run goes on, the state of that run as lists show it."""
     if search.state != InvestigationState.MEASURING or search.run is None or search.run.state == RunState.FINISHED:
         return str(search.state)
     return shown_states([search.run])[search.run.pk]
 
 
 def describe_search(search: Investigation) -> str:
-    """Say what it found, or else how far it is."""
+    """Return the answer of a search in a sentence, or else how far it is."""
     if search.sentence:
         return search.sentence
-    done = counted(len(search.steps), "step") + " measured"
+    measured = f"{counted(len(search.steps), 'step')} measured"
     if search.state != InvestigationState.MEASURING:
-        return f"{done}."
-    does = "is being measured" if activity_of_search(search) == "measuring" else "waits to be measured"
-    return f"{done}; {(search.asked or {}).get('probe', 'the next one')} {does}."
+        return f"{measured}."
+    probe = (search.asked or {}).get("probe", "the next one")
+    activity = "is being measured" if activity_of_search(search) == "measuring" else "waits to be measured"
+    return f"{measured}; {probe} {activity}."
 
 
 def investigation(user: Anyone, investigation_id: int) -> Investigation:

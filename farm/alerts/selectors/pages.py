@@ -1,4 +1,4 @@
-"""Reads what only pages need: lists of alerts, long series of watches, and what each watch does now."""
+"""Reads what only pages need: lists of alerts, long series of watches, and the current rounds of each watch."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -57,7 +57,7 @@ HEADLINES = [key for key, kind in KINDS.items() if kind.is_headline]
 FIGURES = {"ratio": "ratio", "low": "ci_low", "high": "ci_high", "level": "ci_level", "rounds": "rounds"}
 
 
-def _conditions() -> dict[str, Q]:
+def _make_list_filters() -> dict[str, Q]:
     unsettled = Q(state__in=OPEN_ALERTS)
     is_snoozed = ~Q(snoozed_for="") | Q(snoozed_until__gt=timezone.now())
     return {
@@ -71,15 +71,15 @@ def _conditions() -> dict[str, Q]:
 
 
 def list_alerts(user: Anyone, name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
-    return _light(alerts_visible_to(user).filter(_conditions()[name], _filter_opened(since)))
+    return _defer_large_columns(alerts_visible_to(user).filter(_make_list_filters()[name], _filter_opened(since)))
 
 
-def _light(rows: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Leave out large columns that lists do not show: the evidence except for its figures, inspections, matrices."""
+def _defer_large_columns(rows: QuerySet[Alert]) -> QuerySet[Alert]:
+    """Leave out the large columns that lists do not show: inspections, matrices, evidence except for its figures."""
     figures = {name: KeyTransform(key, "comparison") for name, key in FIGURES.items()}
     symptoms = Prefetch("symptoms", Symptom.objects.defer("comparison").annotate(**figures))
-    light = rows.defer("version__inspection", "version__problem", "watch__matrix")
-    return light.prefetch_related(None).prefetch_related(symptoms)
+    deferred = rows.defer("version__inspection", "version__problem", "watch__matrix")
+    return deferred.prefetch_related(None).prefetch_related(symptoms)
 
 
 def add_sizes(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
@@ -94,7 +94,7 @@ def alert_ids_of_kind(kind: str) -> QuerySet[Symptom, int]:
 
 def count_open_alerts(user: Anyone) -> int:
     """Count the open alerts that nobody has acknowledged or snoozed."""
-    return Alert.objects.visible_to(user).filter(_conditions()["open"], state=AlertState.OPEN).count()
+    return Alert.objects.visible_to(user).filter(_make_list_filters()["open"], state=AlertState.OPEN).count()
 
 
 def _filter_opened(since: datetime | None) -> Q:
@@ -103,7 +103,7 @@ def _filter_opened(since: datetime | None) -> Q:
 
 def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict[str, int]:
     """Count the alerts in each of LISTS, and those of `open` that somebody acknowledged, in one query."""
-    conditions = _conditions()
+    conditions = _make_list_filters()
     conditions["acknowledged"] = conditions["open"] & Q(state=AlertState.ACKNOWLEDGED)
     counts = {name: Count("pk", filter=condition) for name, condition in conditions.items() if name != "all"}
     visible = Alert.objects.visible_to(user).filter(_filter_opened(since))
@@ -112,7 +112,7 @@ def count_alerts_by_list(user: Anyone, *, since: datetime | None = None) -> dict
 
 def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
     related = ("team", "watch", "model", "version__model", "assignee")
-    return _light(Alert.objects.filter(watch=watch).select_related(*related).order_by("-pk"))
+    return _defer_large_columns(Alert.objects.filter(watch=watch).select_related(*related).order_by("-pk"))
 
 
 def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
@@ -231,9 +231,9 @@ def watches_of_model(model: Model) -> list[Watch]:
 
 def find_free_name(team_id: int, name: str) -> str:
     """Return the name, with a number appended where a watch of the team has it already."""
-    taken = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
+    taken_names = set(Watch.objects.filter(team=team_id, name__startswith=name).values_list("name", flat=True))
     candidates = chain([name], (f"{name}-{number}" for number in count(2)))
-    return next(candidate for candidate in candidates if candidate not in taken)
+    return next(candidate for candidate in candidates if candidate not in taken_names)
 
 
 def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Reads a release's report card: measurements beside an older release, alerts, and what is still to be measured."""
+"""Reads a release's report card: measurements beside an older release, alerts, and models still to be measured."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.pages import MAX_OPEN, OPEN_RUNS
 from farm.runs.states import BlockState, RunReason, RunState
 
-# so many of the newest finished runs and rounds are searched, and so many runs read of each model and of all
+# how many of the newest finished runs and rounds are searched, and how many runs are read of each model and in all
 MAX_RUNS, MAX_ROUNDS, MAX_READ_OF_MODEL, MAX_READ = 200, 200, 4, 100
 MAX_CELLS, MAX_SYMPTOMS, MAX_MODELS = 3000, 500, 500
 SEARCHES = (RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
@@ -74,8 +74,8 @@ class OpenRun(NamedTuple):
 class ReleaseCard:
     """The report card with what belongs to it.
 
-    `others` are older versions that it can be compared with. `open` is still to be measured, and is done at `ends_at`;
-    None where nothing is open or there is no forecast, and then not before `ends_at_least`.
+    `others` are older versions that it can be compared with. `open` holds the models that are still to be measured.
+    They are forecast to be done at `ends_at`, or no earlier than `ends_at_least`; None where there is no forecast.
     """
 
     card: Card
@@ -104,9 +104,9 @@ class _Run(NamedTuple):
 def read_card(user: Anyone, distribution: str, version: str, *, against: str = "") -> ReleaseCard:
     """Read a release's card as far as the user may see it.
 
-    It is compared with the version `against` where both were measured together, or else with the one that shows a
-    change which an alert tells, or most models. The number of queries does not depend on the number of models. Raises
-    Missing for a release that this farm neither knows nor measured.
+    It is compared with the version `against` if both were measured together. Otherwise it is compared with the version
+    of an alert about the release, or else with the version that most models were measured with. The number of queries
+    does not depend on the number of models. Raises Missing for a release that this farm neither knows nor measured.
     """
     try:
         new = distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
@@ -115,17 +115,17 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     rounds = list(_list_rounds(user, new)[:MAX_ROUNDS])
     by_older = _find_runs_by_older(user, new, rounds)
     others = list_baselines({older: {run.model for run in runs} for older, runs in by_older.items()}, new.version)
-    if not others and not rounds and not _is_known_release(new):
-        raise Missing(f"{new} is no release that this farm knows or has measured.", hint="See the page of runtimes.")
-    raised_since = _read_raised(user, new=new, since=others)
+    if not others and not rounds:
+        _check_is_known(new)
+    raised_since = _read_raised_changes(user, new=new, since=others)
     with_changes = [version for version in others if raised_since[version]]
     before = next((version for version in (against, *with_changes, *others) if version in others), None)
     old = None if before is None else new.model_copy(update={"version": before})
     open_runs = _list_open_runs(user, new, rounds)
-    measured = {} if old is None else _read_measured(by_older[old.version], old=old, new=new)
+    measured = {} if old is None else _read_measurements(by_older[old.version], old=old, new=new)
     raised = {} if old is None else raised_since[old.version]
     work_arounds = _find_work_arounds({change.alert for changes in raised.values() for change in changes})
-    names = dict(_list_watched(user, new))
+    names = dict(_list_watched_models(user, new))
     names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
     names |= {run.model: run.name for runs in by_older.values() for run in runs}
     names |= {run.model: run.name for run in open_runs}
@@ -145,10 +145,12 @@ def alerts_about(runtime: Runtime) -> Q:
     return Q(Q(bad=runtime.version) | Q(first_bad=runtime.version), distribution=runtime.distribution)
 
 
-def _is_known_release(runtime: Runtime) -> bool:
-    if runtime.distribution == distributions.DEFAULT_DISTRIBUTION and runtime.version in ONNXRUNTIME:
-        return True
-    return Release.objects.filter(distribution=runtime.distribution, version=runtime.version).exists()
+def _check_is_known(runtime: Runtime) -> None:
+    is_in_table = runtime.distribution == distributions.DEFAULT_DISTRIBUTION and runtime.version in ONNXRUNTIME
+    rows = Release.objects.filter(distribution=runtime.distribution, version=runtime.version)
+    if not is_in_table and not rows.exists():
+        text = f"{runtime} is no release that this farm knows or has measured."
+        raise Missing(text, hint="See the page of runtimes.")
 
 
 def _list_rounds(user: Anyone, new: Runtime) -> QuerySet[WatchRound]:
@@ -183,7 +185,7 @@ def _find_runs_by_older(user: Anyone, new: Runtime, rounds: Iterable[WatchRound]
     return by_older
 
 
-def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[MeasuredPair]]:
+def _read_measurements(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[ModelAndNode, list[MeasuredPair]]:
     """Read pairs of the newest runs by model and node; runs of searches count only where no others measured them."""
     runs_by_model: dict[int, list[_Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.is_of_search):
@@ -218,7 +220,7 @@ def _read_measured(runs: Sequence[_Run], *, old: Runtime, new: Runtime) -> dict[
     return measured
 
 
-def _read_raised(
+def _read_raised_changes(
     user: Anyone, *, new: Runtime, since: Iterable[str]
 ) -> dict[str, dict[ModelAndNode, list[ConfirmedChange]]]:
     """Read by older version, model and node the unresolved changes that alerts show up to the release, in one query."""
@@ -255,7 +257,7 @@ def _find_work_arounds(alerts: Collection[int]) -> list[WorkAround]:
     return list(work_arounds.values())
 
 
-def _list_watched(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
+def _list_watched_models(user: Anyone, new: Runtime) -> Iterator[tuple[int, str]]:
     """Yield the ids and names of models that watches of the distribution name."""
     watches = Watch.objects.visible_to(user).filter(distribution=new.distribution, is_active=True)
     rows = Model.objects.not_removed().filter(watches__in=watches).distinct().order_by("pk")
@@ -278,28 +280,35 @@ def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[in
 
     Return by model also how many nodes may take a block.
     """
-    models = {watched.run: watched.model for watched in runs if watched.run is not None}
+    models = {open_run.run: open_run.model for open_run in runs if open_run.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
     states: dict[int, dict[str, str]] = defaultdict(dict)
     takers: dict[int, int] = {}
     for run, model in models.items():
-        names, most = forecast.nodes_for_waiting_blocks(run)
-        states[model] |= dict.fromkeys(names, "queued")
-        takers[model] = max(most, takers.get(model, 0))
+        nodes, max_takers = forecast.nodes_for_waiting_blocks(run)
+        states[model] |= dict.fromkeys(nodes, "queued")
+        takers[model] = max(max_takers, takers.get(model, 0))
     for run, node in begun.order_by().values_list("run", "node__name"):
         states[models[run]][node] = "running"
     return states, takers
 
 
 def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[datetime | None, datetime | None]:
-    """Forecast when all of these runs will have ended, or else before when they will not; None where that is not
-    known."""
-    expected = [None if watched.run is None else forecast.forecast_run(watched.run) for watched in runs]
-    known = [times for times in expected if times is not None]
-    if not expected or len(known) < len(expected):
+    """Forecast when all of these runs will have ended, or else the time before which they will not; (None, None) where
+    neither is known."""
+    ends_s: list[float] = []
+    is_exact = True
+    for open_run in runs:
+        times = None if open_run.run is None else forecast.forecast_run(open_run.run)
+        if times is None:
+            return None, None
+        end_s = times.ends_s
+        if end_s is None:
+            is_exact, end_s = False, times.earliest_end_s
+        if end_s is None:
+            return None, None
+        ends_s.append(end_s)
+    if not ends_s:
         return None, None
-    ends_s = [times.earliest_end_s if times.ends_s is None else times.ends_s for times in known]
-    if None in ends_s:
-        return None, None
-    last = forecast.now + timedelta(seconds=max(end_s for end_s in ends_s if end_s is not None))
-    return (None, last) if any(times.ends_s is None for times in known) else (last, None)
+    end = forecast.now + timedelta(seconds=max(ends_s))
+    return (end, None) if is_exact else (None, end)

@@ -23,14 +23,14 @@ _MEASURED = (
     RoundOutcome.NEWS,
     RoundOutcome.QUIET,
 )
-# so many good releases of open alerts are measured too, so that these alerts can be resolved
+# how many good releases of open alerts are measured too, so that these alerts can be resolved
 MAX_BASELINES = 2
 
 
 def list_published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
     """List the versions that the package index offers, in release order.
 
-    Until the index was asked, those of `onnxruntime` are the farm's own table.
+    Before the index has answered, those of `onnxruntime` are taken from the farm's own table.
     """
     rows = Release.objects.filter(distribution=distribution)
     offered = list(rows.filter(is_gone=False).values_list("version", flat=True))
@@ -134,5 +134,6 @@ def newest_release(watch: Watch) -> str | None:
 
 
 def baselines(watch: Watch, model: Model) -> list[str]:
+    """Return the good releases of the newest open alerts of a model, MAX_BASELINES at most."""
     rows = Alert.objects.unsettled().filter(watch=watch, model=model, distribution=watch.distribution)
     return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MAX_BASELINES]

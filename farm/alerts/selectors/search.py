@@ -1,4 +1,4 @@
-"""One search over everything that has a page: models, digests, runs, nodes, alerts and watches by what people type."""
+"""Searches by typed words for everything that has a page: models, versions, runs, nodes, alerts and watches."""
 
 import re
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ from farm.alerts.models import Alert, Watch
 from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_without_logs
 from farm.registry.selectors import models_visible_to, versions_visible_to
-from farm.runs.selectors import runs_listed
+from farm.runs.selectors import runs_for_lists
 from farm.runs.selectors.runs import shown_states
 
 # of each kind of page
 MAX_HITS = 8
 MAX_TEXT = 100
 NUMBERED = re.compile(r"(?:(run|alert)\s*)?#?(\d{1,18})", re.IGNORECASE)
-# fewer digits would find half of the registry
+# shorter digests would match many versions
 DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})", re.IGNORECASE)
 
 
 class Hit(NamedTuple):
-    """A page that was found. `kind`: run, alert, model, version, node or watch; `about`: more words to recognise it."""
+    """A page that was found. `kind` is run, alert, model, version, node or watch; `about` helps to recognise it."""
 
     kind: str
     name: str
@@ -39,49 +39,48 @@ def search_everything(user: Anyone, text: str) -> list[Hit]:
         return []
     return [
         hit
-        for kind in (_find_by_number, _digests, _models, _nodes, _watches)
-        for hit in islice(kind(user, wanted), MAX_HITS)
+        for find in (_find_by_number, _find_by_digest, _find_models, _find_nodes, _find_watches)
+        for hit in islice(find(user, wanted), MAX_HITS)
     ]
 
 
 def _find_by_number(user: Anyone, text: str) -> Iterator[Hit]:
-    named = NUMBERED.fullmatch(text)
-    if named is None or not is_row_number(named[2]):
+    match = NUMBERED.fullmatch(text)
+    if match is None or not is_row_number(match[2]):
         return
-    kind, number = (named[1] or "").lower(), int(named[2])
+    kind, number = (match[1] or "").lower(), int(match[2])
     if kind in ("", "run"):
-        for run in runs_listed(user).filter(pk=number):
+        for run in runs_for_lists(user).filter(pk=number):
             yield Hit("run", f"run {run.pk}", f"{run.version}, {shown_states([run])[run.pk]}", f"/runs/{run.pk}/")
     if kind in ("", "alert"):
         for alert in Alert.objects.visible_to(user).filter(pk=number).select_related("model"):
             yield Hit("alert", f"alert {alert.pk}", f"{alert.model}, {alert.state}", f"/alerts/{alert.pk}/")
 
 
-def _digests(user: Anyone, text: str) -> Iterator[Hit]:
+def _find_by_digest(user: Anyone, text: str) -> Iterator[Hit]:
     """Find versions by the beginning of the digest of their bundle or of any file in it."""
-    named = DIGEST.fullmatch(text)
-    if named is None:
+    match = DIGEST.fullmatch(text)
+    if match is None:
         return
-    start = named[1].lower()
+    start = match[1].lower()
     fits = Q(artifact__sha256__startswith=start) | Q(artifact__files__blob__sha256__startswith=start)
-    for version in (
-        versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)[:MAX_HITS]
-    ):
+    versions = versions_visible_to(user).filter(fits).distinct().defer("inspection").prefetch_related(None)
+    for version in versions[:MAX_HITS]:
         path = f"/models/{version.model_id}/?version={version.number}"
         yield Hit("version", str(version), f"digest {version.artifact.sha256[:12]}", path)
 
 
-def _models(user: Anyone, text: str) -> Iterator[Hit]:
+def _find_models(user: Anyone, text: str) -> Iterator[Hit]:
     for model in models_visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         about = ", ".join([model.team.name, *model.labels])
         yield Hit("model", model.name, about, f"/models/{model.pk}/")
 
 
-def _nodes(user: Anyone, text: str) -> Iterator[Hit]:
+def _find_nodes(user: Anyone, text: str) -> Iterator[Hit]:
     for node in nodes_without_logs(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         yield Hit("node", node.name, f"{node.state}, {node.health}", f"/fleet/{node.pk}/")
 
 
-def _watches(user: Anyone, text: str) -> Iterator[Hit]:
+def _find_watches(user: Anyone, text: str) -> Iterator[Hit]:
     for watch in Watch.objects.visible_to(user).filter(name__icontains=text).order_by("name", "pk")[:MAX_HITS]:
         yield Hit("watch", watch.name, f"{watch.distribution}, against {watch.reference}", f"/watches/{watch.pk}/")
