@@ -72,7 +72,7 @@ def work_table(work: Sequence[Work]) -> Table:
 def describe_start(row: Next, node: "Node") -> str:
     """`in about 12 min`, `next` where nothing comes before it."""
     if row.begins_in_minutes is None:
-        return "when it takes blocks again" if node.kept_by else UNFORESEEN
+        return "when it takes blocks again" if node.obstacle else UNFORESEEN
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
 
 

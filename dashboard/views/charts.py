@@ -17,7 +17,7 @@ from farm.rules.presenting import headlines
 from farm.rules.presenting.tables import Table
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import with_lost_accuracy
+from farm.runs.selectors.cells import add_lost_accuracy
 
 if TYPE_CHECKING:
     from farm.accounts.selectors import Anyone
@@ -95,7 +95,7 @@ def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
     """Draw the accuracy on the page of a model, with what earlier versions reached on the same data."""
     whole = selectors.document(row, with_operators=False)
-    held = with_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
+    held = add_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
     return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)
 
 
@@ -127,7 +127,7 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
         empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())
         sentence = "No two cells have been compared yet."
         return {"tabs": TABS, "chart": "operators", "figure": empty_figure(operators.NAME, sentence, empty)}
-    chosen = wanted if wanted.operators else pages.with_operators(row, wanted)
+    chosen = wanted if wanted.operators else pages.add_operators(row, wanted)
     labels = [
         (key, named.name) for key, named in zip(keys, comparisons.name_comparisons(known, by_id, str), strict=True)
     ]

@@ -275,8 +275,8 @@ def _describe_cell(cell: MeasuredCell) -> str:
 
 def _list_runs(request: HttpRequest) -> list["Run"]:
     """The newest runs, and the one that the address names."""
-    runs = first_rows(selectors.runs_listed(signed_in_user(request)), RUNS_SHOWN)
+    runs = first_rows(selectors.runs_for_lists(signed_in_user(request)), RUNS_SHOWN)
     wanted = request.GET.get("run", "")
     if is_row_number(wanted) and all(str(run.pk) != wanted for run in runs):
-        runs += selectors.runs_listed(signed_in_user(request)).filter(pk=int(wanted))
+        runs += selectors.runs_for_lists(signed_in_user(request)).filter(pk=int(wanted))
     return runs

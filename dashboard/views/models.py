@@ -33,7 +33,7 @@ from farm.rules.presenting.leads import Lead
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
-from farm.runs.selectors import compared_with_before, pages, runs_listed
+from farm.runs.selectors import compared_with_before, pages, runs_for_lists
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.runs import shown_states
@@ -188,7 +188,7 @@ def models(request: HttpRequest) -> HttpResponse:
     if wanted:
         matching = matching.filter(name__icontains=wanted)
     if request.GET.get("sort", "").removeprefix("-") in BY_RUN:
-        matching = pages.with_last_run(matching)
+        matching = pages.add_last_run(matching)
     rows = sort_rows(request, matching, ORDERS)
     if lists.wants_file(request):
         every = list(rows[: lists.MAX_ROWS])
@@ -230,7 +230,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
     found = selectors.inspection_of(chosen) if chosen else None
-    every = runs_listed(signed_in_user(request)).filter(version__model=row)
+    every = runs_for_lists(signed_in_user(request)).filter(version__model=row)
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
     listed = first_rows(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]

@@ -310,7 +310,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         read_filter(request, "verdict", "Verdict", [(word, word) for word in (WRONG, ELSEWHERE, *VERDICTS)]),
         read_filter(request, "reason", "Why", REASONS, nothing="started by people or watches"),
     ]
-    rows = sort_rows(request, filter_runs(selectors.runs_listed(user), wanted, filters), reading.ORDERS)
+    rows = sort_rows(request, filter_runs(selectors.runs_for_lists(user), wanted, filters), reading.ORDERS)
     if lists.wants_file(request):
         listed = list(rows[: lists.MAX_ROWS])
         states = shown_states(listed)

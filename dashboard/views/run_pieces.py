@@ -191,7 +191,7 @@ def load_document(row: "Run") -> Document:
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
         return document
     wanted = lead.comparison
-    explained = [pages.with_operators(row, pair) if pair is wanted else pair for pair in document.comparisons]
+    explained = [pages.add_operators(row, pair) if pair is wanted else pair for pair in document.comparisons]
     told = document.model_copy(update={"comparisons": explained})
     return told.model_copy(update={"sentence": _sentence(row, told)})
 

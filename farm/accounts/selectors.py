@@ -192,7 +192,6 @@ def last_backup() -> AuditEvent | None:
 
 
 def count_people_seen() -> int:
-    """Count the people who have ever signed in and still may."""
     return User.objects.filter(is_active=True, last_login__isnull=False).count()
 
 

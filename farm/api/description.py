@@ -50,7 +50,6 @@ def describe_file(kind: str, words: str, **schema: object) -> dict[str, Any]:
 
 
 def describe_empty_answer(words: str, *, status: int = 200) -> dict[str, Any]:
-    """Return the `openapi_extra` of an endpoint that answers in headers alone."""
     nothing = {"*/*": {"schema": {"type": "string", "maxLength": 0}}}
     return {"responses": {status: {"description": words, "content": nothing}}}
 

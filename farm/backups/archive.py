@@ -146,7 +146,6 @@ class ArchiveReader:
         self.head = self._parse_object(self.small[HEAD])
 
     def iterate_members(self) -> Iterator[tuple[str, IO[bytes]]]:
-        """Yield name and content of each table and each stored file, in the order of the file."""
         return ((member, source) for member, source in self._walk_members() if member not in SMALL)
 
     def list_left_out(self) -> list[str]:

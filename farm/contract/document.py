@@ -37,7 +37,6 @@ class BlockFacts(Part):
 
     @property
     def is_busy(self) -> bool:
-        """Whether other programs kept the machine busy."""
         return (self.busy_share or 0.0) > OTHERS_SHARE
 
 

@@ -65,7 +65,6 @@ for_browsers = Router()
 
 @for_browsers.get("/tab/{name}", auth=None, include_in_schema=False)
 def module(request: HttpRequest, name: str) -> HttpResponse:
-    """Answer a file of the page that makes a browser a node: index.html, its frame, a module or the stylesheet."""
     body, kind, headers = load_page_file(name)
     return HttpResponse(body, content_type=kind, headers=headers)
 
@@ -82,7 +81,6 @@ def runtime(request: HttpRequest, version: str) -> WebRuntime:
 
 @for_browsers.get("/runtime-files/{sha256}")
 def runtime_file(request: HttpRequest, sha256: str) -> StoredFile:
-    """Answer a file of a release of ONNX Runtime Web."""
     return StoredFile(services.find_web_runtime_file(sha256).open("rb"), content_type="application/octet-stream")
 
 

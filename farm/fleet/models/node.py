@@ -192,8 +192,8 @@ class Node(models.Model):
         return f"{words[0].upper()}{words[1:]}." if words else ""
 
     @property
-    def kept_by(self) -> str:
-        """What keeps the node from taking blocks while it is online, after "is online but"; empty where nothing."""
+    def obstacle(self) -> str:
+        """Why the node takes no blocks while it is online, to follow "is online but"; empty where it takes some."""
         if self.health == NodeHealth.ACTIVE:
             return explain_pause(self.settings, timezone.now())
         return PENDING if self.health == NodeHealth.PENDING else self.health
@@ -201,7 +201,7 @@ class Node(models.Model):
     @property
     def queues(self) -> tuple[str, ...]:
         """The queues that the node consumes now; none while it may take no block."""
-        return () if self.kept_by else self.all_queues
+        return () if self.obstacle else self.all_queues
 
     @property
     def all_queues(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from farm.fleet.selectors.nodes import (
     lending,
     lendings_to_own_teams,
     lendings_visible_to,
-    list_kept_nodes,
+    list_unavailable_nodes,
     make_node_offer,
     name_or_removed,
     node,

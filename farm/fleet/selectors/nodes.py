@@ -56,9 +56,9 @@ def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
 
 def count_nodes_online(user: Anyone) -> tuple[int, int]:
     """Count the nodes that the user may see: those that are online, and all of them."""
-    is_there = Count("pk", filter=Q(state=NodeState.ONLINE))
-    counts = Node.objects.visible_to(user).aggregate(there=is_there, all=Count("pk"))
-    return counts["there"], counts["all"]
+    online = Count("pk", filter=Q(state=NodeState.ONLINE))
+    counts = Node.objects.visible_to(user).aggregate(online=online, all=Count("pk"))
+    return counts["online"], counts["all"]
 
 
 def node(user: Anyone, node_id: int) -> Node:
@@ -100,20 +100,21 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
     ]
 
 
-def list_kept_nodes(team: Team, *, uploader: User | None) -> list[tuple[Node, str]]:
-    """List the nodes online that all of the team may hear of and that take no block of it now, each with why."""
+def list_unavailable_nodes(team: Team, *, uploader: User | None) -> list[tuple[Node, str]]:
+    """List the online nodes that all of the team may see and that take no block of it now, each with the reason."""
     serving = set(Node.objects.serving(team, uploader=uploader).values_list("pk", flat=True))
     lent = set(Lending.objects.in_force().filter(team=team).values_list("node", flat=True))
     online = Node.objects.known_to(team).filter(state=NodeState.ONLINE).exclude(health=NodeHealth.RETIRED)
-    kept = []
+    unavailable = []
     for node in online.defer(*UNREAD).order_by("pk"):
-        why = node.kept_by
+        reason = node.obstacle
         if node.team_id != team.pk and node.pk not in lent:
-            why = explain_not_lent(team.name)
+            reason = explain_not_lent(team.name)
         elif node.pk not in serving and node.sandbox == "none":
-            why = NO_SANDBOX
-        kept += [(node, why)] if why else []
-    return kept
+            reason = NO_SANDBOX
+        if reason:
+            unavailable.append((node, reason))
+    return unavailable
 
 
 def _list_trials(nodes: Sequence[Node]) -> dict[int, dict[str, TrialState]]:

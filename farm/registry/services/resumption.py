@@ -180,7 +180,6 @@ def cancel_upload(*, upload: PartialUpload) -> None:
 
 
 def check_not_expired(upload: PartialUpload) -> None:
-    """Raises Gone for an upload whose time is over."""
     if upload.expires_at <= timezone.now():
         raise Gone(f"The upload of {upload.name} has expired; start it again.", code="expired")
 

@@ -31,7 +31,7 @@ from farm.runs.selectors.runs import (
     make_etag,
     progress,
     run,
-    runs_listed,
+    runs_for_lists,
     runs_visible_to,
 )
 from farm.runs.selectors.sides import compared_with_before, previous_version

@@ -1,4 +1,4 @@
-"""Tells which node may claim a queued block now, and counts rows of the whole farm for its metrics."""
+"""Decides which node may claim a queued block now, and counts rows of the whole farm for its metrics."""
 
 from typing import Final, NamedTuple, Protocol, cast
 

@@ -75,9 +75,9 @@ class MeasuredCell:
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
     """Find cells that match all of the words, the newest run first.
 
-    A word matches the model, runtime, provider, precision, hardware or node, or as a number the run, version, batch or
-    threads (`batch 8` the batch only). At most MAX_HITS + 1 are returned, so that callers see that there are
-    more.
+    A word matches the model, runtime, provider, precision, hardware or node. A number matches the run, version, batch
+    or threads; after one of these words it matches only that, as in `batch 8`. At most MAX_HITS + 1 are returned, so
+    that callers see whether there are more.
     """
     rows = _measured_arms().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
@@ -127,7 +127,7 @@ def _match_word(word: str, field: str | None) -> Q:
 
 
 def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
-    """List the launches of a cell, disturbed ones too, each as its round (from 0) and its timings in ms."""
+    """List the launches of a cell, the disturbed ones too, each as its round (from 0) and its timings in ms."""
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return []
@@ -192,12 +192,12 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
             at = row.arm.block.ended_at
             newest[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
     compared = accuracies.compare_across_runs([measured.cell for measured in newest.values()])
-    cells = with_lost_accuracy(user, model, number, compared)
+    cells = add_lost_accuracy(user, model, number, compared)
     settings = [replace(measured, cell=cell) for measured, cell in zip(newest.values(), cells, strict=True)]
-    return number, with_compared_figures(settings)
+    return number, add_compared_figures(settings)
 
 
-def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
+def add_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
     """Give cells their verdicts and the figures behind them, of one quantity on each node."""
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
@@ -214,9 +214,7 @@ def with_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
     return with_comparable_times(with_verdicts(measured, compared), places)
 
 
-def with_lost_accuracy(
-    user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]
-) -> list[doc_cells.Cell]:
+def add_lost_accuracy(user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
     """Give the cells of version `number` the accuracy that they lost against earlier versions on the same data."""
     if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
         return list(cells)

@@ -22,12 +22,12 @@ from farm.runs.states import RunState
 CPU = "CPUExecutionProvider"
 # reasons for which a release does not load a model
 NOT_LOADED = (ReasonCode.MODEL_NOT_LOADED, ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW, ReasonCode.CUSTOM_DOMAIN)
-# so many of the newest finished runs are read
+# how many of the newest finished runs are read
 MAX_RUNS = 200
 
 
 def compatibility_of(version: Version) -> list[Row]:
-    """Make a row for every known release, also those learnt from nodes: whether it loads the version.
+    """Make a row on whether it loads the version for every known release, those learnt from nodes included.
 
     Only cells of the model as uploaded, on the CPU provider of the default distribution, count as measured.
     Raises Conflict until inspection has accepted the version.
@@ -35,10 +35,10 @@ def compatibility_of(version: Version) -> list[Row]:
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
-    known, learnt = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
-    more = [release for name in known if (release := _read_release(name))]
+    installed, learnt = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
+    releases = [release for runtime in installed if (release := _read_release(runtime))]
     measured, executed = _find_measured_releases(version), _count_executed_nodes(version)
-    return compatibility.compatibility_rows(stamps, more=more, measured=measured, executed=executed, learnt=learnt)
+    return compatibility.compatibility_rows(stamps, more=releases, measured=measured, executed=executed, learnt=learnt)
 
 
 def _find_measured_releases(version: Version) -> dict[str, Reason | None]:
@@ -73,11 +73,14 @@ def _count_executed_nodes(version: Version) -> dict[str, int]:
     bodies = CellDocument.objects.filter(pk__in=newest).values_list("arm__cell__runtime", "body")
     cells = {release: json.loads(body) for runtime, body in bodies if (release := _read_release(runtime))}
     traced = {release: cell for release, cell in cells.items() if cell.get("providers")}
-    if all(cell.get("executed") for cell in traced.values()):
-        counts = {name: sum(sum(n.values()) for n in cell["executed"].values()) for name, cell in traced.items()}
-    else:
-        counts = {name: sum(share["nodes"] for share in cell["providers"]) for name, cell in traced.items()}
-    return {name: count for name, count in counts.items() if count}
+    counts: dict[str, int] = {}
+    tells_copies_apart = all(cell.get("executed") for cell in traced.values())
+    for release, cell in traced.items():
+        if tells_copies_apart:
+            counts[release] = sum(sum(by_operator.values()) for by_operator in cell["executed"].values())
+        else:
+            counts[release] = sum(share["nodes"] for share in cell["providers"])
+    return {release: count for release, count in counts.items() if count}
 
 
 def _read_release(runtime: str) -> str | None:
@@ -87,7 +90,7 @@ def _read_release(runtime: str) -> str | None:
 
 @dataclass
 class Measured:
-    """Measurements of the newest runs with a release: numbers of runs and models, the last time, names of nodes."""
+    """Counts of the runs and models among the newest that a release measured, the last time, and the nodes' names."""
 
     runs: int
     models: int

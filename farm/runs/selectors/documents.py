@@ -1,4 +1,4 @@
-"""Makes the bench documents of runs, from the settled parts of ended blocks and from live blocks judged now."""
+"""Makes the bench documents of runs from the stored parts of settled blocks, and by judging those still measured."""
 
 import gzip
 from collections.abc import Iterable, Sequence
@@ -84,9 +84,9 @@ def _read_facts(row: Report, node: str | None) -> doc.BlockFacts:
 
 
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
-    """Return the bench document of a run, partial while it runs. Without operators it is a tenth of the size.
+    """Return the bench document of a run, which is partial while it runs. Without operators it is a tenth of the size.
 
-    Do not change it: without operators, that of a concluded run is cached in this process.
+    Do not change it, because the document of a concluded run without operators is cached in this process.
     """
     if not with_operators and run.is_concluded:
         return _cached_document(run.pk, run.revision, run.finished_at)
@@ -103,19 +103,19 @@ def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.D
 
 
 def document_json(run: Run) -> str:
-    """Return the document as JSON text for download; that of a concluded run as it was stored then."""
+    """Return the document as JSON text; that of a concluded run is the one that was stored when it was concluded."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
     return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
-    """Return a cell of the document, with its operators, by its id. Raises Missing where none has ended."""
+    """Return a cell of the document by its id, with its operators. Raises Missing where no such cell has ended."""
     cell = _make_cell_document(run, name)
     if cell.accuracy is None:
         return cell
-    # the accuracy that it lost follows from the cells of all blocks
-    accuracies_by_id = {other.id: other.accuracy for other in document(run, with_operators=False).cells}
+    # the accuracy that it lost depends on the cells of all blocks
+    accuracies_by_id = {part.id: part.accuracy for part in document(run, with_operators=False).cells}
     return cell.model_copy(update={"accuracy": accuracies_by_id.get(name, cell.accuracy)})
 
 
@@ -134,11 +134,13 @@ def _make_cell_document(run: Run, name: str) -> doc_cells.Cell:
 def comparisons_of(
     run: Run, *, name: str | None = None, with_operators: bool = True
 ) -> list[doc_comparisons.Comparison]:
-    """List the settled comparisons of a run, or with `name` of a cell, with the verdicts that hold across the run."""
+    """List the settled comparisons of a run, or of the cell `name`, with the verdicts that hold across the run."""
     if name is not None and run.is_concluded:
         return _list_concluded_comparisons(run, name, with_operators=with_operators)
-    held = correct_verdicts(_list_block_comparisons(run, with_operators))
-    return [comparison for comparison in held if name is None or name in (comparison.baseline, comparison.candidate)]
+    corrected = correct_verdicts(_list_block_comparisons(run, with_operators))
+    return [
+        comparison for comparison in corrected if name is None or name in (comparison.baseline, comparison.candidate)
+    ]
 
 
 def measured_cells(run: Run) -> QuerySet[CellDocument]:
@@ -177,7 +179,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 
 def _describe_open(document: doc.Document) -> str:
-    """Write the first sentence on an open run: that it is not over, and the result so far."""
+    """Write the first sentence of an open run's document: that it is not over, and the result so far."""
     measured = sum(cell.status == CellStatus.DONE for cell in list_own(document.cells))
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."
@@ -189,7 +191,10 @@ def _collect_machine_facts(run: Run) -> dict[str, object]:
     """Collect the facts of the node that measured; of several nodes, their facts by name."""
     measured = Node.objects.filter(pk__in=run.blocks.order_by().values("node"))
     nodes = {node.name: node.facts_json for node in measured.order_by("pk")}
-    return next(iter(nodes.values())) if len(nodes) == 1 else {"nodes": nodes}
+    if len(nodes) == 1:
+        [facts] = nodes.values()
+        return dict(facts)
+    return {"nodes": nodes}
 
 
 def _make_json_list(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
@@ -226,8 +231,8 @@ def _list_concluded_comparisons(run: Run, name: str, *, with_operators: bool) ->
     comparisons = [doc_comparisons.Comparison.model_validate_json(body) for body in bodies]
     if any(change.p is not None for comparison in comparisons for change in metric_changes.list_changed(comparison)):
         # whether changes of metrics hold depends on all comparisons of the run
-        held = correct_verdicts(_list_block_comparisons(run, with_operators))
-        return [comparison for comparison in held if name in (comparison.baseline, comparison.candidate)]
+        corrected = correct_verdicts(_list_block_comparisons(run, with_operators))
+        return [comparison for comparison in corrected if name in (comparison.baseline, comparison.candidate)]
     if all(comparison.verdict == row.verdict for comparison, row in zip(comparisons, stored, strict=True)):
         return comparisons
     count = Comparison.objects.filter(run=run, is_tested=True).count()

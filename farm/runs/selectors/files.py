@@ -1,4 +1,4 @@
-"""Finds files for people and nodes: those of a leased block, raw traces and timings, compiled models, Parquet."""
+"""Finds files for people and nodes: files of a leased block, raw traces, compiled models; writes CSV and Parquet."""
 
 import io
 import re

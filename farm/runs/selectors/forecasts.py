@@ -1,6 +1,6 @@
 """Forecasts when open blocks will be measured, from the blocks ahead of each on the machines that take it.
 
-Everything that tells when something begins or ends, or the time left, reads one `Forecast`, so that no two contradict.
+All pages and answers that say when something begins or ends read one `Forecast`, so that no two contradict each other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,19 +30,19 @@ from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.selectors.queue_order import order_by_turn
 from farm.runs.states import OF_THE_FARM, OPEN_BLOCKS, AttemptState, BlockState, RunState
 
-# a forecast covers the first blocks of the queue, and so many nodes
+# how many of the first blocks of the queue a forecast covers, and how many nodes
 MAX_BLOCKS = 1000
 MAX_NODES = 500
-# a machine's pace is how its newest blocks compare with their plans; it needs so many of them
+# how many of the newest blocks are compared with their plans, and of how many a machine has a pace of its own
 MAX_RECENT = 300
 MIN_OF_MACHINE = 3
-# an overdue block is expected to take so long still, or this share of its time so far
+# an overdue block is expected to take this much longer, or this share of its time so far
 MIN_LEFT_S = 5.0
 OVERDUE_SHARE = 0.1
 
 
-class OfTeam(Protocol):
-    """What of a block decides which nodes take it."""
+class Claimable(Protocol):
+    """The parts of a block that decide which nodes may take it."""
 
     @property
     def queues_or_node(self) -> Sequence[str]: ...
@@ -96,10 +96,10 @@ _PLANNED = {
 class Expected(NamedTuple):
     """The forecast of an open run, in seconds from now.
 
-    `begins_s` is when its first block begins, 0 where one has, and `ends_s` when its last one ends; both are None where
-    nobody can know. `measured_s` is how long its blocks are measured; `is_slowed` says that other programs slow them
-    now. Where another program holds the machine, the run neither begins before `earliest_s` nor ends before
-    `earliest_end_s`.
+    Its first block begins at `begins_s`, which is 0 where one has begun, and its last one ends at `ends_s`; both are
+    None where nobody can know. `measured_s` adds up how long its blocks are measured. `is_slowed` says that other
+    programs slow them now. If another program holds the machine, `earliest_s` and `earliest_end_s` are the times before
+    which the run neither begins nor ends.
     """
 
     begins_s: float | None
@@ -111,7 +111,7 @@ class Expected(NamedTuple):
 
 
 class Forecast:
-    """Simulates the queue as it is at one moment to its end. It makes a few queries, each when it is first needed."""
+    """Simulates the queue from one moment to its end. Each of its few queries is made when it is first needed."""
 
     @cached_property
     def now(self) -> datetime:
@@ -119,7 +119,7 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """The nodes that are online and take blocks, by id, those that wait for something included."""
+        """The nodes that are online and may take blocks, by id. Some may wait for another program."""
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         online = Node.objects.with_writing_owner().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
         rows = online.select_related("team").only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")
@@ -132,7 +132,7 @@ class Forecast:
 
     @cached_property
     def left_s(self) -> Mapping[int, float]:
-        """How many seconds each open block is still measured, by block id, those without a forecast included."""
+        """How many seconds each open block will still be measured, by block id; blocks without a forecast too."""
         spans = ((row, self.spans.get(row.pk)) for row in self._rows)
         return {
             row.pk: self._pace_of(row) * row.planned_s if span is None else span.ends_s - span.begins_s
@@ -147,7 +147,7 @@ class Forecast:
     def forecast_run(self, run_id: int) -> Expected | None:
         """Forecast a run; None where no block of it is open.
 
-        Begin and end are None where a block has no forecast, or while all its blocks wait for variants or inputs.
+        Its begin and end are None where a block has no forecast, or while all its blocks wait for variants or inputs.
         """
         rows = [row for row in self._rows if row.run == run_id]
         spans = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
@@ -164,7 +164,7 @@ class Forecast:
         return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=max(ends_s, default=None))
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
-        """List the nodes that may take a waiting block of the run, and count the most that may take the same one."""
+        """Return the nodes that may take a waiting block of the run, and the largest number that may take one block."""
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
         takers = [{node.name for node in self.nodes.values() if self.may_take(node, row)} for row in rows]
         return sorted(set().union(*takers)), max(map(len, takers), default=0)
@@ -177,10 +177,10 @@ class Forecast:
         return sorted(mine, key=lambda pair: pair[1].begins_s)
 
     def forecast_starts_s(self, like: Mapping[str, Collection[int]]) -> dict[str, float]:
-        """Forecast in how many seconds a block would begin that a person queues now, behind all waiting blocks.
+        """Forecast in how many seconds a block begins that a person queues now, behind all waiting blocks.
 
-        `like` maps names to ids of open blocks that the same machines take. The result has the same names, except those
-        that no node here takes.
+        `like` maps names to the ids of open blocks that the same machines take. The result has the same names, without
+        those that no node takes.
         """
         devices = {row.pk: self._devices(row) for row in self._rows}
         imagined = {
@@ -193,7 +193,8 @@ class Forecast:
     def blocks_without_forecast(self, node: Node) -> list[int]:
         """List the ids of blocks that wait for a node without a forecast, in the order of the queue.
 
-        Another program has its machine, its owner's limits keep it, it is offline, or their team has no minutes left.
+        That is so where another program holds the machine, its owner's limits pause it, it is offline, or the team has
+        no minutes left.
         """
         open_rows = (row for row in self._rows if row.state != BlockState.LEASED and row.pk not in self.spans)
         return [row.pk for row in open_rows if self.may_take(node, row)]
@@ -259,8 +260,8 @@ class Forecast:
             )
         return self._devices_by_audience[key]
 
-    def may_take(self, node: Node, row: OfTeam) -> bool:
-        """Say whether the node takes such a block while nothing keeps it."""
+    def may_take(self, node: Node, row: Claimable) -> bool:
+        """Say whether the node may measure the block at all; it may be busy, or paused by its owner, now."""
         if node.health in SHUT_OUT or set(row.queues_or_node).isdisjoint(node.all_queues):
             return False
         is_safe = node.sandbox != "none" or node.owner_id == row.uploader
@@ -305,15 +306,15 @@ class Forecast:
 
     def _make_progress(self, row: _Row, row_reports: Sequence[tuple[str, datetime]]) -> BlockProgress:
         """Return the progress of a leased block, without rounds of an earlier order or of a lost attempt."""
-        # the first round takes from the last check or trace before it on
+        # the first round begins with the last check or trace before it
         rounds_at = [received_at for kind, received_at in row_reports if kind == "round"]
         before = [received_at for kind, received_at in takewhile(lambda report: report[0] != "round", row_reports)][-1:]
-        begun_at, last_at = row_reports[0][1], [*before, *rounds_at][-1]
+        (_, begun_at), last_at = row_reports[0], [*before, *rounds_at][-1]
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
-        most, after_s = row.max_rounds - row.first_round, 0.0
-        ends = [most]
+        max_rounds, after_s = row.max_rounds - row.first_round, 0.0
+        ends = [max_rounds]
         if not row.first_round:
-            ends = list_decision_rounds(Budget(row.budget), least=rounds.least, most=most)
+            ends = list_decision_rounds(Budget(row.budget), least=rounds.least, most=max_rounds)
             after_s = row.planned_s - once_s - rounds.usual * round_s if row.sustained_s else 0.0
         return BlockProgress(
             planned_s=row.planned_s,
@@ -321,8 +322,8 @@ class Forecast:
             round_s=round_s,
             rounds=len(rounds_at),
             ends=ends,
-            replaced=max_rounds_to_order(most),
-            promised_s=PROMISE_FACTOR * (once_s + most * round_s) or inf,
+            replaced=max_rounds_to_order(max_rounds),
+            promised_s=PROMISE_FACTOR * (once_s + max_rounds * round_s) or inf,
             least=max(0, rounds.least - row.first_round),
             limit_s=row.block_timeout_s or inf,
             after_s=after_s,
@@ -347,9 +348,9 @@ class Forecast:
     @cached_property
     def _paces(self) -> dict[str, float]:
         """How many times longer than planned the newest blocks took, by machine, and for all machines under ""."""
-        whole = Attempt.objects.filter(state=AttemptState.DONE, first_round=0, reason_code="")
-        ended = whole.filter(node__in=self.nodes).order_by("-pk")
-        planned = ended.annotate(minutes=Cast(KeyTextTransform("minutes", "block__plan_json"), FloatField()))
+        complete = Attempt.objects.filter(state=AttemptState.DONE, first_round=0, reason_code="")
+        of_nodes = complete.filter(node__in=self.nodes).order_by("-pk")
+        planned = of_nodes.annotate(minutes=Cast(KeyTextTransform("minutes", "block__plan_json"), FloatField()))
         recent: dict[str, list[tuple[float, float]]] = {}
         rows = planned.values_list("node", "claimed_at", "ended_at", "minutes")
         for node, claimed_at, ended_at, minutes in rows[:MAX_RECENT]:

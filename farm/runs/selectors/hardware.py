@@ -16,10 +16,10 @@ from farm.rules.presenting.hardware import Measured
 from farm.rules.reporting import accuracies
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
-from farm.runs.selectors.cells import with_compared_figures
+from farm.runs.selectors.cells import add_compared_figures
 from farm.runs.states import FARM_MADE
 
-# so many of the newest arms are considered, and so many of their documents read
+# how many of the newest arms are considered, and how many of their documents are read
 MAX_ARMS = 20_000
 MAX_PLACES = 1_000
 
@@ -39,9 +39,9 @@ class _Place(NamedTuple):
 def measured_across(user: Anyone, model: Model) -> list[Measured]:
     """Collect the newest measurement of each cell of each version on each node; versions of branches are left out.
 
-    Versions and nodes take turns, each with its newest first. A cell's lost accuracy is that against an earlier version
-    where there is one, else against the FP32 cell of its own version and runtime on any node, since all nodes judge the
-    same samples.
+    Versions and nodes take turns in the list, each with its newest first. The accuracy that a cell lost is against an
+    earlier version, if there is one, or else against the FP32 cell of its own version and runtime on any node, since
+    all nodes judge the same samples.
     """
     places = _find_newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")
@@ -50,7 +50,7 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
     places = [place for place in places if place.arm in bodies]
     cells = _compare_accuracies(places, [CellPart.model_validate_json(bodies[place.arm]) for place in places])
     pairs = zip(places, cells, strict=True)
-    return with_compared_figures([_make_measured(place, cell, nodes.get(place.node or 0)) for place, cell in pairs])
+    return add_compared_figures([_make_measured(place, cell, nodes.get(place.node or 0)) for place, cell in pairs])
 
 
 def _find_newest(user: Anyone, model: Model) -> list[_Place]:
@@ -80,13 +80,15 @@ def _compare_accuracies(places: Sequence[_Place], cells: Sequence[CellPart]) -> 
     """Give each cell the accuracy that it lost against its FP32 cell, or an earlier version on the same data."""
     compared = accuracies.compare_across_runs(cells)
     versions = group_by(range(len(places)), lambda at: places[at].version)
-    plain: dict[int, Accuracy] = {}
+    fp32_accuracies: dict[int, Accuracy] = {}
     for at, cell in enumerate(compared):
         if cell.precision == "fp32" and cell.accuracy is not None and cell.accuracy.value is not None:
-            plain.setdefault(places[at].version, cell.accuracy)
+            fp32_accuracies.setdefault(places[at].version, cell.accuracy)
     for version, indices in versions.items():
-        before = accuracies.drop_lossy(plain[earlier] for earlier in sorted(plain) if earlier < version)
-        changed = accuracies.compare_versions([compared[at] for at in indices], before)
+        earlier = accuracies.drop_lossy(
+            fp32_accuracies[number] for number in sorted(fp32_accuracies) if number < version
+        )
+        changed = accuracies.compare_versions([compared[at] for at in indices], earlier)
         for at, cell in zip(indices, changed, strict=True):
             compared[at] = cell
     return compared

@@ -1,4 +1,4 @@
-"""The ledger of a node: what it measured, for whom and for how many minutes."""
+"""Reads the ledger of a node: for whom it measured, and for how many minutes."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ MAX_INSTALLED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a node did for a person of a team, for a reason: numbers of runs and blocks, and minutes."""
+    """The runs, blocks and minutes that a node measured for a person of a team, by the reason of the runs."""
 
     team: str
     person: str
@@ -35,7 +35,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What a node did since a time; `installed` are the log lines about runtimes installed and removed there."""
+    """The work of a node since a time. `installed` holds the log lines on installed and removed runtimes."""
 
     since: datetime
     work: list[Work]
@@ -55,7 +55,7 @@ class Ledger:
 
 
 def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
-    """Sum up what the node did in the last days; None for a user who does not manage it.
+    """Sum up the work of a node in the last days; None for a user who does not manage it.
 
     Raises Invalid for a number of days out of range.
     """
@@ -65,19 +65,19 @@ def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
         return None
     since = timezone.now() - timedelta(days=days)
     installed = node.events.filter(kind=NodeEventKind.RUNTIMES, at__gte=since)[:MAX_INSTALLED]
-    return Ledger(since=since, work=_work(node, since), installed=list(installed))
+    return Ledger(since=since, work=_sum_up_work(node, since), installed=list(installed))
 
 
-def _work(node: Node, since: datetime) -> list[Work]:
+def _sum_up_work(node: Node, since: datetime) -> list[Work]:
     spent = ExpressionWrapper(Coalesce(F("ended_at"), timezone.now()) - F("claimed_at"), DurationField())
     attempts = Attempt.objects.filter(node=node, claimed_at__gte=since).order_by()
     rows = attempts.values_list("block__run__team__name", "block__run__requested_by__username", "block__run__reason")
     # a try that was lost, failed, cancelled before a round, or still goes on took time, but measured no block
     blocks = Count("block", distinct=True, filter=Q(state__in=(AttemptState.REPORTED, AttemptState.DONE)))
-    summed = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, spent=Sum(spent))
-    found = [
+    groups = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, spent=Sum(spent))
+    work = [
         # whole seconds, so that rows add up to their sum wherever they are shown
         Work(team, person or "", reason, runs, blocks, round(time.total_seconds()) / 60.0)
-        for team, person, reason, runs, blocks, time in summed
+        for team, person, reason, runs, blocks, time in groups
     ]
-    return sorted(found, key=lambda work: -work.minutes)
+    return sorted(work, key=lambda entry: -entry.minutes)

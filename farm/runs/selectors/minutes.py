@@ -34,12 +34,15 @@ def minutes_today(team: Team) -> float:
 
 
 def teams_without_minutes() -> list[int]:
+    """Return the ids of teams that have used up their daily limit."""
     limits = dict(Team.objects.exclude(daily_minutes=None).order_by().values_list("pk", "daily_minutes"))
-    return [pk for pk, spent in minutes_by_team(limits).items() if spent >= (limits[pk] or 0)] if limits else []
+    if not limits:
+        return []
+    return [pk for pk, spent in minutes_by_team(limits).items() if spent >= (limits[pk] or 0)]
 
 
 def explain_no_minutes(team: Team) -> str:
-    """Say that the team has used up its minutes of today, and what to do; empty where it has not."""
+    """Say that the team has used up its minutes of today, and when its blocks go on; empty where it has not."""
     if team.daily_minutes is None or (spent := minutes_today(team)) < team.daily_minutes:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Reads what was measured before, for plans: a version's latency and nodes' A/A pairs."""
+"""Reads what plans need of earlier measurements: the latency of a version, and when nodes measured A/A pairs."""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from farm.rules.planning.plans import NodeOffer
 from farm.runs.models import Block, CellDocument
 from farm.runs.states import BlockState
 
-# the latency of a plan is taken from so many of the newest cells
+# from how many of the newest cells a plan takes the latency
 LATEST_CELLS = 8
-# so long every block of a new node carries a pair
+# every block of a node that is newer than this carries a pair
 FIRST_DAY = timedelta(days=1)
 
 
@@ -32,18 +32,18 @@ class Latencies(NamedTuple):
 def read_latencies(version: Version) -> Latencies | None:
     """Read the latencies of a version's newest cells; None where none was measured yet."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version, arm__cell__beside=None).order_by("-pk")
-    figures = [_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
-    found = [figure for figure in figures if figure]
-    return Latencies(fmean(found), min(found)) if found else None
+    figures = [_read_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
+    measured = [figure for figure in figures if figure]
+    return Latencies(fmean(measured), min(measured)) if measured else None
 
 
-def _p50_ms(body: str) -> float | None:
-    """Return the p50 of a cell's document; None too where it cannot be read, as a new run is planned all the same."""
+def _read_p50_ms(body: str) -> float | None:
+    """Return the p50 of a cell's document; None where it has none or cannot be read, so that planning goes on."""
     try:
-        found = json.loads(body)["p50_ms"]
+        p50_ms = json.loads(body)["p50_ms"]
     except (ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, float) and found > 0 else None
+    return p50_ms if isinstance(p50_ms, float) and p50_ms > 0 else None
 
 
 class _RowsOf(Subquery):
@@ -56,7 +56,7 @@ class _RowsOf(Subquery):
 def add_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
     """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node is new.
 
-    It counts only until a pair is due, so that a node with a long history costs no more than another.
+    Blocks are counted only until a pair is due, so that a node with a long history costs no more than another.
     """
     later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
     first = later.order_by("pk").values("pk")[:NULL_PAIR_EVERY]

@@ -22,15 +22,15 @@ from farm.registry.models import Model, Version
 from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run, match_arms
 from farm.runs.selectors.evidence import COUNTED
-from farm.runs.selectors.runs import make_missing_run_error, runs_listed
+from farm.runs.selectors.runs import make_missing_run_error, runs_for_lists
 from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
 
 # a list of states, which an index can answer, in place of all states but one
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
-# so many runs are shown
+# how many runs are shown
 MAX_OPEN = 50
 MAX_ENDED = 200
-# a run that was cancelled before it measured anything says nothing of its model
+# runs that were cancelled before they measured anything
 CANCELLED_EMPTY = Q(lead__verdict=CellStatus.CANCELLED)
 Listed = TypeVar("Listed", bound=Model)
 _CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[doc_comparisons.OperatorChange])
@@ -38,7 +38,7 @@ _CHANGES: TypeAdapter[list[doc_comparisons.OperatorChange]] = TypeAdapter(list[d
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Where a run is now, and whether the reader may change it."""
+    """The state of a run now, and whether the reader may change it."""
 
     run_id: int
     team_id: int
@@ -71,7 +71,7 @@ def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
 
 
 def unended_cells(run: Run) -> set[str]:
-    """Return the ids of the cells that have not ended, those with figures so far included."""
+    """Return the ids of the cells that have not ended; some of them may have figures already."""
     return set(Arm.objects.filter(block__run=run, status="").values_list("name", flat=True))
 
 
@@ -94,7 +94,7 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
 
     Each comes with the number of its cells that have ended, and of those that were not refused.
     """
-    runs = list(runs_listed(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
+    runs = list(runs_for_lists(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=runs).exclude(status=CellStatus.REFUSED).order_by()
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
     counts = {run: (ended, planned) for run, ended, planned in counted.values_list("run", "ended", "planned")}
@@ -102,7 +102,7 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
 
 
 class Ended(NamedTuple):
-    """A finished run: the model's id and name, the run's id, the figures of its headline, and when it ended."""
+    """A finished run. `model` and `name` are its model's, `lead` holds the figures of its headline."""
 
     model: int
     name: str
@@ -135,7 +135,7 @@ class Last(NamedTuple):
 
 def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     """Find the newest runs of each of these models that a person or a watch asked for, by the model's id."""
-    # for each version read from the end of an index, as a model may have tens of thousands of runs
+    # one run for each version, from the end of an index, as a model may have tens of thousands of runs
     runs_of_version = (
         Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
     )
@@ -151,7 +151,7 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     return {model: Last(runs[last], runs.get(finished[model])) for model, last in newest.items() if last in runs}
 
 
-def with_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
+def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     """Annotate models with their newest run and newest finished run.
 
     `last_run` and `ended_run` are their ids, `last_lead` holds the figures of the finished run's headline.
@@ -177,8 +177,8 @@ def judged_run(user: Anyone, model: Model) -> Run | None:
     return with_several.order_by("-pk").first() or evaluated.order_by("-pk").first()
 
 
-def with_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
-    """Add to a comparison of the run the operators that its row stores; it has none while its block is measured."""
+def add_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
+    """Add the operators to a comparison of the run; it has none while its block is measured."""
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
     stored = rows.values_list("operators", flat=True).first()
     operators = _CHANGES.validate_json(stored or "[]")
@@ -188,7 +188,7 @@ def with_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comp
 def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
     """Read the specs of cells, given as run id and cell id, each with the name of its session set ("" without one).
 
-    Raises Missing where there is no such cell.
+    Raises Missing for a cell that does not exist.
     """
     cells = Q(pk=None)
     chosen_arms = reduce(or_, (match_arms(run_id, name) for run_id, name in chosen), Q(pk__in=[]))

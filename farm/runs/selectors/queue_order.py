@@ -22,9 +22,9 @@ from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.states import OF_THE_FARM, BlockState
 
-# a machine that has just become free is reserved so long for its other nodes, where one of their blocks comes first
+# a machine that has just become free is reserved this long for its other nodes, if a block of theirs comes first
 HOST_TURN = timedelta(seconds=20)
-# so many of the blocks before the one that a message names are considered
+# how many of the blocks before the one that a message names are considered
 MAX_CONSIDERED = 16
 RELATED = ("run__team", "run__version")
 NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
@@ -42,7 +42,7 @@ def place_in_turn(run: Run) -> tuple[bool, datetime, int]:
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
-    """Return queued blocks for any of these nodes, of teams that it measures for and that have minutes left."""
+    """Return the queued blocks that any of these nodes may measure, of teams that have minutes left."""
     for_nodes = reduce(or_, map(_filter_for_node, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
     return named.filter(for_nodes, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())
@@ -56,10 +56,10 @@ def _filter_for_node(node: Node) -> Q:
 
 
 def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
-    """Find the block that the node takes in place of this one, which it may claim; mostly it is the same.
+    """Find the block that the node should take, given one that it may claim; mostly it is the same.
 
-    None while a block of another node on its machine comes first. `passed_over` maps blocks that other nodes were just
-    told of to their machines; on other machines they do not count.
+    None while a block of another node on its machine comes first. `passed_over` maps blocks that were just offered to
+    other nodes to the machines of these; blocks of other machines are left out.
     """
     passed_elsewhere = [pk for pk, device in passed_over.items() if device != node.device]
     neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _yields_to_neighbours(node) else []
@@ -75,7 +75,7 @@ def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = 
 
 
 class Taker(NamedTuple):
-    """A node that may claim a block now, and the block: the one that a message named, or one that comes before it."""
+    """A node, and the block that it may claim now: the one that a message named, or one that comes before it."""
 
     node_id: int
     block: int
@@ -85,10 +85,10 @@ class Taker(NamedTuple):
 def first_taker(
     block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NO_BLOCKS
 ) -> tuple[Taker | None, bool]:
-    """Find the first of these nodes that may claim the block, or another that comes before it, now.
+    """Find the first of these nodes that may now claim the block, or another block that comes before it.
 
-    Return it, or None, and whether the block is still queued under this attempt. `passed_over` maps blocks that other
-    nodes were just told of to their machines.
+    Return it, or None, and whether the block is still queued under this attempt. `passed_over` is as in
+    `first_in_turn`.
     """
     block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
@@ -104,7 +104,7 @@ def first_taker(
 
 
 def explain_out_of_turn(node: Node, block: Block) -> str:
-    """Say why a block that the node may claim is not the next one there, in one sentence; empty where it is.
+    """Say in one sentence why it is not the turn of a block that the node may claim; empty where it is.
 
     Blocks of equal rank may be claimed in another order than they came, since a message may be late.
     """

@@ -26,8 +26,8 @@ MAX_NEXT: Final = 20
 class Queue:
     """The open blocks for a kind of hardware: how many wait and are measured, and the minutes of measuring left.
 
-    `nodes` counts the online nodes that take such blocks, busy or not; `kept` are others that would, each with why not.
-    `start_s` is in how many seconds a block would begin that a person queues now; None where that cannot be known.
+    `nodes` counts the online nodes that take such blocks, busy or not. `kept` describes those that would take them and
+    may not now. A block that a person queues now begins in `start_s` seconds; None where that cannot be known.
     """
 
     hardware: str
@@ -41,10 +41,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A block that waits for a node.
+    """A block that waits for a node, with its forecast: when it begins, and how many minutes it takes.
 
-    `run` is None where the reader may not see it. `begins_in_minutes`, and the `minutes` that it takes, are None where
-    there is no forecast.
+    `run` is None where the reader may not see it. Both times are None where there is no forecast.
     """
 
     run: int | None
@@ -55,9 +54,9 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What a node does now: the run it measures and for which team; or what it waits for, in its own words.
+    """What a node does now: it measures a run for a team, or waits for something.
 
-    `run` is None where the reader may not see it; `team` is empty while the node measures nothing.
+    `run` is None where the reader may not see it. `team` is empty while the node measures nothing.
     """
 
     run: int | None = None
@@ -122,31 +121,32 @@ def _make_queue(
         # blocks beyond those of a forecast are left out
         minutes=sum(left_s.get(block.pk, 0.0) for block in blocks) / 60.0,
         nodes=sum(node.may_take_blocks for node in takers),
-        kept=[describe_kept_node(node.name, node.kept_by) for node in takers if node.kept_by],
+        kept=[describe_kept_node(node.name, node.obstacle) for node in takers if node.obstacle],
         start_s=start_s,
     )
 
 
 def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
     """Map each node id to what the node does now; it waits while another node of its machine measures."""
-    nodes = list(nodes)
-    devices = {node.device for node in nodes}
-    leased = Block.objects.filter(Q(node__in=nodes) | Q(device__in=devices), state=BlockState.LEASED)
+    listed = list(nodes)
+    devices = {node.device for node in listed}
+    leased = Block.objects.filter(Q(node__in=listed) | Q(device__in=devices), state=BlockState.LEASED)
     leased = leased.annotate(is_seen=Exists(Run.objects.visible_to(user).filter(pk=OuterRef("run"))))
     columns = ("node", "node__name", "device", "run", "is_seen", "run__team__name", "leased_at")
-    work, machine_holders, waits = {}, {}, newest_waits(nodes)
+    work, machine_holders, waits = {}, {}, newest_waits(listed)
     for key, name, device, run, is_seen, team, since in leased.values_list(*columns):
         work[key] = Now(run if is_seen else None, team, since)
         machine_holders[device] = f"waits while {name} measures {work[key].words} on its machine"
-    for node in nodes:
-        told = machine_holders.get(node.device) or (waits.get(node.device, "") if node.doing else "")
-        waits_for = node.kept_by or told
+    for node in listed:
+        waits_for = node.obstacle or machine_holders.get(node.device, "")
+        if not waits_for and node.doing:
+            waits_for = waits.get(node.device, "")
         work.setdefault(node.pk, Now(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
     return work
 
 
 def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """Map each node id to the blocks that wait for it, in the order of its machine; without a forecast last."""
+    """Map each node id to the blocks that wait for it, in the order of its machine; those without a forecast last."""
     forecast = forecast or Forecast()
     spans: dict[int, list[tuple[int, Span | None]]] = {
         node.pk: [
@@ -159,11 +159,11 @@ def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast |
     rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
     blocks = rows.in_bulk() if numbers else {}
     visible = Run.objects.visible_to(user).filter(blocks__in=numbers)
-    seen = set(visible.values_list("pk", flat=True)) if numbers else set()
+    visible_ids = set(visible.values_list("pk", flat=True)) if numbers else set()
     return {
         key: [
             Next(
-                run=blocks[block].run_id if blocks[block].run_id in seen else None,
+                run=blocks[block].run_id if blocks[block].run_id in visible_ids else None,
                 team=blocks[block].run.team.name,
                 begins_in_minutes=None if span is None else span.begins_s / 60.0,
                 minutes=None if span is None else (span.ends_s - span.begins_s) / 60.0,

@@ -1,7 +1,7 @@
 """Finds what retention would remove, and explains what it has removed.
 
-Documents, verdicts, comparisons and series stay whatever the rule says: they are rows of their own, settled when a
-block ended. Raw timings are the reports of rounds; those of blocks that failed stay, since they are the only evidence.
+Documents, verdicts, comparisons and series always stay, as they are rows of their own, written when a block ended. Raw
+timings are the reports of rounds. Those of failed blocks stay, since they are the only evidence.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ BRANCHES: Final = "versions of branches"
 
 @dataclass(frozen=True, slots=True)
 class DueForRemoval:
-    """What a rule would remove of one kind, older than `days` days: how many and how many bytes.
+    """The count and bytes of one kind that a rule would remove, because it is older than `days` days.
 
-    Raw timings are counted by runs, and their bytes are those of all reports of these.
+    Raw timings are counted by runs, and their bytes include all reports of these runs.
     """
 
     kind: str
@@ -88,7 +88,8 @@ def _list_branch_versions(team: Team) -> QuerySet[Version]:
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
-    """Return versions that gates last uploaded more than `days` days before `at`, and that no open run measures."""
+    """Return versions of branches that were last uploaded more than `days` days before `at`, without those that an open
+    run measures."""
     open_runs = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
     due = _list_branch_versions(team).filter(sent_at__lt=at - timedelta(days=days))
     return due.exclude(runs__in=open_runs).exclude(beside__run__in=open_runs)
@@ -100,14 +101,15 @@ def teams_without_rule(*, at: datetime) -> QuerySet[Team]:
     return Team.objects.filter(retention=None, pk__in=sent.exclude(branch="").values("model__team"))
 
 
-def finished_before(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
+def _list_finished_runs(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
     over = Run.objects.filter(team=team, state=RunState.FINISHED, is_concluded=True)
     return over.filter(finished_at__lt=at - timedelta(days=days))
 
 
 def runs_due(team: Team, *, days: int, at: datetime) -> QuerySet[Run]:
+    """Return measured runs that finished more than `days` days before `at`, and still have their raw timings."""
     measured = Exists(Run.objects.filter(pk=OuterRef("pk"), blocks__state=BlockState.DONE))
-    return finished_before(team, days=days, at=at).filter(measured, timings_removed_at=None)
+    return _list_finished_runs(team, days=days, at=at).filter(measured, timings_removed_at=None)
 
 
 def timings_of(run_id: int) -> QuerySet[Report]:
@@ -115,11 +117,11 @@ def timings_of(run_id: int) -> QuerySet[Report]:
 
 
 def traces_due(team: Team, *, days: int, at: datetime) -> QuerySet[Trace]:
-    return Trace.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
+    return Trace.objects.filter(attempt__block__run__in=_list_finished_runs(team, days=days, at=at))
 
 
 def compiled_due(team: Team, *, days: int, at: datetime) -> QuerySet[CompiledModel]:
-    return CompiledModel.objects.filter(attempt__block__run__in=finished_before(team, days=days, at=at))
+    return CompiledModel.objects.filter(attempt__block__run__in=_list_finished_runs(team, days=days, at=at))
 
 
 def models_due(team: Team, *, days: int, at: datetime) -> QuerySet[Model]:

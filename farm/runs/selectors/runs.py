@@ -1,4 +1,4 @@
-"""Reads runs for people: lists, progress, and which nodes measure an open run, or why none does."""
+"""Reads runs for people: lists, progress, which nodes measure an open run, and why none does."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from farm.base.refusals import Missing
 from farm.contract.blocks import SAID_ARM
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node, Trial
-from farm.fleet.selectors.nodes import list_kept_nodes, name_or_removed, newest_waits
+from farm.fleet.selectors.nodes import list_unavailable_nodes, name_or_removed, newest_waits
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
@@ -29,14 +29,14 @@ from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, ac
 # how the words of a measuring node begin; they end with SAID_ARM
 _ROUND = re.compile(r"round (\d{1,4}): ")
 NODE_PREFIX = name_node_queue("")
-# so many reasons for waiting are named, and so many nodes quoted
+# how many reasons for waiting are named, and how many nodes are quoted
 MAX_NAMED = 2
 MAX_DOING = 3
 
 
 @dataclass(frozen=True, slots=True)
 class BusyBlock:
-    """A block that is being measured. `doing` are the node's own words, `cell` is the cell that they name, or empty."""
+    """A block that is being measured. `doing` is what its node says it does, `cell` the cell named there, or empty."""
 
     number: int
     node: str
@@ -65,39 +65,44 @@ def _name_current_cells(blocks: Sequence[Block]) -> dict[int, str]:
 
 def _describe_busy_block(row: Block, cell: str) -> BusyBlock:
     doing = "" if _is_past_round(row.doing, row.rounds) else row.doing
-    rounds = row.rounds, max(row.rounds, row.max_rounds)
     return BusyBlock(
-        row.number,
-        name_or_removed(row.node),
-        row.node_id,
-        SAID_ARM.sub("", doing),
-        cell if doing else "",
-        row.leased_at,
-        *rounds,
+        number=row.number,
+        node=name_or_removed(row.node),
+        node_id=row.node_id,
+        doing=SAID_ARM.sub("", doing),
+        cell=cell if doing else "",
+        since=row.leased_at,
+        rounds=row.rounds,
+        rounds_most=max(row.rounds, row.max_rounds),
     )
 
 
 def _is_past_round(doing: str, rounds: int) -> bool:
+    """Say whether a node's words are about a round that it has reported since."""
     match = _ROUND.match(doing)
     return match is not None and int(match[1]) <= rounds
 
 
 def shown_states(runs: Iterable[Run]) -> dict[int, str]:
     """Name the state of each run for lists and pages, by run id: how it ended, or what goes on in it."""
-    every = list(runs)
-    states: dict[int, set[str]] = {run.pk: set() for run in every if run.state != RunState.FINISHED}
-    if states:
-        for run_id, state in Block.objects.filter(run__in=states).order_by().values_list("run", "state").distinct():
-            states[run_id].add(state)
-    return {run.pk: activity_of(states[run.pk]) if run.pk in states else run.outcome or run.state for run in every}
+    listed = list(runs)
+    block_states: dict[int, set[str]] = {run.pk: set() for run in listed if run.state != RunState.FINISHED}
+    if block_states:
+        blocks = Block.objects.filter(run__in=block_states).order_by()
+        for run_id, state in blocks.values_list("run", "state").distinct():
+            block_states[run_id].add(state)
+    return {
+        run.pk: activity_of(block_states[run.pk]) if run.pk in block_states else run.outcome or run.state
+        for run in listed
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The situation of an open run at one moment, which depends on nodes and other runs too.
+    """The situation of an open run at one moment, which also depends on nodes and other runs.
 
-    `still` says why no cell of it is being measured, empty while one is; `since` is when its waiting began. `expected`
-    is its forecast; None where nothing of it is open.
+    `still` says why no cell of it is being measured, and `since` when that wait began; empty and None while one is.
+    `expected` is its forecast; None where none of its blocks is open.
     """
 
     still: str = ""
@@ -157,7 +162,7 @@ class _IdleBlock(NamedTuple):
 
 
 def idle_moment_of(run_id: int) -> Moment:
-    """Say why nothing of an open run is being measured, and since when; empty where something is. No forecast."""
+    """Read the situation of an open run, without a forecast."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_IdleBlock(*row) for row in columns]
@@ -167,8 +172,8 @@ def idle_moment_of(run_id: int) -> Moment:
         return Moment()
     run = Run.objects.select_related("team", "version__uploaded_by").defer("matrix").get(pk=run_id)
     if not queued:
-        tried = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING).select_related("node")
-        trials = [trial.words for trial in tried.order_by("pk")[:MAX_NAMED]]
+        pending = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING)
+        trials = [trial.words for trial in pending.select_related("node").order_by("pk")[:MAX_NAMED]]
         return Moment(idle_reason(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
     since = min((block.since for block in queued if block.since is not None), default=run.created_at)
     return Moment(idle_reason(_describe_waiting(run, queued, preparing=len(preparing))), since)
@@ -176,10 +181,11 @@ def idle_moment_of(run_id: int) -> Moment:
 
 def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int) -> Waiting:
     queues = {name for block in queued for name in block.queues_or_node}
-    nodes = _list_takers(run, queues)
+    serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by).defer("log_tail").order_by("pk")
+    nodes = [node for node in serving if not queues.isdisjoint(node.queues)]
     online = [node for node in nodes if node.state == NodeState.ONLINE]
-    kept = {} if online else dict(list_kept_nodes(run.team, uploader=run.version.uploaded_by))
-    fitting = [node for node in kept if not queues.isdisjoint(node.all_queues)]
+    unavailable = {} if online else dict(list_unavailable_nodes(run.team, uploader=run.version.uploaded_by))
+    fitting = [node for node in unavailable if not queues.isdisjoint(node.all_queues)]
     devices = {node.device for node in online}
     leased = (
         Block.objects.filter(state=BlockState.LEASED, device__in=devices).select_related("run", "node").order_by("pk")
@@ -199,35 +205,29 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
         busy=[] if free else busy[:MAX_NAMED],
         nodes=len(online),
         offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
-        only=_describe_bound_nodes(bound, kept) if not online and len(bound) == len(queues) else (),
-        kept=[describe_kept_node(node.name, kept[node]) for node in fitting[:MAX_NAMED]],
+        only=_describe_bound_nodes(bound, unavailable) if not online and len(bound) == len(queues) else (),
+        kept=[describe_kept_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
         hardware=sorted({block.hardware for block in queued}),
         team=run.team.name,
     )
 
 
-def _describe_bound_nodes(numbers: Sequence[int], kept: Mapping[Node, str]) -> list[str]:
-    """Describe the nodes of these ids, each with why it takes no block now."""
-    nodes = Node.objects.filter(pk__in=numbers).defer("log_tail").order_by("pk")[:MAX_NAMED]
+def _describe_bound_nodes(node_ids: Sequence[int], unavailable: Mapping[Node, str]) -> list[str]:
+    """Describe nodes, each with why it takes no block now."""
+    nodes = Node.objects.filter(pk__in=node_ids).defer("log_tail").order_by("pk")[:MAX_NAMED]
     return [
-        f"{node.name} ({kept.get(node) or node.health})"
+        f"{node.name} ({unavailable.get(node) or node.health})"
         if node.state == NodeState.ONLINE
         else f"{node.name} (offline, {node.last_heard})"
         for node in nodes
     ]
 
 
-def _list_takers(run: Run, queues: Set[str]) -> list[Node]:
-    serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by)
-    return [node for node in serving.defer("log_tail").order_by("pk") if not queues.isdisjoint(node.queues)]
-
-
 def _describe_measuring(block: Block, run: Run) -> str:
-    """Write `bench-1 has been measuring run 12 since 07:12 UTC`; the run of another team has no number here."""
+    """Write `bench-1 has been measuring run 12 since 07:12 UTC`, without the number of another team's run."""
     name = f"run {block.run_id}" if block.run.team_id == run.team_id else "a run of another team"
-    return f"{name_or_removed(block.node)} has been measuring {name}" + (
-        f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
-    )
+    since = f" since {block.leased_at:%H:%M} UTC" if block.leased_at else ""
+    return f"{name_or_removed(block.node)} has been measuring {name}{since}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,19 +282,19 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """Blocks by state, rounds, and what nodes do or the run waits for, in words; empty once it is finished."""
+        """The state of blocks and rounds in words, and what nodes do or the run waits for; empty once finished."""
         if self.is_finished:
             return ""
-        busy, total = self.blocks.get(BlockState.LEASED, 0), sum(self.blocks.values())
-        settling = self.blocks.get(BlockState.REPORTED, 0)
-        ended = sum(self.blocks.get(state, 0) for state in ENDED_BLOCKS)
-        of = counted(total, "block")
-        where = f"{busy} of {of} being measured" if busy else f"{ended} of {of} done"
-        if settling and not busy:
-            where = f"{settling} of {of} settling"
+        total = counted(sum(self.blocks.values()), "block")
+        if busy := self.blocks.get(BlockState.LEASED, 0):
+            state = f"{busy} of {total} being measured"
+        elif settling := self.blocks.get(BlockState.REPORTED, 0):
+            state = f"{settling} of {total} settling"
+        else:
+            state = f"{sum(self.blocks.get(ended, 0) for ended in ENDED_BLOCKS)} of {total} done"
         since = f" since {self.moment.since:%H:%M} UTC" if self.moment.since else ""
-        waits = (f"waiting{since}: {self.moment.still}",) if self.moment.still else ()
-        return "; ".join((f"{where}, {self.rounds} of {counted(self.rounds_most, 'round')}", *self.doing, *waits))
+        wait = (f"waiting{since}: {self.moment.still}",) if self.moment.still else ()
+        return "; ".join((f"{state}, {self.rounds} of {counted(self.rounds_most, 'round')}", *self.doing, *wait))
 
     @property
     def share(self) -> float:
@@ -308,14 +308,14 @@ def runs_visible_to(user: Anyone) -> QuerySet[Run]:
     return Run.objects.visible_to(user).select_related("version__model", "requested_by", "team")
 
 
-def runs_listed(user: Anyone) -> QuerySet[Run]:
+def runs_for_lists(user: Anyone) -> QuerySet[Run]:
     """Return the runs that the user may see, for lists: the large columns matrix and inspection are not loaded."""
     return runs_visible_to(user).defer("matrix", "version__inspection", "version__problem")
 
 
 def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
-    """Return a run by its id; with `is_light`, large columns are not loaded. Raises Missing if the user sees none."""
-    rows = runs_listed(user) if is_light else runs_visible_to(user)
+    """Return a run by its id. Raises Missing where the user may see none. `is_light` does not load large columns."""
+    rows = runs_for_lists(user) if is_light else runs_visible_to(user)
     row = rows.filter(pk=run_id).first()
     if row is None:
         raise make_missing_run_error(run_id)
@@ -346,7 +346,7 @@ def make_etag(run: Run) -> str:
 def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | None = None) -> Progress:
     """Read the progress of a run, in a few small queries.
 
-    `moment` is passed where it was read already, `forecast` where several runs are shown together.
+    A caller that has read the run's `moment` passes it; one that shows several runs passes their common `forecast`.
     """
     run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
     cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())

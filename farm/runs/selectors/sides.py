@@ -23,26 +23,24 @@ def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
 
     Raises Invalid for a name without a version, and for a version with the same files as another.
     """
-    others: list[Version] = []
+    sides = [version]
     for name in matrix.models:
-        other = previous_version(version) if name == PREVIOUS else _find_version(version, name)
-        if other is None:
-            raise Invalid(
-                f"models names {name}, and {version} has no version before it that was accepted."
-                if name == PREVIOUS
-                else f"models names {name}, which team “{version.model.team.name}” does not have.",
-                code="models",
-                hint="NAME@VERSION names one; `onnxfarm models` lists them.",
-            )
-        if twin := next((side for side in [version, *others] if side.artifact_id == other.artifact_id), None):
-            same = "is the version that is measured" if twin.pk == other.pk else f"has the same files as {twin}"
-            raise Invalid(f"models names {name}, which {same}: there is nothing to compare.", code="models")
-        others.append(other)
-    return others
+        named = previous_version(version) if name == PREVIOUS else _find_version(version, name)
+        if named is None:
+            problem = f"which team “{version.model.team.name}” does not have."
+            if name == PREVIOUS:
+                problem = f"and {version} has no version before it that was accepted."
+            hint = "NAME@VERSION names one; `onnxfarm models` lists them."
+            raise Invalid(f"models names {name}, {problem}", code="models", hint=hint)
+        if twin := next((side for side in sides if side.artifact_id == named.artifact_id), None):
+            problem = "is the version that is measured" if twin.pk == named.pk else f"has the same files as {twin}"
+            raise Invalid(f"models names {name}, which {problem}: there is nothing to compare.", code="models")
+        sides.append(named)
+    return sides[1:]
 
 
 def previous_version(version: Version) -> Version | None:
-    """Find the newest accepted version before this one, on the model's own line and with other files; None if none."""
+    """Find the newest accepted version before this one, on the model's main line and with other files, or None."""
     accepted = version.model.versions.not_removed().on_main_line().filter(state=VersionState.READY)
     before = accepted.filter(number__lt=version.number).exclude(artifact=version.artifact_id)
     return before.select_related("model__team", "artifact").order_by("-number").first()
@@ -72,16 +70,18 @@ def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
 def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
     """Collect the facts of versions measured side by side, with names that differ, for planning and documents.
 
-    If all take the same inputs, the inputs and prompts given with the last version, or one before it, are used for all.
+    If all take the same inputs, the inputs and prompts that were uploaded with the last version that has some are used
+    for all.
     """
     if len(versions) == 1:
         return [model_facts(versions[0])]
     named = _collect_named_facts(versions)
     aligned, difference = align_models(named)
-    return aligned if difference else [facts.model_copy(update=_choose_given(named)) for facts in aligned]
+    return aligned if difference else [facts.model_copy(update=_choose_uploads(named)) for facts in aligned]
 
 
 def explain_different_inputs(versions: Sequence[Version]) -> str:
+    """Say how the inputs of these versions differ; empty where all take the same."""
     return align_models(_collect_named_facts(versions))[1]
 
 
@@ -89,7 +89,8 @@ def _collect_named_facts(versions: Sequence[Version]) -> list[ModelFacts]:
     return [model_facts(version).model_copy(update={"name": str(version)}) for version in versions]
 
 
-def _choose_given(all_facts: Sequence[ModelFacts]) -> dict[str, object]:
+def _choose_uploads(all_facts: Sequence[ModelFacts]) -> dict[str, object]:
+    """Return the fields for the uploaded inputs and prompts of the last version that has some."""
     last_first = all_facts[::-1]
     with_inputs = next((facts for facts in last_first if facts.inputs_sha256), last_first[0])
     with_prompts = next((facts for facts in last_first if facts.prompts), last_first[0])
@@ -104,5 +105,4 @@ def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:
 
 
 def prompts_beside(versions: Sequence[Version]) -> Mapping[str, FileRef]:
-    """Return the prompts of all these versions, by sha256."""
     return {ref.sha256: ref for version in versions if (ref := prompts_ref(version.artifact)) is not None}

@@ -29,7 +29,6 @@ GZIP = 16 + zlib.MAX_WBITS
 
 
 def check_is_current(held: Held) -> None:
-    """Raise Conflict where the attempt is over."""
     if not held.is_current:
         raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
 

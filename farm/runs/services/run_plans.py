@@ -18,7 +18,7 @@ from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed, TooMany, Unprocessable
 from farm.contract.base import digest_json
-from farm.fleet.selectors import list_kept_nodes, node_offers
+from farm.fleet.selectors import list_unavailable_nodes, node_offers
 from farm.registry import selectors as registry
 from farm.registry.models import PlanOrder, Version
 from farm.registry.models.plan_order import OPEN
@@ -67,8 +67,8 @@ def plan_run(
     """Plan the matrix for this version on today's nodes, without writing anything.
 
     `known` holds the releases that package indexes offer. With `with_null_pair`, blocks get an A/A pair where their
-    node is due for one. Raises Invalid for a matrix that cannot be read or names wrong versions, and Conflict for a
-    version that is not ready.
+    node is due to measure another. Raises Invalid for a matrix that cannot be read or names wrong versions, and
+    Conflict for a version that is not ready.
     """
     declared = read_matrix(matrix)
     versions = [*versions_beside(version, declared), version]
@@ -81,8 +81,8 @@ def plan_run(
     for model_facts, side in zip(collect_model_facts(versions), versions, strict=True):
         measured = read_latencies(side)
         facts.append(model_facts if measured is None else model_facts.model_copy(update=measured._asdict()))
-    busy_nodes = () if fleet else list_kept_nodes(version.model.team, uploader=uploader)
-    idle_reasons = [describe_kept_node(node.name, reason) for node, reason in busy_nodes]
+    unavailable = () if fleet else list_unavailable_nodes(version.model.team, uploader=uploader)
+    idle_reasons = [describe_kept_node(node.name, reason) for node, reason in unavailable]
     return planner.plan(
         declared,
         facts,
@@ -156,7 +156,6 @@ def plan_or_order(
 
 
 def make_plan(order_id: int) -> None:
-    """Make an ordered plan and store it in the order's row, or the reason why it could not be made."""
     make_claimed_row(PlanOrder.objects.select_related("version").filter(pk=order_id).first(), _make_ordered_plan)
 
 
