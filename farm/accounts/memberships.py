@@ -161,10 +161,9 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
 
 @contextmanager
 def keep_default_team(user: User) -> Iterator[None]:
-    """Run a change of a person's roles by others without moving their default team.
+    """Run a change of a person's roles by others so that no other team becomes their default.
 
-    Where another team would become the default of a person who had chosen several, they have none until they choose
-    again.
+    If another one would, for a person who had chosen several, they have no default until they choose again.
     """
     before, chosen = default_team(user), user.memberships.filter(is_chosen=True).count()
     yield
@@ -193,11 +192,11 @@ def _reopen_account(user: User, by: User) -> str | None:
 
 def _ensure_invitation(team: Team, user: User, role: str, by: User) -> Invitation:
     """Return the invitation that is open already, or a new one in place of others. Call with the team's row locked."""
-    mine = team.invitations.filter(user=user)
-    standing = mine.standing().filter(role=role).first()
+    invitations = team.invitations.filter(user=user)
+    standing = invitations.standing().filter(role=role).first()
     if standing is not None:
         return standing
-    mine.delete()
+    invitations.delete()
     _check_room(_count_places(team), team)
     record(verb="invitation sent", subject=user.username, actor=by, team=team, facts={"role": role})
     expires_at = timezone.now() + INVITATION_LIFE
@@ -214,24 +213,23 @@ def _end_invitation(invitation: Invitation, state: InvitationState, by: User) ->
 
 
 def _make_not_open_conflict(invitation: Invitation) -> Conflict:
-    """Say why an invitation cannot be answered any more."""
     invitation.refresh_from_db()
     subject = f"The invitation to team “{invitation.team}”"
     if invitation.state != InvitationState.OPEN:
-        why = f"was {invitation.state} already"
+        problem = f"was {invitation.state} already"
     elif invitation.is_late:
-        why = f"expired on {invitation.expires_at:%Y-%m-%d at %H:%M} UTC"
+        problem = f"expired on {invitation.expires_at:%Y-%m-%d at %H:%M} UTC"
     else:
-        why = f"has lapsed: {invitation.invited_by} no longer manages the team"
-    return Conflict(f"{subject} {why}.", code="not_open", hint="An admin of the team may send another.")
+        problem = f"has lapsed: {invitation.invited_by} no longer manages the team"
+    return Conflict(f"{subject} {problem}.", code="not_open", hint="An admin of the team may send another.")
 
 
 def _count_places(team: Team) -> int:
     return team.memberships.count() + team.invitations.standing().count()
 
 
-def _check_room(taken: int, team: Team) -> None:
-    if taken >= MAX_MEMBERS:
+def _check_room(places: int, team: Team) -> None:
+    if places >= MAX_MEMBERS:
         text = f"Team “{team.name}” has {MAX_MEMBERS} members and invitations, as many as it may."
         raise Conflict(text, code="full")
 

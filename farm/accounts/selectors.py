@@ -50,9 +50,8 @@ def team_to_write(user: Anyone, *, name: str = "") -> Team:
 
 
 def default_team(user: Anyone) -> Team | None:
-    """Return the team for what names none: the only one that the user joined or chose to write in; None where there is
-    no such team or where there are several. For an administrator of the installation, too, only memberships count.
-    """
+    """Return the team for uploads and runs that name none, which is the only one that the user joined or chose to write
+    in. None where they have none or several. Only memberships count, for an administrator of the installation too."""
     teams = Team.objects.chosen_by(user)[:2]
     return teams[0] if len(teams) == 1 else None
 
@@ -125,8 +124,10 @@ def valid_token(secret: str) -> Token | None:
 
 
 def find_user_of_link(secret: str) -> User:
-    """Return the user that a link would sign in, without using the link up. Raises NotAllowed for a used, expired or
-    unknown link, or where links are switched off."""
+    """Return the user that a link would sign in, without using the link up.
+
+    Raises NotAllowed for a used, expired or unknown link, or where links are switched off.
+    """
     fresh = SignInLink.objects.select_related("user").filter(used_at=None, expires_at__gt=timezone.now())
     link = fresh.filter(digest=hash_secret(secret), user__is_active=True).first()
     if link is None:
@@ -143,7 +144,6 @@ def link_works_here(link: SignInLink) -> bool:
 
 
 def make_links_off_refusal() -> NotAllowed:
-    """Make the refusal of a link where links are switched off."""
     return NotAllowed(
         "One-time links are switched off on this farm: people sign in through its identity provider.",
         code="local_off",
@@ -204,7 +204,7 @@ def mapped_groups(team: Team) -> list[str]:
 
 
 def _make_no_default_refusal(names: list[str]) -> Invalid | NotAllowed:
-    """Say why a team has to be named. `names`: the teams that the user may write in."""
+    """Make the refusal that says why a team has to be named. `names` are the teams that the user may write in."""
     if not names:
         return NotAllowed("You belong to no team in which you may upload or run; ask an admin to add you to one.")
     shown = ", ".join([*names[:MAX_NAMES], *(["…"] if len(names) > MAX_NAMES else [])])

@@ -91,6 +91,7 @@ def close_account(*, user: User, by: User) -> None:
 
 
 def open_team(*, name: str, by: User) -> Team:
+    """Create a team as `create_team` does. Raises NotAllowed unless `by` administers the installation."""
     _check_administers(by, "make a team")
     return create_team(name=name, created_by=by)
 
@@ -273,8 +274,8 @@ def open_share(secret: str) -> Share:
         raise Missing("This share link does not exist.", hint=f"Check that the whole link was copied. {ask}")
     if not share.is_open:
         closed = share.revoked_at is not None or not share.created_by.is_active
-        why = "was revoked" if closed else f"expired on {share.expires_at:%Y-%m-%d at %H:%M} UTC"
-        raise Gone(f"This share link {why}.", hint=ask)
+        problem = "was revoked" if closed else f"expired on {share.expires_at:%Y-%m-%d at %H:%M} UTC"
+        raise Gone(f"This share link {problem}.", hint=ask)
     now = timezone.now()
     if share.last_opened_at is None:
         with transaction.atomic():

@@ -1,15 +1,15 @@
-"""Browser sessions that have expired. This is apart from the modules of sign-in, which take 7 MB of memory."""
+"""Deletes expired browser sessions. Apart from the modules of sign-in, which take 7 MB of memory."""
 
 from typing import Final
 
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-CLEARED_AT_ONCE: Final = 1_000
+MAX_AT_ONCE: Final = 1_000
 
 
 def delete_ended_sessions() -> int:
-    """Delete sessions that have expired, CLEARED_AT_ONCE at most; returns how many."""
-    ended = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
-    keys = list(ended.values_list("pk", flat=True)[:CLEARED_AT_ONCE])
+    """Delete sessions that have expired, MAX_AT_ONCE at most; return how many."""
+    expired = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
+    keys = list(expired.values_list("pk", flat=True)[:MAX_AT_ONCE])
     return Session.objects.filter(pk__in=keys).delete()[0] if keys else 0

@@ -147,7 +147,7 @@ def add_note(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOu
     return _page(selectors.alert(user, alert_id))
 
 
-def _alert(shape: type[AnyAlert], alert: Alert, **more: object) -> AnyAlert:
+def _alert(shape: type[AnyAlert], alert: Alert, **further_fields: object) -> AnyAlert:
     return fill(
         shape,
         alert,
@@ -160,7 +160,7 @@ def _alert(shape: type[AnyAlert], alert: Alert, **more: object) -> AnyAlert:
         moved=list(alert.moved),
         assignee=username(alert.assignee),
         symptoms=[fill(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.symptoms_by_weight()],
-        **more,
+        **further_fields,
     )
 
 
@@ -175,7 +175,7 @@ def _page(alert: Alert) -> AlertPageOut:
 
 def _member(alert: Alert, name: str) -> User:
     """Return the member of that name. Raises Invalid where the team has none."""
-    found = next((membership.user for membership in members_of(alert.team) if membership.user.username == name), None)
-    if found is None:
+    membership = members_of(alert.team).filter(user__username=name.replace("\x00", "")).first()
+    if membership is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
-    return found
+    return membership.user

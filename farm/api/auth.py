@@ -29,8 +29,8 @@ class TokenRequest(HttpRequest):
 class TokenAuth(HttpBearer):
     """Authentication by a person's token. Reading needs any scope but `gate`, and every change the scope `changes`.
 
-    `takes_gates`: a token that may only gate is let in too; then the operation itself has to call `check_gate_token`.
-    `authenticate` raises NotAllowed where the token lacks the scope, and notes when the token was used.
+    With `takes_gates`, a token that may only gate is let in too; the operation itself then has to call
+    `check_gate_token`. `authenticate` raises NotAllowed where the token lacks the scope, and stores when it was used.
     """
 
     def __init__(self, changes: Scope = Scope.WRITE, *, takes_gates: bool = False) -> None:
@@ -38,16 +38,17 @@ class TokenAuth(HttpBearer):
         self._changes, self._takes_gates = changes, takes_gates
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        found = valid_token(token)
-        if found is None:
+        row = valid_token(token)
+        if row is None:
             raise AuthenticationError()
         is_reading = request.method in SAFE_METHODS
-        if not (self._may_read(found) if is_reading else self._may_change(found)):
-            raise make_scope_refusal(found, Scope.READ if is_reading else self._changes)
-        note_token_use(found)
-        request.user = found.user
-        cast(TokenRequest, request).token = found
-        return found.user
+        is_allowed = self._may_read(row) if is_reading else self._may_change(row)
+        if not is_allowed:
+            raise make_scope_refusal(row, Scope.READ if is_reading else self._changes)
+        note_token_use(row)
+        request.user = row.user
+        cast(TokenRequest, request).token = row
+        return row.user
 
     def _may_read(self, token: Token) -> bool:
         return self._takes_gates or not is_gate_token(token)
@@ -88,8 +89,11 @@ def find_gate_token(request: HttpRequest) -> Token | None:
 
 
 def check_gate_token(request: HttpRequest, team: Team, *, is_its_own: bool = True) -> None:
-    """Raise Missing where a token that may only gate asks for something of another team, or for something that it may
-    not read (`is_its_own`). Other tokens and sessions pass."""
+    """Raise Missing where the request's token may only gate and asks for something of another team.
+
+    It also raises Missing unless `is_its_own`, which is False for a run that another token started. Requests with other
+    tokens or a session pass.
+    """
     gate = find_gate_token(request)
     if gate is not None and not (gate.team_id == team.pk and is_its_own):
         raise Missing(
@@ -134,10 +138,8 @@ def require_scope(request: HttpRequest, scope: Scope) -> None:
 
 
 def make_scope_refusal(token: Token, scope: Scope) -> NotAllowed:
-    """Make the refusal for a token that lacks a scope."""
-    may = " and ".join(token.scopes)
     return NotAllowed(
-        f"The token {token.hint}… may only {may}; this needs the scope `{scope}`.",
+        f"The token {token.hint}… may only {' and '.join(token.scopes)}; this needs the scope `{scope}`.",
         code="scope",
         hint=f"Make one with the scope `{scope}` on the settings page.",
     )

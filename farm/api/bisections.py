@@ -49,8 +49,8 @@ def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Inves
     """Find the first bad release: each step is a run that measures the good release beside another one."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
-    asked = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
-    return Status(202, shape_investigation(asked))
+    investigation = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
+    return Status(202, shape_investigation(investigation))
 
 
 @router.post("/alerts/{int:alert_id}/work-arounds", response={202: InvestigationOut})
@@ -58,8 +58,8 @@ def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[I
     """Find a session option that undoes the change: each one is measured beside both releases."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
-    asked = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
-    return Status(202, shape_investigation(asked))
+    investigation = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
+    return Status(202, shape_investigation(investigation))
 
 
 @router.get("/investigations/{int:investigation_id}", response=InvestigationOut)

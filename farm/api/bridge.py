@@ -1,7 +1,7 @@
-"""Pages and the API of people behind an event loop: Django is called in a thread once a request's body is whole.
+"""Serves pages and the API of people from an event loop. Django is called in a thread once a request's body is whole.
 
-It is twice as fast as Django's own ASGI handler, which makes a thread for each request, and slow clients take no
-thread: the body is stored before, and each piece of the answer is made in a thread of its own.
+This is twice as fast as Django's own ASGI handler, which makes a thread for each request. Slow clients take no thread,
+because the body is stored first, and each piece of the answer is a call of its own into a thread.
 """
 
 import asyncio
@@ -44,24 +44,23 @@ if TYPE_CHECKING:
 Send = Callable[[Mapping[str, object]], Awaitable[None]]
 
 THREADS = 8
-# for orders that take long, whose files are hashed and unpacked, or whose thousands of cells are planned and written:
-# as long as that takes, it keeps no page waiting
+# for requests that take long, as they hash files, unpack them, or plan thousands of cells; so no page waits for them
 SLOW_THREADS = 3
-# for whoever comes back from the identity provider, who is asked then: with made-up codes too
+# for people who come back from the identity provider, which the farm then asks, for strangers with invented codes too
 SIGN_IN_THREADS = 2
-COMES_BACK = "/sign-in/openid/back/"
-# of somebody without a session or a token: a form to sign in
+SIGN_IN_CALLBACK = "/sign-in/openid/back/"
+# limit of a body without a session or a token, which is a form to sign in
 MAX_STRANGER_BYTES = 8 * 1024
-# a form that is no upload: Django's own limit, and what is around its values
+# limit of a form that is no upload: Django's own for the values, and some for the text around them
 MAX_FORM_BYTES = settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 64 * 1024
-# of an upload's form, what is around its files
+# limit of the text around the files in the form of an upload
 AROUND_FILES_BYTES = 1024**2
 UPLOADS = re.compile(
     r"/api/v1/uploads(/files/[^/]+)?|/api/v1/versions/\d+/evaluation|/models/upload/|/models/versions/\d+/evaluation/"
 )
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 SLOW = re.compile(rf"{UPLOADS.pattern}|/api/v1/uploads/complete|/api/v1/runs|/runs/new/")
-# of an answer at once
+# how much of an answer is sent at once
 PIECE_BYTES = 256 * 1024
 
 
@@ -75,7 +74,7 @@ class Bridge:
         self._sign_in_threads = ThreadPoolExecutor(SIGN_IN_THREADS, thread_name_prefix="sign-in")
         # bytes so far of the uploads that are under way, by person
         self._uploading: dict[int, dict[object, int]] = {}
-        # one slow order of a person at a time, so that nobody takes all threads for theirs
+        # a person has one slow request at a time, so that nobody takes all threads
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +152,7 @@ class Bridge:
         if is_slow:
             async with self._turns.setdefault(sender.pk if sender else 0, asyncio.Lock()):
                 return await loop.run_in_executor(self._slow_threads, answer.begin)
-        threads = self._sign_in_threads if scope["path"] == COMES_BACK else self._threads
+        threads = self._sign_in_threads if scope["path"] == SIGN_IN_CALLBACK else self._threads
         return await loop.run_in_executor(threads, answer.begin)
 
     async def _send_answer(self, answer: "Answer", piece: bytes, receive: Receive, send: Send) -> None:
@@ -182,19 +181,19 @@ class Answer:
         self.status = 500
         self.headers: list[tuple[bytes, bytes]] = []
         self.is_ended = False
-        self._whole: Iterable[bytes] = ()
-        self._rest: Iterator[bytes] = iter(())
+        self._body: Iterable[bytes] = ()
+        self._unsent: Iterator[bytes] = iter(())
 
     def begin(self) -> bytes:
-        """Call the application and return the first piece, which is the whole of most answers."""
-        self._whole = self._application(self._environ, cast("StartResponse", self._start))
-        self._rest = iter(self._whole)
+        """Call the application and return the first piece, which is all of most answers."""
+        self._body = self._application(self._environ, cast("StartResponse", self._start))
+        self._unsent = iter(self._body)
         return self.next_piece()
 
     def next_piece(self) -> bytes:
         """Return the next bytes, and set `is_ended` where no more follow."""
         piece = bytearray()
-        for part in self._rest:
+        for part in self._unsent:
             piece += part
             if len(piece) >= PIECE_BYTES:
                 return bytes(piece)
@@ -204,9 +203,9 @@ class Answer:
 
     def close(self) -> None:
         """Tell the application that nothing more is read. A second call changes nothing."""
-        whole, self._whole, self._rest = self._whole, (), iter(())
-        if hasattr(whole, "close"):
-            whole.close()
+        body, self._body, self._unsent = self._body, (), iter(())
+        if hasattr(body, "close"):
+            body.close()
 
     def _start(self, status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
         self.status = int(status.partition(" ")[0])

@@ -8,7 +8,7 @@ from django.views.decorators.http import condition, require_safe
 
 from farm.fleet.farm_wheel import NAME, NoWheelError, Wheel, build_farm_wheel
 
-# asked again each time and answered 304: the next release of the farm has another digest
+# clients ask again each time, and get a 304 until the farm is upgraded
 FRESH = "no-cache"
 PAGE = """<!doctype html>
 <html lang="en"><head><title>{name}</title></head>
@@ -17,19 +17,19 @@ PAGE = """<!doctype html>
 
 
 def _etag(request: HttpRequest, name: str = "") -> str:
-    return quote_etag(_wheel().sha256)
+    return quote_etag(_build_wheel().sha256)
 
 
 @require_safe
 @condition(etag_func=_etag)
 def wheel(request: HttpRequest, name: str) -> HttpResponse:
     """Answer the wheel to anybody: it has the program and nothing of this farm. 404 for another name, or for none."""
-    known = _wheel()
-    if name != known.name:
-        raise Http404(f"This farm is {known.name}; its address is /install/{known.name}.")
-    response = HttpResponse(known.content, content_type="application/octet-stream")
+    farm_wheel = _build_wheel()
+    if name != farm_wheel.name:
+        raise Http404(f"This farm is {farm_wheel.name}; its address is /install/{farm_wheel.name}.")
+    response = HttpResponse(farm_wheel.content, content_type="application/octet-stream")
     response["Cache-Control"] = FRESH
-    response["Content-Disposition"] = f'attachment; filename="{known.name}"'
+    response["Content-Disposition"] = f'attachment; filename="{farm_wheel.name}"'
     return response
 
 
@@ -37,13 +37,13 @@ def wheel(request: HttpRequest, name: str) -> HttpResponse:
 @condition(etag_func=_etag)
 def index(request: HttpRequest) -> HttpResponse:
     """Answer a simple index (PEP 503) that lists the wheel alone."""
-    known = _wheel()
-    response = HttpResponse(PAGE.format(name=NAME, wheel=escape(known.name), sha256=known.sha256))
+    farm_wheel = _build_wheel()
+    response = HttpResponse(PAGE.format(name=NAME, wheel=escape(farm_wheel.name), sha256=farm_wheel.sha256))
     response["Cache-Control"] = FRESH
     return response
 
 
-def _wheel() -> Wheel:
+def _build_wheel() -> Wheel:
     try:
         return build_farm_wheel()
     except NoWheelError as problem:

@@ -37,11 +37,13 @@ class FarmCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the farm's figures as they are now."""
         yield InfoMetricFamily("onnxfarm", "What this farm speaks.", value={"contract": str(CONTRACT_VERSION)})
-        found = current_confinement()
-        value = {"level": found.level, "unsandboxed": "accepted" if found.is_accepted else "refused"}
+        confinement = current_confinement()
+        value = {"level": confinement.level, "unsandboxed": "accepted" if confinement.is_accepted else "refused"}
         yield InfoMetricFamily("onnxfarm_sandbox", "What holds whatever reads an upload, on this machine.", value=value)
         yield GaugeMetricFamily(
-            "onnxfarm_reads_uploads", "1 while uploads are read; 0: no sandbox holds.", value=int(found.reads_uploads)
+            "onnxfarm_reads_uploads",
+            "1 while uploads are read; 0: no sandbox holds.",
+            value=int(confinement.reads_uploads),
         )
         for family in count_rows():
             yield _gauge(f"onnxfarm_{family.name}", family.words, family.labels, family.values)

@@ -82,9 +82,17 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOu
     user = person(request)
     team = team_to_write(user, name=payload.team)
     row, code = services.invite(team=team, by=user)
-    how = make_join_commands(code)
+    commands = make_join_commands(code)
     return Status(
-        201, fill(NodeInvitationOut, how, code=code, team=team.name, command=how.enroll, expires_at=row.expires_at)
+        201,
+        fill(
+            NodeInvitationOut,
+            commands,
+            code=code,
+            team=team.name,
+            command=commands.enroll,
+            expires_at=row.expires_at,
+        ),
     )
 
 
@@ -99,15 +107,15 @@ def ledger(request: HttpRequest, node_id: int, days: int = DAYS) -> LedgerOut:
     """What a node did, for whom and for how many minutes, what was installed, and what waits; for its managers."""
     user = person(request)
     node = selectors.node(user, node_id)
-    found = ledger_of(user, node, days=days)
-    if found is None:
+    node_ledger = ledger_of(user, node, days=days)
+    if node_ledger is None:
         raise NotAllowed(f"Only the owner of {node.name} or an admin of its team reads its ledger.")
     now = current_work(user, [node])[node.pk]
     return fill(
         LedgerOut,
-        found,
-        work=[fill(WorkOut, work) for work in found.work],
-        installed=[fill(InstalledOut, event) for event in found.installed],
+        node_ledger,
+        work=[fill(WorkOut, work) for work in node_ledger.work],
+        installed=[fill(InstalledOut, event) for event in node_ledger.installed],
         now=now.words,
         measuring=now.run,
         next=[fill(NextOut, waiting) for waiting in upcoming_blocks(user, [node])[node.pk]],

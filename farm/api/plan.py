@@ -65,7 +65,7 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     user = person(request)
     row = version(user, payload.version)
     check_gate_token(request, row.model.team)
-    found = plan_or_order(
+    made = plan_or_order(
         version=row,
         matrix=payload.matrix,
         asked_by=user,
@@ -73,10 +73,10 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
         wish=payload.wish,
         known=find_releases_for_matrix(payload.matrix),
     )
-    if isinstance(found, PlanOrder):
-        return _open(found)
-    check_plan(found)
-    return _answer_json(found.model_dump_json())
+    if isinstance(made, PlanOrder):
+        return _answer_open(made)
+    check_plan(made)
+    return _answer_json(made.model_dump_json())
 
 
 @router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut}, auth=GATED)
@@ -87,13 +87,13 @@ def large_plan(request: HttpRequest, plan_id: int) -> HttpResponse | Status[Open
     """
     order = find_plan_order(person(request), plan_id)
     check_gate_token(request, order.version.model.team)
-    return _open(order) if order.is_open else _answer_json(order.plan_json)
+    return _answer_open(order) if order.is_open else _answer_json(order.plan_json)
 
 
-def _open(order: PlanOrder) -> Status[OpenPlanOut]:
+def _answer_open(order: PlanOrder) -> Status[OpenPlanOut]:
     return Status(202, fill(OpenPlanOut, order, url=f"/api/v1/plans/{order.pk}"))
 
 
 def _answer_json(plan: str | bytes) -> HttpResponse:
-    """Answer a plan that is JSON already: to parse and write thousands of cells again costs more than planning."""
+    """Answer a plan that is JSON already, as parsing and writing thousands of cells again costs more than planning."""
     return HttpResponse(plan, content_type="application/json; charset=utf-8")

@@ -98,8 +98,8 @@ def begin(request: HttpRequest) -> HttpResponse:
 
     A token that may only gate uploads into its own team alone, here and below.
     """
-    _must_speak_tus(request)
-    metadata = _metadata(request.headers.get("Upload-Metadata", ""))
+    _check_tus_version(request)
+    metadata = _parse_metadata(request.headers.get("Upload-Metadata", ""))
     upload = services.begin_upload(
         user=person(request),
         name=metadata.get("filename", ""),
@@ -119,7 +119,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 )
 def offset(request: HttpRequest, key: str) -> HttpResponse:
     """How many bytes of an upload have arrived: `Upload-Offset`. A token that may only gate asks for its own team."""
-    _must_speak_tus(request)
+    _check_tus_version(request)
     upload = _get_upload(request, key)
     resumption.check_not_expired(upload)
     return _answer(200, {"Upload-Length": str(upload.bytes), "Cache-Control": "no-store"}, upload)
@@ -134,7 +134,7 @@ def offset(request: HttpRequest, key: str) -> HttpResponse:
 def append(request: HttpRequest, key: str) -> HttpResponse:
     """Add a piece at `Upload-Offset`, with `Upload-Checksum` if wanted. A token that may only gate adds for its own
     team."""
-    _must_speak_tus(request)
+    _check_tus_version(request)
     if request.content_type != PIECE_TYPE:
         raise OtherType(f"A piece comes as {PIECE_TYPE}, not as {(request.content_type or 'nothing')[:60]}.")
     upload = services.append_piece(
@@ -152,7 +152,7 @@ def append(request: HttpRequest, key: str) -> HttpResponse:
 )
 def abandon(request: HttpRequest, key: str) -> HttpResponse:
     """Cancel an upload and delete what has arrived of it."""
-    _must_speak_tus(request)
+    _check_tus_version(request)
     services.cancel_upload(upload=selectors.partial_upload(person(request), key))
     return _answer(204, {})
 
@@ -177,13 +177,15 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
         recipe=payload.recipe,
         origin=read_origin(request, branch=payload.branch, commit=payload.commit),
     )
-    seen = selectors.version(user, version.pk)
-    return Status(202 if seen.state == VersionState.PENDING else 200, shape_version(seen))
+    visible = selectors.version(user, version.pk)
+    return Status(202 if visible.state == VersionState.PENDING else 200, shape_version(visible))
 
 
 def _get_upload(request: HttpRequest, key: str) -> PartialUpload:
-    """Return an upload that the person has begun. Raises Missing where there is none, or where a token that may only
-    gate asks for another team's."""
+    """Return an upload that the person has begun.
+
+    Raises Missing where there is none, or where a token that may only gate asks for another team's.
+    """
     upload = selectors.partial_upload(person(request), key)
     check_gate_token(request, upload.team)
     return upload
@@ -198,7 +200,7 @@ def _answer(status: int, headers: dict[str, str], upload: PartialUpload | None =
     return response
 
 
-def _must_speak_tus(request: HttpRequest) -> None:
+def _check_tus_version(request: HttpRequest) -> None:
     if request.headers.get("Tus-Resumable") != VERSION:
         raise OtherVersion(f"This address speaks tus {VERSION}: send the header Tus-Resumable: {VERSION}.")
 
@@ -211,7 +213,7 @@ def _parse_bytes(request: HttpRequest, header: str) -> int:
     return int(text)
 
 
-def _metadata(header: str) -> dict[str, str]:
+def _parse_metadata(header: str) -> dict[str, str]:
     """Parse `Upload-Metadata`, pairs of a name and a text in base64, separated by commas. Raises Invalid."""
     pairs = [pair.strip().partition(" ") for pair in header.split(",") if pair.strip()]
     try:

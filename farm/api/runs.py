@@ -216,8 +216,10 @@ def trace(request: HttpRequest, trace_id: int) -> FileResponse:
 
 
 def _get_readable_run(request: HttpRequest, run_id: int) -> Run:
-    """Return a run. Raises Missing where the person may not see it, or where a token that may only gate did not start
-    it."""
+    """Return a run.
+
+    Raises Missing where the person may not see it, or where the request's token may only gate and did not start it.
+    """
     row = selectors.run(person(request), run_id)
     gate = find_gate_token(request)
     check_gate_token(request, row.team, is_its_own=gate is not None and row.gate_id == gate.pk)

@@ -61,8 +61,8 @@ def shares(request: HttpRequest) -> list[Share]:
 @router.post("/shares", response={201: NewShareOut})
 def create_share(request: HttpRequest, payload: ShareIn) -> Status[NewShareOut]:
     """A public link to a run, a cell, a model or a comparison. Whoever has it sees that page, and nothing else."""
-    made, url = share_links.share(kind=payload.kind, subject=payload.subject, by=person(request), days=payload.days)
-    return Status(201, NewShareOut(**ShareOut.from_orm(made).dict(), url=url))
+    share, url = share_links.share(kind=payload.kind, subject=payload.subject, by=person(request), days=payload.days)
+    return Status(201, NewShareOut(**ShareOut.from_orm(share).dict(), url=url))
 
 
 @router.delete("/shares/{int:share_id}", response=ShareOut)

@@ -81,12 +81,12 @@ def start_sweep(request: HttpRequest, payload: SweepOrder) -> Status[SweepStarte
     user = person(request)
     if payload.distribution not in EVERY_DISTRIBUTION:
         raise Invalid(choice_sentence("distribution", payload.distribution, EVERY_DISTRIBUTION), code="unknown_runtime")
-    found = version(user, payload.version)
-    versions, reference = _releases(payload)
-    runtimes = [f"{payload.distribution}=={version}" for version in dict.fromkeys([reference, *versions])]
+    row = version(user, payload.version)
+    versions, reference = _parse_releases(payload)
+    runtimes = [f"{payload.distribution}=={release}" for release in dict.fromkeys([reference, *versions])]
     run = services.start_run(
-        version=found,
-        matrix=_matrix(payload.matrix, runtimes),
+        version=row,
+        matrix=_make_matrix(payload.matrix, runtimes),
         requested_by=user,
         known=releases.list_known_releases(),
     )
@@ -117,7 +117,7 @@ def read_sweep(request: HttpRequest, run_id: int, query: Query[Pinned]) -> Sweep
     )
 
 
-def _releases(payload: SweepOrder) -> tuple[list[str], str]:
+def _parse_releases(payload: SweepOrder) -> tuple[list[str], str]:
     """Return the releases of a sweep in order, and its reference. Raises Invalid."""
     published = releases.list_published(payload.distribution)
     try:
@@ -130,17 +130,18 @@ def _releases(payload: SweepOrder) -> tuple[list[str], str]:
     return versions, pinned[0]
 
 
-def _matrix(plain: dict[str, object], runtimes: list[str]) -> dict[str, object]:
-    if not plain:
+def _make_matrix(further_axes: dict[str, object], runtimes: list[str]) -> dict[str, object]:
+    """Add the runtimes to the other axes of a sweep. Raises Invalid."""
+    if not further_axes:
         return {"matrix": {"runtime": runtimes}}
     try:
-        declared = parse(plain)
+        declared = parse(further_axes)
     except MatrixProblem as problem:
         raise Invalid(str(problem), code="matrix") from problem
     if "runtime" in declared.axes:
         raise Invalid("A sweep sets the runtimes by `ort`: leave `runtime` out of its matrix.", code="matrix")
     if (sentence := unpaired_sentence(declared)) is not None:
         raise Invalid(sentence, code="matrix")
-    found = declared.as_plain()
-    found["matrix"]["runtime"] = runtimes
-    return dict(found)
+    matrix = declared.as_plain()
+    matrix["matrix"]["runtime"] = runtimes
+    return dict(matrix)

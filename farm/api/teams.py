@@ -70,8 +70,8 @@ def teams(request: HttpRequest) -> list[TeamWithMembersOut]:
 def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembersOut]:
     """Create a team with you as its admin; administrators of the farm may."""
     user = person(request)
-    made = services.open_team(name=payload.name, by=user)
-    return Status(201, _team(made, user, is_default=selectors.default_team(user) == made))
+    team = services.open_team(name=payload.name, by=user)
+    return Status(201, _team(team, user, is_default=selectors.default_team(user) == team))
 
 
 @router.patch("/teams/{int:team_id}", response=TeamWithMembersOut)
@@ -88,9 +88,9 @@ def add_member(request: HttpRequest, team_id: int, payload: MemberIn) -> Status[
     """Invite a person into a team. A new person gets an account, and you a link to send them; others have to accept."""
     user = person(request)
     team = selectors.team(user, team_id)
-    made = memberships.invite(team=team, name=payload.username, role=payload.role, by=user)
-    name, has_to_accept = made.user.username, made.invitation is not None
-    return Status(201, fill(InvitedOut, made, username=name, sign_in_link=made.link, has_to_accept=has_to_accept))
+    invited = memberships.invite(team=team, name=payload.username, role=payload.role, by=user)
+    name, has_to_accept = invited.user.username, invited.invitation is not None
+    return Status(201, fill(InvitedOut, invited, username=name, sign_in_link=invited.link, has_to_accept=has_to_accept))
 
 
 @router.delete("/teams/{int:team_id}/invitations/{username}", response={204: None})
@@ -112,7 +112,7 @@ def choose_team(request: HttpRequest, team_id: int) -> Status[None]:
 @router.get("/invitations", response=list[InvitationOut])
 def invitations(request: HttpRequest) -> list[InvitationOut]:
     """Invitations that wait for your answer."""
-    return [_invitation(found) for found in selectors.invitations_of(person(request))]
+    return [_invitation(row) for row in selectors.invitations_of(person(request))]
 
 
 @router.post("/invitations/{int:invitation_id}/{what}", response=InvitationOut)
@@ -182,5 +182,11 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
 
 def _member(membership: Membership) -> MemberOut:
     user = membership.user
-    since, seen = membership.created_at, user.last_login
-    return fill(MemberOut, membership, username=user.username, since=since, last_seen_at=seen, is_open=user.is_active)
+    return fill(
+        MemberOut,
+        membership,
+        username=user.username,
+        since=membership.created_at,
+        last_seen_at=user.last_login,
+        is_open=user.is_active,
+    )

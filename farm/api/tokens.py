@@ -63,5 +63,5 @@ def delete_token(request: HttpRequest, token_id: int) -> TokenOut:
     return _token(TokenOut, revoke_token(token=get_object_or_404(tokens_of(user), pk=token_id), by=user))
 
 
-def _token(shape: type[AnyToken], token: Token, **more: object) -> AnyToken:
-    return fill(shape, token, team=token.team.name if token.team else "", **more)
+def _token(shape: type[AnyToken], token: Token, **further_fields: object) -> AnyToken:
+    return fill(shape, token, team=token.team.name if token.team else "", **further_fields)

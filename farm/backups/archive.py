@@ -115,10 +115,10 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Reads a backup: first `check`, which reads it whole, then `iterate_members`, which reads it again.
+    """Reads a backup. Call `check` first, which reads the whole file, and then `iterate_members`, which reads it again.
 
-    Both raise BackupError for a file that is no backup, was cut off, or holds an unknown name; `check` also where a
-    member has another digest than the end of the file says.
+    Both raise BackupError for a file that is no backup, was cut off, or holds an unknown name. `check` also raises it
+    where a member has another digest than the end of the file says.
     """
 
     def __init__(self, path: Path) -> None:
@@ -149,7 +149,7 @@ class ArchiveReader:
         return ((member, source) for member, source in self._walk_members() if member not in SMALL)
 
     def list_left_out(self) -> list[str]:
-        """Name the files that are missing from the backup, or were damaged when it was taken."""
+        """List the files that are missing from the backup, or were damaged when it was taken."""
         listed = self._parse_object(self.small.get(LEFT_OUT, b"{}"))
         return [*listed.get("missing", []), *listed.get("damaged", [])]
 
@@ -191,20 +191,19 @@ class ArchiveReader:
         except FileNotFoundError:
             raise BackupError(f"There is no file {self.path}.") from None
         except tarfile.ReadError as problem:
-            raise (
-                self._make_cut_off_error() if "unexpected end" in str(problem) else self._make_unknown_file_error()
-            ) from problem
+            is_cut_off = "unexpected end" in str(problem)
+            raise (self._make_cut_off_error() if is_cut_off else self._make_unknown_file_error()) from problem
         except tarfile.TarError as problem:
             raise self._make_unknown_file_error() from problem
 
     def _parse_object(self, content: bytes) -> dict[str, Any]:
         try:
-            words = json.loads(content)
+            parsed = json.loads(content)
         except ValueError:
             raise self._make_unknown_file_error() from None
-        if not isinstance(words, dict):
+        if not isinstance(parsed, dict):
             raise self._make_unknown_file_error()
-        return words
+        return parsed
 
     def _make_cut_off_error(self) -> BackupError:
         return BackupError(f"The backup {self.path} was cut off: its end is missing; take another one.")

@@ -3,17 +3,20 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.db.models import Model
+from pydantic import TypeAdapter, ValidationError
 
 from farm.backups import archive, database, tables
 from farm.backups.archive import ArchiveReader
 from farm.backups.problems import BackupError
 from farm.base.refusals import Refusal
 from farm.registry import storage
+
+_MIGRATIONS: TypeAdapter[database.Migrations] = TypeAdapter(database.Migrations)
 
 
 @dataclass
@@ -74,22 +77,23 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
 
 
 def _read_migrations(reading: ArchiveReader) -> database.Migrations:
-    """Return the migrations that made the backup's tables. Raises BackupError for a format that this release does not
-    read."""
+    """Return the migrations that made the backup's tables.
+
+    Raises BackupError for a format that this release does not read.
+    """
     version = reading.head.get("format")
     if version != archive.FORMAT:
         raise BackupError(
             f"{reading.path} has the backup format {version!r}, and this release reads {archive.FORMAT}: install the "
             f"release that took it, or a newer one."
         )
-    named = reading.head.get("migrations")
-    if not isinstance(named, list) or not all(_is_pair(pair) for pair in named) or archive.KEY not in reading.small:
+    try:
+        migrations = _MIGRATIONS.validate_python(reading.head.get("migrations"))
+    except ValidationError:
+        migrations = []
+    if not migrations or archive.KEY not in reading.small:
         raise BackupError(f"{reading.path} is not a backup of a farm: it names no migrations, or has no key.")
-    return [(app, name) for app, name in named if app not in database.GONE_APPS]
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
+    return [(app, name) for app, name in migrations if app not in database.GONE_APPS]
 
 
 def _check_same_farm(reading: ArchiveReader, places: RestorePaths) -> None:

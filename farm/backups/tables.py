@@ -31,9 +31,9 @@ def write_rows(model: type[Model], target: IO[bytes]) -> int:
     count = 0
     # no time in the header, so that the same rows are the same bytes
     with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=4, mtime=0) as file:
-        file.write(_line({"columns": columns}))
+        file.write(_dump_line({"columns": columns}))
         for row in rows.iterator(chunk_size=ROWS_READ):
-            file.write(_line(row))
+            file.write(_dump_line(row))
             count += 1
     return count
 
@@ -47,36 +47,37 @@ def insert_rows(model: type[Model], source: IO[bytes]) -> int:
     count = 0
     try:
         with gzip.GzipFile(fileobj=source, mode="rb") as file:
-            columns = _columns(model, json.loads(file.readline(MAX_LINE_BYTES)))
-            for batch in _batches(file):
-                model._base_manager.bulk_create([_row(model, columns, json.loads(line)) for line in batch])
+            columns = _find_columns(model, json.loads(file.readline(MAX_LINE_BYTES)))
+            for batch in _read_batches(file):
+                model._base_manager.bulk_create([_make_row(model, columns, json.loads(line)) for line in batch])
                 count += len(batch)
     except (OSError, EOFError, ValueError, TypeError, ValidationError, FieldDoesNotExist) as problem:
         raise BackupError(
             f"The backup's rows of {label} cannot be read, after {count:,} of them: {problem}"
         ) from problem
     except DatabaseError as problem:
-        # with "unique", somebody else has written such a row into the same database meanwhile
-        way_out = (
-            " Does a farm still write here? End it, move its folder away, or take another database, and restore again."
-            if "unique" in str(problem).lower()
-            else ""
-        )
+        way_out = ""
+        if "unique" in str(problem).lower():
+            # somebody else has written such a row into the same database meanwhile
+            way_out = (
+                " Does a farm still write here? End it, move its folder away, or take another database, and restore "
+                "again."
+            )
         raise BackupError(
             f"This database refuses the backup's rows of {label}, after {count:,} of them: {problem}.{way_out}"
         ) from problem
     return count
 
 
-def _columns(model: type[Model], head: dict[str, Any]) -> Columns:
-    known = {field.attname: field for field in model._meta.concrete_fields}
-    named = head["columns"]
-    if sorted(named) != sorted(known):
-        raise ValueError(f"its columns are {', '.join(named)[:500]}, the model's {', '.join(known)}")
-    return [known[name] for name in named]
+def _find_columns(model: type[Model], head: dict[str, Any]) -> Columns:
+    fields = {field.attname: field for field in model._meta.concrete_fields}
+    names = head["columns"]
+    if sorted(names) != sorted(fields):
+        raise ValueError(f"its columns are {', '.join(names)[:500]}, the model's {', '.join(fields)}")
+    return [fields[name] for name in names]
 
 
-def _batches(file: gzip.GzipFile) -> Iterator[list[bytes]]:
+def _read_batches(file: gzip.GzipFile) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     size = 0
     while line := file.readline(MAX_LINE_BYTES):
@@ -89,13 +90,13 @@ def _batches(file: gzip.GzipFile) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _row(model: type[Model], columns: Columns, values: list[Any]) -> Model:
+def _make_row(model: type[Model], columns: Columns, values: list[Any]) -> Model:
     if len(values) != len(columns):
         raise ValueError(f"a row has {len(values)} values for {len(columns)} columns")
-    return model(**{field.attname: _value(field, value) for field, value in zip(columns, values, strict=True)})
+    return model(**{field.attname: _read_value(field, value) for field, value in zip(columns, values, strict=True)})
 
 
-def _value(field: "models.Field[Any, Any]", value: Any) -> Any:
+def _read_value(field: "models.Field[Any, Any]", value: Any) -> Any:
     if isinstance(field, JSONField):
         # None alone is NULL to the database
         return Value(None, JSONField()) if value is None and not field.null else value
@@ -104,11 +105,11 @@ def _value(field: "models.Field[Any, Any]", value: Any) -> Any:
     return base64.b64decode(value) if isinstance(field, BinaryField) else field.to_python(value)
 
 
-def _line(values: object) -> bytes:
-    return json.dumps(values, default=_plain, separators=(",", ":")).encode() + b"\n"
+def _dump_line(values: object) -> bytes:
+    return json.dumps(values, default=_to_json, separators=(",", ":")).encode() + b"\n"
 
 
-def _plain(value: object) -> object:
+def _to_json(value: object) -> object:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes | memoryview):

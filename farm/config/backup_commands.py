@@ -47,16 +47,16 @@ def _back_up(file: Path) -> str:
 
     from farm.backups.creation import make_backup
 
-    made = make_backup(file, node_identity=settings.HOME / "node" / "node.json")
+    result = make_backup(file, node_identity=settings.HOME / "node" / "node.json")
     text = (
-        f"Backed up {made.rows:,} rows and {made.files:,} files in {file} ({size(made.bytes)}). "
+        f"Backed up {result.rows:,} rows and {result.files:,} files in {file} ({size(result.bytes)}). "
         "It opens the farm: keep it private."
     )
-    how_lost = {
-        "not in the store (or removed meanwhile)": made.missing,
-        "with another content than named by": made.damaged,
+    names_by_problem = {
+        "not in the store (or removed meanwhile)": result.missing,
+        "with another content than named by": result.damaged,
     }
-    lost = [f"{len(names):,} {how}: {names[0]}" for how, names in how_lost.items() if names]
+    lost = [f"{len(names):,} {problem}: {names[0]}" for problem, names in names_by_problem.items() if names]
     return f"{text}\nThe database names files that it could not take along: {'; '.join(lost)}." if lost else text
 
 
@@ -68,14 +68,15 @@ def _restore(file: Path) -> str:
     home = settings.HOME
     places = RestorePaths(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
     with lock_home(home):
-        done = restore_backup(file, places=places)
+        result = restore_backup(file, places=places)
     text = (
-        f"Restored {done.rows:,} rows and {done.files:,} files, as they were at {done.taken_at}. Start the farm. "
+        f"Restored {result.rows:,} rows and {result.files:,} files, as they were at {result.taken_at}. Start the farm. "
         f"A backup holds no tokens: those in use stay valid, and `onnxfarm serve` writes a new one to {home / TOKEN}."
     )
-    if not done.left_out:
+    if not result.left_out:
         return text
-    return f"{text}\n{len(done.left_out):,} files that the database names were not in the backup: {done.left_out[0]}."
+    count = f"{len(result.left_out):,} files that the database names"
+    return f"{text}\n{count} were not in the backup: {result.left_out[0]}."
 
 
 if __name__ == "__main__":

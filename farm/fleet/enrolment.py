@@ -1,4 +1,4 @@
-"""The commands to type on a machine that joins the farm, and warnings where no machine or browser can."""
+"""Makes the commands for a machine that joins the farm, and explains why no machine or browser can join."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -64,15 +64,14 @@ def make_wheel_link() -> str:
 def explain_unreachable_address() -> str:
     """Say why other machines cannot reach this farm, and what to set; empty where they can."""
     names = (("ONNXFARM_PUBLIC_URL", settings.PUBLIC_URL), ("ONNXFARM_GATEWAY_URL", settings.GATEWAY_URL))
-    local = {name: url for name, url in names if _is_local(url)}
-    if not local:
-        return ""
-    name, url = next(iter(local.items()))
-    return (
-        f"{explain_local_address(url)} To add them, start it with "
-        "onnxfarm serve --tls-cert FILE --tls-key FILE, or put it behind a proxy with TLS and set "
-        f"{name} to its https:// address (docs/operations.md)."
-    )
+    for name, url in names:
+        if problem := explain_local_address(url):
+            return (
+                f"{problem} To add them, start it with "
+                "onnxfarm serve --tls-cert FILE --tls-key FILE, or put it behind a proxy with TLS and set "
+                f"{name} to its https:// address (docs/operations.md)."
+            )
+    return ""
 
 
 def explain_local_address(url: str) -> str:

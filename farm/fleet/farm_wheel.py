@@ -1,9 +1,9 @@
 """Builds the wheel that nodes install from the files of this farm, the same bytes in every process of it.
 
-No index carries onnxfarm, and a node has to speak the farm's version. The wheel is zipped from the files that the farm
-runs, in a checkout with the metadata that pyproject.toml says, else with those of the installed distribution: a build
-backend would need an index, a folder to write to, and files that a container of the farm does not carry. Documents are
-left out, since a node shows none.
+onnxfarm is on no index, and a node has to speak the farm's version. So the farm zips the wheel itself from the files
+that it runs. The metadata are those of pyproject.toml in a checkout, or of the installed distribution. A build backend
+would need an index, a folder to write to, and files that a container of the farm does not have. Documents are left out,
+since a node shows none.
 Format: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 """
 
@@ -29,8 +29,8 @@ MOMENT = (1980, 1, 1, 0, 0, 0)
 MODE = 0o644 << 16
 # only these files are packed: the wheel is public, and a checkout may hold others
 PACKAGED = ("*.py", "*.json", "*.npz", "*.html", "*.css", "*.js", "*.svg", "*.yaml", "py.typed", "LICENSE")
-# files of an installed distribution's metadata that a wheel has too; the others say how it was installed
-KEPT = ("METADATA", "entry_points.txt", "licenses/*")
+# files of an installed distribution's metadata that belong into a wheel; the others say how it was installed
+METADATA_FILES = ("METADATA", "entry_points.txt", "licenses/*")
 TAG = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -72,10 +72,10 @@ def build_wheel(checkout: Path) -> Wheel:
         for path in paths
         if any(fnmatch(path.name, pattern) for pattern in PACKAGED)
     }
-    about = {"METADATA": _metadata(project), "entry_points.txt": _entry_points(project)}
+    metadata = {"METADATA": _write_metadata(project), "entry_points.txt": _write_entry_points(project)}
     if (checkout / "LICENSE").exists():
-        about["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
-    return _zip_wheel(project["version"], files, about)
+        metadata["licenses/LICENSE"] = (checkout / "LICENSE").read_bytes()
+    return _zip_wheel(project["version"], files, metadata)
 
 
 def _rebuild_installed(name: str = NAME) -> Wheel:
@@ -85,19 +85,19 @@ def _rebuild_installed(name: str = NAME) -> Wheel:
     except PackageNotFoundError:
         raise NoWheelError(f"{ROOT} has no pyproject.toml, and no distribution {name!r} is installed.") from None
     folder = f"{NAME}-{installed.version}.dist-info/"
-    files, about = {}, {}
+    files, metadata = {}, {}
     for file in installed.files or ():
         name = file.as_posix()
         if name.startswith(folder):
-            if any(fnmatch(name.removeprefix(folder), pattern) for pattern in KEPT):
-                about[name.removeprefix(folder)] = file.read_binary()
+            if any(fnmatch(name.removeprefix(folder), pattern) for pattern in METADATA_FILES):
+                metadata[name.removeprefix(folder)] = file.read_binary()
         elif ".." not in file.parts and file.suffix != ".pyc":
             files[name] = file.read_binary()
-    return _zip_wheel(installed.version, files, about)
+    return _zip_wheel(installed.version, files, metadata)
 
 
-def _metadata(project: Mapping[str, object]) -> bytes:
-    """Make the METADATA file (core metadata 2.4); requirements of an extra are marked with its name."""
+def _write_metadata(project: Mapping[str, Any]) -> bytes:
+    """Write the METADATA file (core metadata 2.4). Requirements of an extra are marked with its name."""
     lines = ["Metadata-Version: 2.4"]
     heads = {
         "Name": "name",
@@ -107,11 +107,10 @@ def _metadata(project: Mapping[str, object]) -> bytes:
         "Requires-Python": "requires-python",
     }
     lines += [f"{head}: {project[key]}" for head, key in heads.items()]
-    lines += [f"Requires-Dist: {Requirement(requirement)}" for requirement in _texts(project["dependencies"])]
-    extras = project["optional-dependencies"]
-    for extra, wanted in extras.items() if isinstance(extras, dict) else ():
+    lines += [f"Requires-Dist: {Requirement(requirement)}" for requirement in project["dependencies"]]
+    for extra, requirements in project["optional-dependencies"].items():
         lines.append(f"Provides-Extra: {extra}")
-        for requirement in map(Requirement, _texts(wanted)):
+        for requirement in map(Requirement, requirements):
             bare = str(requirement).partition(";")[0].strip()
             marker = f'extra == "{extra}"'
             if requirement.marker:
@@ -120,11 +119,7 @@ def _metadata(project: Mapping[str, object]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _texts(said: object) -> list[str]:
-    return [str(text) for text in said] if isinstance(said, list) else []
-
-
-def _entry_points(project: Mapping[str, Any]) -> bytes:
+def _write_entry_points(project: Mapping[str, Any]) -> bytes:
     groups = {"console_scripts": project["scripts"], **project.get("entry-points", {})}
     lines = [
         line
@@ -134,19 +129,19 @@ def _entry_points(project: Mapping[str, Any]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _zip_wheel(version: str, files: Mapping[str, bytes], about: Mapping[str, bytes]) -> Wheel:
+def _zip_wheel(version: str, files: Mapping[str, bytes], metadata: Mapping[str, bytes]) -> Wheel:
     folder = f"{NAME}-{version}.dist-info"
-    whole = {**files, f"{folder}/WHEEL": TAG.encode(), **{f"{folder}/{name}": text for name, text in about.items()}}
+    packed = {**files, f"{folder}/WHEEL": TAG.encode(), **{f"{folder}/{name}": text for name, text in metadata.items()}}
     record = []
-    for name, content in sorted(whole.items()):
+    for name, content in sorted(packed.items()):
         digest = urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
         record.append(f"{name},sha256={digest},{len(content)}")
-    whole[f"{folder}/RECORD"] = "\n".join([*record, f"{folder}/RECORD,,", ""]).encode()
-    drawn = BytesIO()
-    with zipfile.ZipFile(drawn, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(whole, key=lambda name: (name.startswith(folder), name)):
+    packed[f"{folder}/RECORD"] = "\n".join([*record, f"{folder}/RECORD,,", ""]).encode()
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(packed, key=lambda name: (name.startswith(folder), name)):
             info = zipfile.ZipInfo(name, MOMENT)
             info.external_attr, info.compress_type = MODE, zipfile.ZIP_DEFLATED
-            archive.writestr(info, whole[name])
-    content = drawn.getvalue()
+            archive.writestr(info, packed[name])
+    content = target.getvalue()
     return Wheel(f"{NAME}-{version}-py3-none-any.whl", content, sha256(content).hexdigest())

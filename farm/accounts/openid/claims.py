@@ -14,7 +14,7 @@ MAX_GROUP: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A person as the provider describes them. `groups`: None where it said nothing about groups."""
+    """A person as the provider describes them. `groups` is None where it sent no claim about groups."""
 
     subject: str
     name: str
@@ -22,35 +22,35 @@ class Identity:
 
 
 def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: str) -> Identity:
-    """Read who signed in. `groups_claim`: the claim with the groups, a dotted path allowed. Raises Invalid for claims
-    without a valid subject, or with groups that are not a list of names."""
+    """Read who signed in. `groups_claim` names the claim with the groups, and may be a dotted path.
+
+    Raises Invalid for claims without a valid subject, or with groups that are not a list of names.
+    """
     subject = claims.get("sub")
     if not is_subject(subject):
         raise Invalid(
             f"{provider} did not say who signed in: its “sub” has to be a text of 1 to {MAX_SUBJECT} characters."
         )
-    return Identity(subject, _name(claims, subject), _groups(claims, groups_claim, provider))
+    return Identity(subject, _choose_name(claims, subject), _read_groups(claims, groups_claim, provider))
 
 
 def is_subject(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_SUBJECT and value.isprintable()
 
 
-def _name(claims: Mapping[str, object], subject: str) -> str:
-    """Return a name for pages: letters, digits and @ . + - _ alone."""
+def _choose_name(claims: Mapping[str, object], subject: str) -> str:
+    """Choose a name for pages, of letters, digits and @ . + - _ alone."""
     mail = claims.get("email")
-    before = mail.partition("@")[0] if isinstance(mail, str) else ""
-    for candidate in (claims.get("preferred_username"), before, claims.get("name"), subject):
+    mail_user = mail.partition("@")[0] if isinstance(mail, str) else ""
+    for candidate in (claims.get("preferred_username"), mail_user, claims.get("name"), subject):
         if isinstance(candidate, str):
-            name = "".join(sign if sign.isalnum() or sign in "@.+-_" else "-" for sign in candidate[:MAX_NAME]).strip(
-                "-"
-            )
-            if name:
+            signs = (sign if sign.isalnum() or sign in "@.+-_" else "-" for sign in candidate[:MAX_NAME])
+            if name := "".join(signs).strip("-"):
                 return name
     return "person"
 
 
-def _groups(claims: Mapping[str, object], claim: str, provider: str) -> frozenset[str] | None:
+def _read_groups(claims: Mapping[str, object], claim: str, provider: str) -> frozenset[str] | None:
     """Return the groups' names as the provider writes them; names too long for any rule are left out."""
     value: object = claims
     # a dot leads into an object, as Keycloak's realm_access.roles; a claim that is named with its dots comes first

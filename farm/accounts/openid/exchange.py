@@ -1,7 +1,7 @@
-"""The sign-in itself: OpenID Connect's code flow, with state, proof key (PKCE) and nonce of this browser's session.
+"""Signs people in by OpenID Connect's code flow, with state, proof key (PKCE) and nonce of this browser's session.
 
-The ID token's signature is checked although it came by TLS, with the issuer that the farm was told, the nonce, and the
-same subject in what the provider says of the person (OpenID Connect Core 1.0, sections 3.1.3.7 and 5.3.2).
+Though the ID token comes by TLS, its signature is checked, and with it the configured issuer, the nonce, and that the
+provider's other claims are of the same subject (OpenID Connect Core 1.0, sections 3.1.3.7 and 5.3.2).
 """
 
 import base64
@@ -68,12 +68,12 @@ def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
     its answer does not prove who signed in.
     """
     registration = get_registration()
-    begun = _take_begun(request)
+    attempt = _take_attempt(request)
     code = _read_code(request, registration)
     try:
         with IssuerSession(registration) as session:
             exchange = _Exchange(session, registration)
-            claims, id_token = exchange.redeem(code, verifier=begun["verifier"], nonce=begun["nonce"])
+            claims, id_token = exchange.redeem(code, verifier=attempt["verifier"], nonce=attempt["nonce"])
     except (requests.ConnectionError, requests.Timeout) as problem:
         raise make_away_refusal(registration.name) from problem
     except requests.HTTPError as problem:
@@ -84,10 +84,10 @@ def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
             code="unproven",
             hint="Sign in again; if this goes on, tell an administrator of the farm.",
         ) from problem
-    return claims, id_token, begun["wanted"]
+    return claims, id_token, attempt["wanted"]
 
 
-def _take_begun(request: HttpRequest) -> dict[str, Any]:
+def _take_attempt(request: HttpRequest) -> dict[str, Any]:
     """Take the sign-in that this browser began out of the session, by its state.
 
     Raises NotAllowed where there is none or where it is too old.

@@ -44,13 +44,13 @@ SECRET_PREFIX = "ofn_"
 CODE_LIFE = timedelta(minutes=60)
 SECRET_LIFE = timedelta(days=90)
 ROTATE_AFTER = 0.75
-# so long the previous secret is still accepted
+# how long the previous secret is still accepted
 OVERLAP = timedelta(minutes=10)
 # limits: secrets of a node in an hour, unused codes of a person and of an admin, nodes of an owner that are pending
 MAX_SECRETS = 12
 MAX_CODES, MAX_CODES_OF_ADMIN = 20, 2_000
 MAX_PENDING = 50
-# unused codes and expired secrets are deleted after so long
+# unused codes and expired secrets are deleted after this time
 KEPT_FOR = timedelta(days=7)
 
 
@@ -100,14 +100,14 @@ def log_refusal(*, node: Node | None, secret: str, address: str, status: int, co
             return
         _record_refusal(VERB, subject, team=owner.team if owner else None, facts={**facts, "detail": detail[:300]})
     except DatabaseError as problem:
-        # the node gets its refusal all the same
+        # the refusal itself does not depend on this entry
         log.warning("could not note that %s was refused at %s: %s", node, address, problem)
 
 
 def log_refused_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
-    """Write to the audit log that a machine was refused to join, once in ten minutes for each enrolment code.
+    """Write to the audit log that a machine may not join, once in ten minutes for each enrolment code.
 
-    `code` is the refusal's; `invitation` is None where the enrolment code never existed: all those count as one.
+    `code` is the refusal's. `invitation` is None where the enrolment code never existed; all those count as one.
     """
     facts = {"code": code, "invitation": invitation.pk if invitation else None}
     since = timezone.now() - LOGGED_ONCE_IN
@@ -293,7 +293,9 @@ def _create_node(enrolment: Enrolment) -> Node:
         raise Conflict("A node with this key has joined already; make a new key pair.", code="known_key")
     if not code.auto_approve:
         _check_pending(code)
-    _check_name_is_free(enrolment.name)
+    # a matrix may name any node that is not retired
+    if Node.objects.filter(name__iexact=enrolment.name).exclude(health=NodeHealth.RETIRED).exists():
+        raise _make_known_name_error(enrolment.name)
     _check_code_maker(code)
     node = Node.objects.create(
         team=code.team,
@@ -316,19 +318,13 @@ def _create_node(enrolment: Enrolment) -> Node:
 
 def _check_code_maker(code: EnrolmentCode) -> None:
     """Raises NotAllowed for a code whose maker left the team, is only a viewer there, or was deactivated."""
-    by = code.created_by
-    if by is None or not by.is_active or not can_write(by, team=code.team):
+    maker = code.created_by
+    if maker is None or not maker.is_active or not can_write(maker, team=code.team):
         raise NotAllowed(
             f"The creator of this code can no longer add nodes to team “{code.team.name}”.",
             code="bad_code",
             hint="Make another with “Add a node” on the farm's fleet page.",
         )
-
-
-def _check_name_is_free(name: str) -> None:
-    # a matrix may name any node that is not retired
-    if Node.objects.filter(name__iexact=name).exclude(health=NodeHealth.RETIRED).exists():
-        raise _make_known_name_error(name)
 
 
 def _make_known_name_error(name: str) -> Conflict:

@@ -15,9 +15,9 @@ from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState, Trials
 from farm.rules.planning.hours import is_time_zone
 
-# a self-test that takes so many times as long as the first one fails; a busy minute slows it down less
+# a self-test fails if it takes this many times as long as the first one; a busy minute slows it down less
 LATENCY_BAND = 3.0
-# a node is quarantined after so many blocks in a row that failed by its own fault
+# a node is quarantined after this many blocks in a row that failed by its own fault
 QUARANTINE_AFTER = 3
 # reasons that blame the node and not the cell
 NODE_FAULTS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
@@ -87,7 +87,7 @@ def resume(*, node: Node, by: User) -> Node:
         raise Conflict(f"{node.name} is pending; approve it instead.")
     check_owner_may_write(node)
     with transaction.atomic():
-        # the next self-test sets its new pace, as the person who resumes it has read what was wrong
+        # the next self-test sets the time that later ones are compared with
         Node.objects.filter(pk=node.pk).update(failures=0, self_test_ms=None)
         node.self_test_ms = None
         return _change_health(node, by, NodeHealth.ACTIVE, NodeEventKind.RESUMED, verb="node resumed")

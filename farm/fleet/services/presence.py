@@ -17,9 +17,9 @@ from farm.fleet.services.trials import start_next_trial, store_trial_result
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
 from farm.rules.runtimes.learnt import merge_learnt
 
-# a node is offline after it was silent for so many pauses between hellos; until then others wait for it
+# a node is offline after a silence of this many pauses between hellos; until then others wait for it
 SILENT_HELLOS = 1.5
-# a node's row says of so many releases what they load
+# of how many releases a node's row says what they load
 MAX_LEARNT = 256
 
 SENTENCES = {
@@ -34,9 +34,9 @@ SENTENCES = {
 def record_hello(*, node: Node, hello: Hello, host: str = "", understands: frozenset[str] = frozenset()) -> Welcome:
     """Store a node's hello, mark it online or, when it leaves, offline, and return the answer for it.
 
-    `host` is the node's name for its machine, ignored unless it is 16 hexadecimal digits; `understands` names what the
-    farm may ask of the node beyond the contract's version. Raises Unprocessable for tags without evidence or that the
-    facts contradict, and for facts that are too large; the refusal is written to the node's log.
+    `host` is the node's name for its machine; it is ignored unless it is 16 hexadecimal digits. `understands` holds the
+    node's abilities beyond the contract's version. Raises Unprocessable for tags without evidence or that the facts
+    contradict, and for facts that are too large; the refusal is written to the node's log.
     """
     try:
         check_facts(hello.facts)
@@ -53,8 +53,9 @@ def record_hello(*, node: Node, hello: Hello, host: str = "", understands: froze
         if hello.state != "leaving" and hello.self_test != node.self_test:
             store_self_test(node=node, test=hello.self_test)
     answer = make_welcome(node, contract_version=hello.contract_version)
-    is_here = hello.state != "leaving" and TRIALS in understands
-    return answer.model_copy(update={"trial": start_next_trial(node)}) if is_here else answer
+    if hello.state == "leaving" or TRIALS not in understands:
+        return answer
+    return answer.model_copy(update={"trial": start_next_trial(node)})
 
 
 def make_welcome(node: Node, *, contract_version: int = CONTRACT_VERSION) -> Welcome:
@@ -90,8 +91,8 @@ def mark_silent_nodes_offline() -> int:
 def _log_runtimes(node: Node, hello: Hello) -> None:
     """Log runtimes that were installed or removed, so that the owner finds what was installed and for which block."""
     before, after = set(node.runtimes), {str(runtime) for runtime in hello.runtimes}
-    sets = {"installed": after - before, "removed": before - after}
-    changes = [f"{verb} {', '.join(sorted(names))}" for verb, names in sets.items() if names]
+    names_by_verb = {"installed": after - before, "removed": before - after}
+    changes = [f"{verb} {', '.join(sorted(names))}" for verb, names in names_by_verb.items() if names]
     if changes:
         text = f"{'; '.join(changes).capitalize()}."
         node.log(NodeEventKind.RUNTIMES, text[:1000], actor=None, **({"block": hello.block} if hello.block else {}))
@@ -112,7 +113,10 @@ def _store_hello(node: Node, hello: Hello, *, host: str) -> None:
     node.host = host
     node.log_tail = hello.log_tail
     node.seen_at = timezone.now()
-    fields = "contract_version facts_json tags providers runtimes loads sandbox is_emulated host log_tail seen_at"
-    fields += " understands_trials"
     node.doing = hello.doing
-    node.save(update_fields=[*fields.split(), "doing"])
+    node.save(
+        update_fields=[
+            *("contract_version", "facts_json", "tags", "providers", "runtimes", "loads", "sandbox", "is_emulated"),
+            *("host", "log_tail", "seen_at", "understands_trials", "doing"),
+        ]
+    )
