@@ -1,7 +1,7 @@
-"""Holds the store's files in an S3-compatible bucket too, for farms of several machines, named `team/aa/sha256`.
+"""Copies the store's files to an S3-compatible bucket, as `team/aa/sha256`, for farms of several machines.
 
 It is off unless STORAGES has `objects`. With a bucket, a machine's folder has only the files that it wrote or fetched
-itself, and the bucket has all of them: a file is in the bucket before any row names it.
+itself. The bucket has all files: each is there before any row names it.
 """
 
 import hashlib
@@ -50,14 +50,14 @@ def download_file(target: Path, *, team_id: int, sha256: str, drafts: Path) -> b
             name = make_object_name(team_id=team_id, sha256=sha256)
             if not bucket.exists(name):
                 return False
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             with bucket.open(name, "rb") as stored:
                 for piece in iter(lambda: stored.read(CHUNK_BYTES), b""):
-                    found.update(piece)
+                    digest.update(piece)
                     file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        if found.hexdigest() != sha256:
+        if digest.hexdigest() != sha256:
             raise Away(f"The bucket's file {sha256[:12]}… has another content than its name says.", code="damaged")
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(draft, target)
@@ -79,7 +79,7 @@ def make_object_name(*, team_id: int, sha256: str) -> str:
 
 @contextmanager
 def _open_bucket() -> Iterator[Storage]:
-    """Give the bucket; errors of its client library become Away, with one sentence."""
+    """Open the bucket. Errors of its client library are raised as Away."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

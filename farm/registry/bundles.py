@@ -1,4 +1,4 @@
-"""Sort uploaded files by their names: the model, its external data, reference data; no file is opened here."""
+"""Sorts uploaded files by their names into model, external data and reference data, without opening them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -44,9 +44,9 @@ class Part:
 def sort_into_parts(drafts: Iterable[Draft], *, roles: Mapping[str, FileRole]) -> list[Part]:
     """Find the role and the stored name of every file of an upload; the model comes first.
 
-    `roles` holds the roles that the form names, by file name; the others follow from the names. Raises Invalid where
-    there is not exactly one `.onnx` file, for too many or empty files, for names that cannot be used or are there
-    twice, for two archives of a role, and for expected outputs without inputs.
+    `roles` maps file names to the roles that the form gave; all other roles follow from the names. Raises Invalid where
+    there is not exactly one `.onnx` file, for too many or empty files, for names that cannot be used or occur twice,
+    for two archives of a role, and for expected outputs without inputs.
     """
     parts = [_make_part(draft, role=roles.get(draft.name)) for draft in drafts]
     if len(parts) > MAX_FILES:
@@ -93,7 +93,7 @@ def _find_role(name: str) -> FileRole:
 
 
 def _check_names(parts: list[Part]) -> None:
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for part in parts:
         if not is_allowed_zip_name(part.name):
             raise Invalid(
@@ -102,8 +102,7 @@ def _check_names(parts: list[Part]) -> None:
                 hint="File names have 1 to 128 letters, digits, dots, dashes and underscores.",
             )
         # a node's disk may not tell capital from small letters
-        other = seen.setdefault(part.name.lower(), part.name)
-        if other is not part.name:
+        if names.setdefault(part.name.lower(), part.name) is not part.name:
             raise Invalid(f"Two files are called {printable(part.name)}; upload each once.", code="same_name")
     for role in (*REFERENCE_ROLES, FileRole.PROMPTS, FileRole.CALIBRATION, FileRole.EVALUATION):
         archives = [part.name for part in parts if part.role == role and part.name.endswith(".npz")]

@@ -1,4 +1,4 @@
-"""Whether uploads are read in a sandbox on this machine, and what the farm says where no sandbox works."""
+"""Says whether uploads are read in a sandbox on this machine, and warns where no sandbox works."""
 
 import logging
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Confinement:
 
     @property
     def sentence(self) -> str:
-        """What members have to know, in one or two sentences; empty where a sandbox works."""
+        """A warning to members, in one or two sentences; empty where a sandbox works."""
         if self.level != "none":
             return ""
         if self.is_accepted:
@@ -34,7 +34,7 @@ class Confinement:
 
     @property
     def advice(self) -> str:
-        """What the operator has to know and may do; empty where a sandbox works."""
+        """A warning to the operator, with what they may do; empty where a sandbox works."""
         if self.level != "none":
             return ""
         problem = confinement.explain_missing_sandbox()

@@ -1,7 +1,7 @@
-"""Read releases from the npm registry and download their packages, checked against their digests.
+"""Lists releases on the npm registry and downloads their packages, checked against their digests.
 
-The registry is the operator's choice (ONNXFARM_NPM_REGISTRY); the package may come from no other host than that one,
-so no redirect is followed.
+The operator chooses the registry (ONNXFARM_NPM_REGISTRY). Packages may come from no other host, so no redirect is
+followed.
 """
 
 import base64
@@ -24,7 +24,7 @@ FETCH_S = 1800.0
 MAX_ANSWER_BYTES = 4 * 1024**2
 # the list of a package's versions without their descriptions
 SHORT = "application/vnd.npm.install-v1+json"
-# at most so much of a packed release; those of November 2026 have some 33 MB
+# limit of a packed release; those of November 2026 have some 33 MB
 MAX_PACKED_BYTES = 256 * 1024**2
 # npm's own registry, which mirrors name in their answers too
 PUBLIC = "registry.npmjs.org"
@@ -56,7 +56,7 @@ def find_release(name: str, version: str, *, registry: str, client: httpx2.Clien
     host.
     """
     with client or _make_client() as session:
-        answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}/{version}", what=f"{name} {version}")
+        answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}/{version}", label=f"{name} {version}")
     dist = answer.get("dist")
     address, integrity = (dist.get(key) if isinstance(dist, dict) else None for key in ("tarball", "integrity"))
     if answer.get("version") != version or not isinstance(address, str):
@@ -67,12 +67,12 @@ def find_release(name: str, version: str, *, registry: str, client: httpx2.Clien
 
 
 def list_versions(name: str, *, registry: str, client: httpx2.Client | None = None) -> dict[str, str]:
-    """List the versions that the registry offers, each with why it should no longer be used, empty where it may be.
+    """Map the versions that the registry offers to the reason why they are deprecated, empty where they are not.
 
     Raises NpmError where the registry does not answer or lists none.
     """
     with client or _make_client() as session:
-        answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}", what=name, accept=SHORT)
+        answer = _fetch_json(session, f"{registry.rstrip('/')}/{name}", label=name, accept=SHORT)
     releases = answer.get("versions")
     if not isinstance(releases, dict):
         raise NpmError(f"{_host(registry)} lists no releases of {name}; check ONNXFARM_NPM_REGISTRY.")
@@ -80,7 +80,7 @@ def list_versions(name: str, *, registry: str, client: httpx2.Client | None = No
 
 
 def _explain_deprecation(release: object) -> str:
-    """Read npm's `deprecated` of a version, which is a sentence, or true without one; empty where it may be used."""
+    """Return npm's `deprecated` of a version, a sentence or only true; empty where it is not deprecated."""
     deprecated = release.get("deprecated") if isinstance(release, dict) else None
     if isinstance(deprecated, str):
         return " ".join(deprecated.split())[:200]
@@ -91,7 +91,7 @@ def download_release(release: Release, target: Path, *, client: httpx2.Client | 
     """Download a release's package to `target`. Raises NpmError if it is missing, too large or has another digest."""
     algorithm, expected_digest = _parse_strongest_digest(release.integrity) or ("sha512", b"")
     digest, size = hashlib.new(algorithm), 0
-    what = f"{release.name} {release.version}"
+    label = f"{release.name} {release.version}"
     try:
         with (
             client or _make_client() as session,
@@ -99,18 +99,18 @@ def download_release(release: Release, target: Path, *, client: httpx2.Client | 
             target.open("wb") as file,
         ):
             if response.status_code != 200:
-                raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {what}.")
+                raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {label}.")
             for piece in read_until_timeout(response, response.iter_bytes(), within_s=FETCH_S):
                 size += len(piece)
                 if size > MAX_PACKED_BYTES:
-                    raise NpmError(f"The package of {what} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
+                    raise NpmError(f"The package of {label} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
                 digest.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _make_no_answer_error(release.address, problem) from problem
     if not hmac.compare_digest(digest.digest(), expected_digest):
         raise NpmError(
-            f"The package of {what} from {_host(release.address)} is not the one that its digest names "
+            f"The package of {label} from {_host(release.address)} is not the one that its digest names "
             f"({algorithm}); it is not used. Look at the registry, or at what stands between."
         )
 
@@ -120,21 +120,21 @@ def _make_client() -> httpx2.Client:
 
 
 def _fetch_json(
-    client: httpx2.Client, address: str, *, what: str, accept: str = "application/json"
+    client: httpx2.Client, address: str, *, label: str, accept: str = "application/json"
 ) -> dict[str, object]:
-    """Return the registry's answer, a JSON object; `what` names it in sentences. Raises NpmError for anything else."""
+    """Return the registry's answer, a JSON object. Errors call it `label`. Raises NpmError for anything else."""
     try:
         with client.stream("GET", address, headers={"Accept": accept}) as response:
             if response.status_code == 404:
-                text = f"{what} does not exist on {_host(address)}: name a release that npm has."
+                text = f"{label} does not exist on {_host(address)}: name a release that npm has."
                 raise NpmError(text, code=ReasonCode.UNKNOWN_RUNTIME)
             if response.status_code != 200:
-                raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {what}.")
+                raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {label}.")
             body = b""
             for piece in read_until_timeout(response, response.iter_bytes(), within_s=ANSWER_S):
                 body += piece
                 if len(body) > MAX_ANSWER_BYTES:
-                    raise NpmError(f"{_host(address)} says more of {what} than any release needs.")
+                    raise NpmError(f"{_host(address)} says more of {label} than any release needs.")
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _make_no_answer_error(address, problem) from problem
     try:
@@ -142,7 +142,7 @@ def _fetch_json(
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise NpmError(f"{_host(address)} answered no JSON for {what}; check ONNXFARM_NPM_REGISTRY.")
+        raise NpmError(f"{_host(address)} answered no JSON for {label}; check ONNXFARM_NPM_REGISTRY.")
     return answer
 
 

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
 Anyone = User | AnonymousUser
-# at most so many duplicates of a version are listed
+# how many duplicates of a version are listed
 MAX_DUPLICATES = 10
 
 
 class Counted(TypedDict):
-    """Columns that lists of models have beside those of the row."""
+    """Columns that queries for models add to those of the row."""
 
     version_count: int
 
@@ -91,7 +91,7 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
 def version_ids_of_model_name(words: str) -> list[int]:
     """Return the ids of all versions whose model's name contains this text, whoever may see them.
 
-    Queries use these ids as a list: PostgreSQL cannot know how many names a text fits and, asked for both at once,
+    Queries use these ids as a list: PostgreSQL cannot estimate how many names contain a text, and a join with them
     reads everything of each model.
     """
     return list(Version.objects.filter(model__name__icontains=words).order_by().values_list("pk", flat=True))
@@ -118,7 +118,7 @@ def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
 
 
 def newest_versions(model: Model, *, user: Anyone, limit: int) -> list[Version]:
-    """List `limit` versions, the newest first; versions of the own line are chosen before those of branches."""
+    """List `limit` versions, the newest first. Those of the model's main line are chosen before those of branches."""
     chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:limit]
     return sorted(chosen, key=lambda version: -version.pk)
 
@@ -133,7 +133,7 @@ def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
 
 
 class Removal(NamedTuple):
-    """What deleting would do: unmeasured versions go for good, with at most so many bytes; measured ones are hidden.
+    """The effect of a deletion: unmeasured versions are deleted, with at most these bytes, measured ones are hidden.
 
     `runs` counts the runs of the measured ones.
     """
@@ -147,10 +147,10 @@ class Removal(NamedTuple):
 def estimate_removal(model: Model, *, version: Version | None = None) -> Removal:
     """Count what deleting a model would do, or with `version` deleting only that version of it."""
     rows = Version.objects.not_removed().filter(model=model, **({} if version is None else {"pk": version.pk}))
-    counted = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
-    unused = [size for count, size in counted if not count]
-    runs = [count for count, _ in counted if count]
-    return Removal(len(unused), sum(unused), len(runs), sum(runs))
+    counts = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
+    unmeasured = [size for count, size in counts if not count]
+    runs = [count for count, _ in counts if count]
+    return Removal(len(unmeasured), sum(unmeasured), len(runs), sum(runs))
 
 
 def newest_version_states(models: Iterable[Model]) -> dict[int, str]:
@@ -216,6 +216,7 @@ def version_of_artifact(user: Anyone, artifact: Artifact) -> Version | None:
 
 
 def evaluation_of(version: Version) -> EvaluationData | None:
+    """Return the version's labelled data, ready or not; None where it has none."""
     return getattr(version, "evaluation", None)
 
 
@@ -263,9 +264,9 @@ def model_facts(version: Version) -> ModelFacts:
         inputs_sha256=artifact.inputs.sha256 if artifact.inputs else None,
         inputs_batch=artifact.inputs_batch,
     )
-    more = {
+    data = {
         "prompts": PromptFacts.model_validate(stored) if (stored := artifact.prompts_json) else None,
         "calibration_sha256": artifact.calibration.sha256 if artifact.calibration else None,
         "calibration_problem": artifact.calibration_problem,
     }
-    return facts.model_copy(update=more)
+    return facts.model_copy(update=data)

@@ -21,9 +21,9 @@ from farm.sandbox import left_files
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
-# a draft checks the free space of the disk again after so many bytes
-ROOM_ASKED_BYTES = 32 * 1024**2
-# files that belong to no team lie beside those of teams, whose numbers begin with 1
+# a draft checks the free space of the disk again after this many bytes
+ROOM_CHECKED_BYTES = 32 * 1024**2
+# in place of a team's id, which begin with 1, for files that belong to no team
 OF_THE_FARM = 0
 NO_SPACE = "The farm's disk is full, so the upload was not kept."
 NO_SPACE_HINT = "Free some space where the farm keeps its files, or ask its administrator, then upload again."
@@ -69,7 +69,7 @@ class Draft:
         if self.bytes + len(chunk) > self._limit_bytes:
             self.discard()
             raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")
-        if self.bytes // ROOM_ASKED_BYTES != (self.bytes + len(chunk)) // ROOM_ASKED_BYTES:
+        if self.bytes // ROOM_CHECKED_BYTES != (self.bytes + len(chunk)) // ROOM_CHECKED_BYTES:
             self._check_room()
         self._hash.update(chunk)
         try:
@@ -81,7 +81,7 @@ class Draft:
         self.bytes += len(chunk)
 
     def _check_room(self) -> None:
-        """Raises NoSpace, with the draft removed: several uploads at once may take the room that each one saw free."""
+        """Remove the draft and raise NoSpace where the disk is full, as uploads at the same time take its room too."""
         try:
             check_free_space()
         except NoSpace:
@@ -135,7 +135,7 @@ class Draft:
 def copy_to_draft(path: Path, *, name: str | None = None) -> Draft:
     """Copy a file that a sandboxed child has made into a sealed draft.
 
-    Raises NoSpace, since a sparse file may be longer than what was written, and LeftError for a link or a pipe.
+    Raises NoSpace, also for a sparse file that is longer than the disk has room, and LeftError for a link or a pipe.
     """
     with left_files.open_plain_file(path) as source:
         size = os.fstat(source.fileno()).st_size
@@ -204,7 +204,7 @@ def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Force a folder to disk: only then is a rename in it there after a crash."""
+    """Force a folder to disk, so that a rename in it survives a crash."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,8 +1,9 @@
-"""Unpack zips safely: the list of files is checked first, then each file is decompressed with a byte counter.
+"""Unpacks zips safely: the list of files is checked first, then each file is decompressed with a byte counter.
 
-A zip says most things two or three times, and readers differ in which they believe: the end record or its zip64 form,
-the directory or the headers in front of the data, the count or the size (PKWARE APPNOTE 6.3.10). Here all of them must
-agree, and the records must fill the file from its first byte to its last, so that every reader sees the same files.
+A zip repeats most facts two or three times, and readers differ in which copy they believe: the end record or its zip64
+form, the directory or the headers in front of the data, the count or the size (PKWARE APPNOTE 6.3.10). Here all copies
+must agree, and the records must fill the file from its first byte to its last, so that every reader sees the same
+files.
 """
 
 import stat
@@ -115,8 +116,8 @@ def _read_zip64(tail: bytes, *, at: int, start: int, short: Directory) -> Direct
     record = at - END64.size
     if record < 0 or (disk, disks, place) != (0, 1, start + record):
         raise RecordError("its zip64 locator leads elsewhere")
-    mark, rest, _, _, *parts, here, count, length, offset = END64.unpack_from(tail, record)
-    if mark != END64_MARK or rest != END64.size - 12 or parts != [0, 0] or here != count:
+    mark, size, _, _, *disks_named, count_here, count, length, offset = END64.unpack_from(tail, record)
+    if mark != END64_MARK or size != END64.size - 12 or disks_named != [0, 0] or count_here != count:
         raise RecordError("its zip64 end record is damaged")
     for value, written, full in (
         (short.count, count, ALL16),
@@ -148,7 +149,7 @@ def _check_entry_header(file: IO[bytes], entry: zipfile.ZipInfo, *, directory: D
     if flags & DESCRIBED:
         return end + _measure_descriptor(file, entry, at=end)
     sizes = ((packed, entry.compress_size), (unpacked, entry.file_size))
-    if crc != entry.CRC or any(written not in (known, ALL32) for written, known in sizes):
+    if crc != entry.CRC or any(written not in (listed, ALL32) for written, listed in sizes):
         raise RecordError("an entry's header has another size than the list")
     return end
 

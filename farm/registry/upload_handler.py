@@ -75,7 +75,7 @@ class StoreUploadHandler(FileUploadHandler):
         return StoredUpload(draft, content_type=self.content_type)
 
     def upload_interrupted(self) -> None:
-        """Discard the file in which the body ended, and raise Invalid unless another error is on its way."""
+        """Discard the file in which the body ended, and raise Invalid unless another error stopped the upload."""
         if self.draft is None:
             return
         self.draft.discard()

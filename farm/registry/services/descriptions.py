@@ -20,19 +20,16 @@ DESCRIPTION_LENGTH = 5000
 
 @contextmanager
 def reserve_model_name(model: Model, name: str, *, refusal: str, hint: str = "") -> Iterator[None]:
-    """Open a transaction in which the model may take the name; it locks the team, so uploads and other renames wait.
+    """Open a transaction in which the model may take the name. It locks the team, so that uploads and renames wait.
 
     Raises Conflict with the texts `refusal` and `hint` where another model of the team has the name.
     """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
-        if is_name_taken(model, name):
+        others = Model.objects.not_removed().filter(team=model.team_id, name=name).exclude(pk=model.pk)
+        if others.exists():
             raise Conflict(refusal, code="name_taken", hint=hint)
         yield
-
-
-def is_name_taken(model: Model, name: str) -> bool:
-    return Model.objects.not_removed().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists()
 
 
 def edit_model(

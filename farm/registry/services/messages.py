@@ -1,4 +1,4 @@
-"""Sends hints to the `prepare` workers that a row waits. A hint that is lost is sent again by the sweep."""
+"""Sends hints by which the `prepare` workers learn of a waiting row. The sweep sends a lost hint again."""
 
 import logging
 

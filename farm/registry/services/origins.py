@@ -1,4 +1,4 @@
-"""Where a version comes from: a commit, and the branch whose gate uploads it."""
+"""The origin of a version: a commit, and the branch whose gate uploads it."""
 
 import re
 from collections.abc import Mapping

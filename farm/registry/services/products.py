@@ -1,6 +1,6 @@
-"""Order what is made once for each digest: variants, inputs and references, outlines, reports.
+"""Orders the products that are made once for each digest: variants, inputs and references, outlines, reports.
 
-A row is an order. A worker claims it, writes every few seconds that it is at work on it, and ends it as ready or
+A row is an order. A worker claims it, renews the claim every few seconds while it works, and ends it as ready or
 failed.
 """
 
@@ -46,16 +46,18 @@ from farm.registry.states import MakingState, VersionState
 from farm.rules.cells import recipes
 
 Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
-# failures that are not the model's fault: tried again when somebody asks again
-PASSING: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
-# a runtime that could not be fetched is tried again when somebody asks at least so much later
+# failures that are not the model's fault, after which a new request makes the product again
+TRANSIENT_REASONS: Final = (ReasonCode.INTERNAL, ReasonCode.ARTIFACT_UNAVAILABLE)
+# a runtime that could not be fetched is fetched again by a request after this time
 FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 # parts of a workload that inputs do not depend on
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
-# a failed outline is tried again when somebody looks at it at least so much later, if the model was not the reason
+# a failed outline is made again when somebody opens it after this time, if the model was not the reason
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
 SIGN_OF_LIFE_S: Final = 10.0
-Worked = TypeVar("Worked", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime)
+Claimed = TypeVar(
+    "Claimed", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime
+)
 log = logging.getLogger(__name__)
 BROKEN = "Internal error while preparing this; see the farm's log, then try again."
 
@@ -66,11 +68,11 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
     With the identity recipe it is ready at once.
     """
     document = recipe.model_dump(mode="json")
-    made = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
+    ready_columns = {"state": MakingState.READY, "derived": artifact, "finished_at": timezone.now()}
     variant, is_new = Variant.objects.get_or_create(
         artifact=artifact,
         recipe_sha256=digest_json(document),
-        defaults={"recipe_json": document} | (made if recipe.is_identity else {}),
+        defaults={"recipe_json": document} | (ready_columns if recipe.is_identity else {}),
     )
     _hint_if_pending(variant, MAKE_VARIANT, is_new=is_new)
     return variant
@@ -152,7 +154,7 @@ def _hint_if_pending(row: Row, task: str, *, is_new: bool) -> None:
 
 def _retry_failed(row: Row) -> bool:
     """Make a failed row pending again, unless the failure was the model's fault; return whether it was done."""
-    failed = type(row).objects.filter(pk=row.pk, state=MakingState.FAILED, reason_code__in=PASSING)
+    failed = type(row).objects.filter(pk=row.pk, state=MakingState.FAILED, reason_code__in=TRANSIENT_REASONS)
     if not failed.update(state=MakingState.PENDING, tries=0, reason_code="", reason_text="", asked_at=timezone.now()):
         return False
     row.refresh_from_db()
@@ -201,7 +203,7 @@ def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
 
 
 @contextlib.contextmanager
-def keep_claim_alive(row: Worked) -> Iterator[None]:
+def keep_claim_alive(row: Claimed) -> Iterator[None]:
     """Within this context, set the row's `asked_at` every ten seconds, so that the sweep does not take it for lost."""
     over = threading.Event()
     thread = threading.Thread(target=_renew_claim, args=(row, over), name=f"at-work-{row.pk}", daemon=True)
@@ -213,7 +215,7 @@ def keep_claim_alive(row: Worked) -> Iterator[None]:
         thread.join()
 
 
-def _renew_claim(row: Worked, over: threading.Event) -> None:
+def _renew_claim(row: Claimed, over: threading.Event) -> None:
     while not over.wait(SIGN_OF_LIFE_S):
         try:
             type(row).objects.filter(pk=row.pk, state=row.state, tries=row.tries).update(asked_at=timezone.now())
@@ -224,7 +226,7 @@ def _renew_claim(row: Worked, over: threading.Event) -> None:
 
 
 def make_claimed_row(row: Row | None, make: Callable[[Row], None]) -> None:
-    """Claim the row, call `make`, and store the row as ready or failed; no row, or one not pending, does nothing.
+    """Claim the row, call `make`, and store the row as ready or failed. Nothing happens unless the row is pending.
 
     Errors of `make` are stored as the reason and not raised.
     """

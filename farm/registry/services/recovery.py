@@ -1,7 +1,7 @@
-"""Send the hints for waiting rows again, and give rows whose worker was lost to another.
+"""Sends the hints for waiting rows again, and gives rows whose worker was lost to another.
 
-The clock is the database's only in so far as all processes of a farm run on machines with a common time; a jump makes
-work happen twice at worst, and every write is conditional on its try.
+All processes of a farm are expected to run on machines with a common time. If a clock jumps, work is done twice at
+worst, as every write is conditional on its try.
 """
 
 import logging
@@ -41,12 +41,12 @@ from farm.registry.storage import clear_leftovers
 
 log = logging.getLogger(__name__)
 MAX_TRIES: Final = 3
-# the hint for a pending row is sent again after so long
+# the hint for a pending row is sent again after this time
 SEND_AGAIN_AFTER: Final = timedelta(seconds=10)
-# a worker that has written for so long no sign of life is taken for dead
+# a worker that has not renewed its claim for this time is taken for dead
 LOST_AFTER: Final = timedelta(seconds=6 * SIGN_OF_LIFE_S)
 MAX_AT_ONCE: Final = 200
-# what makes each kind of row
+# the task that makes each kind of row
 TASKS: Final[dict[Any, str]] = {
     Version: INSPECT,
     Variant: MAKE_VARIANT,

@@ -29,7 +29,7 @@ NAME_LENGTH: Final = 64
 
 
 class Removed(NamedTuple):
-    """What a removal did: the bytes freed, the number of versions deleted, and of those hidden for their runs' sake."""
+    """The bytes that a removal freed, and the numbers of versions that it deleted, or hid because they have runs."""
 
     freed_bytes: int = 0
     deleted: int = 0
@@ -42,7 +42,7 @@ def remove_version(*, version: Version, by: User) -> Removed:
     A hidden version keeps its files and can be restored. A model without versions is removed too. Raises NotAllowed
     for whoever may not write in the team.
     """
-    check_may_remove(version.model, by)
+    _check_may_remove(version.model, by)
     return _remove_versions(version.model, [version], by=by, kind="version", name=str(version))
 
 
@@ -51,14 +51,14 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
     Raises NotAllowed for whoever may not write in the team.
     """
-    check_may_remove(model, by)
+    _check_may_remove(model, by)
     return _remove_versions(
         model, model.versions.not_removed().select_related("artifact", "model"), by=by, kind="model", name=model.name
     )
 
 
 def expire_model(model: Model) -> int:
-    """Remove a model that retention says is over, with every version; return 1, or 0 where a run has measured one."""
+    """Remove a model whose retention is over, with all versions; return 1, or 0 where a run has measured one."""
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
     _remove_versions(model, model.versions.select_related("artifact", "model"), by=None, kind="model", name=model.name)
@@ -66,7 +66,7 @@ def expire_model(model: Model) -> int:
 
 
 def expire_branch_version(version: Version) -> int:
-    """Remove a branch's version that retention says is over; return 1, or 0 where somebody has kept it meanwhile.
+    """Remove a branch's version whose retention is over; return 1, or 0 where somebody has kept it meanwhile.
 
     The files of a version that runs have measured go too, unless another version has them.
     """
@@ -86,7 +86,7 @@ def _sweep_files(artifact: Artifact) -> None:
     if others.exists() or artifact.versions.filter(Q(branch="") | Q(removed_at=None)).exists():
         return
     for blob in Blob.objects.filter(uses__artifact=artifact, swept_at=None):
-        if not blob.uses.exclude(artifact=artifact).exists() and not _is_used(blob, but=ArtifactFile):
+        if not blob.uses.exclude(artifact=artifact).exists() and not _is_used(blob, ignoring=ArtifactFile):
             Blob.objects.filter(pk=blob.pk).update(swept_at=timezone.now())
             transaction.on_commit(partial(remove_file, team_id=blob.team_id, sha256=blob.sha256))
 
@@ -104,8 +104,8 @@ def _remove_versions(model: Model, versions: Iterable[Version], *, by: User | No
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
         now = timezone.now()
-        each = [_remove_or_hide(version, at=now) for version in versions]
-        total = Removed(*(sum(figures) for figures in zip(*each, strict=True)))
+        removed = [_remove_or_hide(version, at=now) for version in versions]
+        total = Removed(*(sum(figures) for figures in zip(*removed, strict=True)))
         if not model.versions.exists():
             model.delete()
         elif not model.versions.not_removed().exists():
@@ -115,7 +115,7 @@ def _remove_versions(model: Model, versions: Iterable[Version], *, by: User | No
     return total
 
 
-def check_may_remove(model: Model, by: User) -> None:
+def _check_may_remove(model: Model, by: User) -> None:
     if not can_write(by, team=model.team):
         raise NotAllowed(f"You can view the models of team “{model.team.name}” but not delete or restore them.")
 
@@ -186,14 +186,14 @@ def remove_file(*, team_id: int, sha256: str) -> None:
             log.warning("The file %s… of team %s is in nobody's use and stays: %s", sha256[:12], team_id, problem)
 
 
-def _is_used(blob: Blob, *, but: type[models.Model] | None = None) -> bool:
-    """Say whether any row of any app refers to the blob; rows of the model `but` do not count."""
+def _is_used(blob: Blob, *, ignoring: type[models.Model] | None = None) -> bool:
+    """Say whether any row of any app refers to the blob; rows of the model `ignoring` do not count."""
     fields = Blob._meta.get_fields(include_hidden=True)
     relations = [field for field in fields if isinstance(field, ForeignObjectRel)]
     return any(
         relation.related_model._base_manager.filter(**{relation.field.name: blob}).exists()
         for relation in relations
-        if relation.related_model is not but
+        if relation.related_model is not ignoring
     )
 
 
@@ -233,7 +233,7 @@ def restore_model(*, model: Model, by: User) -> Model:
 
     Raises NotAllowed for whoever may not write in the team, and Conflict where another model has its name by now.
     """
-    check_may_remove(model, by)
+    _check_may_remove(model, by)
     with _reserve_own_name(model):
         Model.objects.filter(pk=model.pk).update(removed_at=None)
         if model.removed_at is not None:
@@ -246,7 +246,7 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 def restore_version(*, version: Version, by: User) -> Version:
     """Restore a deleted version, and its model. Raises as `restore_model` does, and Conflict if its files are gone."""
-    check_may_remove(version.model, by)
+    _check_may_remove(version.model, by)
     check_has_files(version)
     with _reserve_own_name(version.model):
         Model.objects.filter(pk=version.model_id).update(removed_at=None)

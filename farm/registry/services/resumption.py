@@ -24,7 +24,7 @@ from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_free_space
 from farm.registry.upload_handler import check_upload_size
 
-# an upload that got no piece for so long is removed
+# an upload that gets no piece for this time is removed
 PARTIAL_LIFE: Final = timedelta(hours=24)
 MAX_OPEN: Final = 128
 NAME_LENGTH: Final = 200
@@ -33,7 +33,7 @@ CHECKSUMS: Final = ("sha1", "sha256")
 
 
 class ChecksumMismatch(Refusal):
-    """The bytes that arrived have another checksum than the sender named; tus has a status of its own for it."""
+    """The refusal of bytes that have another checksum than the sender named; tus has a status of its own for it."""
 
     status = 460
     default_code = "checksum"
@@ -186,10 +186,10 @@ def check_not_expired(upload: PartialUpload) -> None:
 
 def clear_expired() -> int:
     """Remove expired uploads with their bytes; return how many."""
-    late = list(PartialUpload.objects.filter(expires_at__lte=timezone.now()))
-    for upload in late:
+    expired = list(PartialUpload.objects.filter(expires_at__lte=timezone.now()))
+    for upload in expired:
         cancel_upload(upload=upload)
-    return len(late)
+    return len(expired)
 
 
 def _check_room(team: Team, user: User, length: int) -> None:
@@ -198,10 +198,10 @@ def _check_room(team: Team, user: User, length: int) -> None:
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
     reserved = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0
-    left = max(0, free_quota_bytes(team) - reserved)
-    if length > left:
+    free = max(0, free_quota_bytes(team) - reserved)
+    if length > free:
         raise TooLarge(
-            f"The upload has {length:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
+            f"The upload has {length:,} bytes; team “{team.name}” has {free:,} of its {team.quota_bytes:,} left.",
             code="quota",
             hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
         )
@@ -209,15 +209,15 @@ def _check_room(team: Team, user: User, length: int) -> None:
 
 def _limit_and_hash(chunks: Iterable[bytes], *, declared: int, digest: "hashlib._Hash | None") -> Iterator[bytes]:
     """Yield the chunks up to the declared length, and add them to the digest, if there is one."""
-    left = declared
+    missing = declared
     for chunk in chunks:
-        piece = chunk[:left]
-        left -= len(piece)
+        piece = chunk[:missing]
+        missing -= len(piece)
         if digest is not None:
             digest.update(piece)
         if piece:
             yield piece
-        if not left:
+        if not missing:
             return
 
 

@@ -43,13 +43,13 @@ def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) 
     Earlier data are deleted. Call inside a transaction.
     """
     earlier = EvaluationData.objects.filter(version=version).first()
-    plain = recipe.model_dump(mode="json")
+    recipe_json = recipe.model_dump(mode="json")
     if earlier is not None:
-        is_same = (earlier.given_id, earlier.recipe_json) == (blob.pk, plain)
+        is_same = (earlier.given_id, earlier.recipe_json) == (blob.pk, recipe_json)
         if is_same and earlier.state != MakingState.FAILED:
             return earlier
         earlier.delete()
-    data = EvaluationData.objects.create(version=version, given=blob, recipe_json=plain)
+    data = EvaluationData.objects.create(version=version, given=blob, recipe_json=recipe_json)
     if earlier is not None:
         remove_unused_blobs([earlier.given_id, earlier.data_id])
     send_hint_on_commit(CHECK_EVALUATION, data.pk)
@@ -99,10 +99,10 @@ def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
     """
     stored = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
     added = sum(size for sha256, size in sizes.items() if sha256 not in stored)
-    left = free_quota_bytes(team)
-    if added > left:
+    free = free_quota_bytes(team)
+    if added > free:
         raise TooLarge(
-            f"The upload adds {added:,} bytes; team “{team.name}” has {left:,} of its {team.quota_bytes:,} left.",
+            f"The upload adds {added:,} bytes; team “{team.name}” has {free:,} of its {team.quota_bytes:,} left.",
             code="quota",
             hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
         )

@@ -1,4 +1,4 @@
-"""ONNX Runtime Web for browsers that are nodes: downloaded from npm by a worker, unpacked in a sandbox, stored."""
+"""Downloads ONNX Runtime Web from npm, unpacks it in a sandbox, and stores it for browsers that are nodes."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -20,9 +20,9 @@ from farm.rules.runtimes import web
 from farm.workshop import orders
 
 PACKAGE: Final = "package.tgz"
-# releases that runs of one team may have fetched, beyond those that the farm knows: a matrix may name any number
+# how many releases beyond those that the farm knows the runs of one team may have fetched
 MAX_RELEASES_OF_TEAM: Final = 20
-# a release that could not be fetched is forgotten after so long
+# the row of a release that could not be fetched is deleted after this time
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 
 
@@ -39,7 +39,7 @@ def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     if (sentence := web.too_old_sentence(version)) is not None:
         raise Missing(sentence)
     if version not in web.RELEASES and not WebRuntime.objects.filter(version=version).exists():
-        _check_is_wanted(version, team)
+        _check_may_fetch(version, team)
     for stored in WebRuntime.objects.filter(version=version, state=MakingState.READY):
         if web.mismatch_sentence(version, _digests(stored.files)) is not None:
             # fetched before the farm's table had this release
@@ -50,7 +50,7 @@ def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
     return row
 
 
-def _check_is_wanted(version: str, team: Team | None) -> None:
+def _check_may_fetch(version: str, team: Team | None) -> None:
     """Raises NotAllowed without a team and Conflict where the team has too many; old failures are deleted before."""
     if team is None:
         raise NotAllowed(f"{web.DISTRIBUTION} {version} is fetched once a block that this node holds names it.")
@@ -66,7 +66,7 @@ def _check_is_wanted(version: str, team: Team | None) -> None:
 def list_npm_releases() -> dict[str, str]:
     """Ask npm for the releases and dated builds of ONNX Runtime Web that browsers can load.
 
-    Each comes with why it should no longer be used, empty where it may be. Raises npm.NpmError.
+    Each comes with the reason why it is deprecated, empty where it is not. Raises npm.NpmError.
     """
     offered = npm.list_versions(web.DISTRIBUTION, registry=settings.NPM_REGISTRY)
     return {
@@ -87,10 +87,10 @@ def find_web_runtime_file(sha256: str) -> Path:
 
 
 def fetch_web_runtime(row_id: int) -> None:
-    make_claimed_row(WebRuntime.objects.filter(pk=row_id).first(), _fetch)
+    make_claimed_row(WebRuntime.objects.filter(pk=row_id).first(), _fetch_files)
 
 
-def _fetch(row: WebRuntime) -> None:
+def _fetch_files(row: WebRuntime) -> None:
     release = npm.find_release(web.DISTRIBUTION, row.version, registry=settings.NPM_REGISTRY)
     with make_work_folder() as folder:
         packed, out = folder / "packed", folder / "out"

@@ -1,4 +1,4 @@
-"""What the `prepare` workers do with pending rows, each step in the workshop's sandboxed child process.
+"""Makes the pending rows of the `prepare` workers, each step in the workshop's sandboxed child process.
 
 Versions are inspected first: pending → inspecting → ready | rejected. Data that came with an upload are accepted where
 their names, dtypes and shapes fit the model.
@@ -271,11 +271,11 @@ def _make_variant(variant: Variant, folders: ArtifactFolders) -> None:
 
 def _copy_samples(variant: Variant, folders: ArtifactFolders) -> Path | None:
     """Copy the calibration samples that the recipe names beside the bundle; None where it names none."""
-    named = variant.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
-    if named == recipes.RANDOM:
+    samples_sha256 = variant.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
+    if samples_sha256 == recipes.RANDOM:
         return None
     target = folders.bundle.parent / "calibration.npz"
-    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=named), target)
+    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=samples_sha256), target)
     return target
 
 
@@ -331,18 +331,18 @@ def _make_reference(preparation: Preparation, folders: ArtifactFolders, *, input
 
 
 def _check_evaluation(evaluation: EvaluationData, folders: ArtifactFolders) -> None:
-    given = folders.bundle.parent / "evaluation.npz"
-    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=evaluation.given.sha256), given)
+    data = folders.bundle.parent / "evaluation.npz"
+    copy_file(fetch_blob(team_id=folders.artifact.team_id, sha256=evaluation.given.sha256), data)
     checked = orders.check_evaluation(
-        folders.bundle, folders.artifact.main, data=given, recipe=evaluation.recipe, out_dir=folders.out
+        folders.bundle, folders.artifact.main, data=data, recipe=evaluation.recipe, out_dir=folders.out
     )
     evaluation.data = _store_file(folders.artifact, checked.path)
     evaluation.samples, evaluation.classes, evaluation.output = checked.n, checked.classes, checked.output
 
 
 def _make_outline(outline: Outline, folders: ArtifactFolders) -> None:
-    made = orders.make_outline(folders.bundle, folders.artifact.main, out_dir=folders.out)
-    outline.blob = _store_file(folders.artifact, made)
+    path = orders.make_outline(folders.bundle, folders.artifact.main, out_dir=folders.out)
+    outline.blob = _store_file(folders.artifact, path)
 
 
 def _store_file(artifact: Artifact, path: Path) -> Blob:
