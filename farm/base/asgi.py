@@ -1,4 +1,4 @@
-"""An HTTP request in the terms of ASGI."""
+"""Reads an HTTP request as ASGI describes it."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ IPV6_SITE_BITS = 64
 
 
 class Scope(TypedDict):
-    """ASGI's description of an HTTP request: all that is known before its body."""
+    """ASGI's description of an HTTP request before its body is read."""
 
     type: str
     method: str

@@ -17,7 +17,7 @@ from farm.base.refusals import Invalid, TooLarge, TooSlow
 # a longer body goes to a temporary file, in pieces large enough for a call in a thread
 MAX_BYTES_IN_MEMORY = 64 * 1024
 WRITE_BYTES = 256 * 1024
-# so much of a refused body is read and thrown away, so that its sender reads the answer
+# how much of a refused body is read and thrown away, so that its sender reads the answer
 DRAINED_BYTES = 4 * 1024**2
 DRAINED_S = 2.0
 
@@ -35,7 +35,7 @@ Receive = Callable[[], Awaitable[Piece]]
 
 @dataclass(frozen=True)
 class Pace:
-    """How slowly a body may come: the time to its first piece, the longest pause, and bytes a second on average."""
+    """The slowest pace of a body: seconds to its first piece, the longest pause, and bytes a second on average."""
 
     start_s: float = 10.0
     idle_s: float = 20.0
@@ -54,7 +54,7 @@ PACE = Pace()
 
 
 class ClientGoneError(Exception):
-    """The client is gone, so that nobody waits for an answer."""
+    """The client has disconnected, and nobody waits for an answer."""
 
 
 class Body(NamedTuple):
@@ -117,27 +117,27 @@ async def spool_body(
     TooSlow and, without `accepts_partial`, ClientGoneError.
     """
     file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY, dir=folder)  # noqa: SIM115 - its reader closes
-    held, size = bytearray(), 0
+    buffer, size = bytearray(), 0
 
     def write() -> None:
         check_room(size)
-        file.write(held)
+        file.write(buffer)
 
     try:
         try:
             async for piece in _receive_pieces(receive, max_bytes=max_bytes, max_s=max_s, pace=pace):
-                held += piece
+                buffer += piece
                 size += len(piece)
-                if len(held) >= WRITE_BYTES:
+                if len(buffer) >= WRITE_BYTES:
                     await asyncio.to_thread(write)
-                    held = bytearray()
+                    buffer = bytearray()
         except ClientGoneError:
             if not accepts_partial:
                 raise
         if size > MAX_BYTES_IN_MEMORY:
             await asyncio.to_thread(write)
         else:
-            file.write(held)
+            file.write(buffer)
     except BaseException:
         file.close()
         raise
@@ -152,12 +152,12 @@ async def drain_body(scope: Scope, receive: Receive) -> None:
     """
     if read_header(scope, b"expect"):
         return  # the client has sent nothing yet: it waits for "100 Continue"
-    left = DRAINED_BYTES
+    undrained_bytes = DRAINED_BYTES
     try:
         async with asyncio.timeout(DRAINED_S):
-            while left > 0:
+            while undrained_bytes > 0:
                 message = await receive()
-                left -= len(message.get("body", b""))
+                undrained_bytes -= len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
     except TimeoutError:

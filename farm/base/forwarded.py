@@ -18,39 +18,38 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 class Forwarded:
     """ASGI middleware that takes the client's address and the scheme from the headers of a trusted proxy.
 
-    `believed` lists the addresses or networks of trusted proxies, separated by commas, or is *; None takes it from the
+    `trusted` lists the addresses or networks of trusted proxies, separated by commas, or is *; None takes it from the
     environment variable FORWARDED_ALLOW_IPS. Raises SystemExit for an entry that is neither.
     """
 
-    def __init__(self, application: Application, believed: str | None = None) -> None:
+    def __init__(self, application: Application, trusted: str | None = None) -> None:
         self._application = application
-        named = os.environ.get(SETTING, "127.0.0.1") if believed is None else believed
-        self._is_everybody = named.strip() == "*"
-        self._networks = [] if self._is_everybody else [_network(name) for name in named.split(",") if name.strip()]
+        entries = os.environ.get(SETTING, "127.0.0.1") if trusted is None else trusted
+        self._trusts_everybody = entries.strip() == "*"
+        self._networks = []
+        for name in [] if self._trusts_everybody else filter(None, map(str.strip, entries.split(","))):
+            try:
+                self._networks.append(ipaddress.ip_network(name))
+            except ValueError:
+                text = f"{SETTING} names {name!r}: give addresses or networks, by comma, or *."
+                raise SystemExit(text) from None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and self._believes((scope.get("client") or ("",))[0]):
-            named = {name: value for name, value in scope["headers"] if name.startswith(b"x-forwarded-")}
-            address = named.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
+        if scope["type"] == "http" and self._trusts((scope.get("client") or ("",))[0]):
+            headers = {name: value for name, value in scope["headers"] if name.startswith(b"x-forwarded-")}
+            address = headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
             if address:
                 scope["client"] = (address, 0)
-            scheme = named.get(b"x-forwarded-proto", b"").decode("latin-1").rpartition(",")[2].strip()
+            scheme = headers.get(b"x-forwarded-proto", b"").decode("latin-1").rpartition(",")[2].strip()
             if scheme in ("http", "https"):
                 scope["scheme"] = scheme
         await self._application(scope, receive, send)
 
-    def _believes(self, peer: str) -> bool:
-        if self._is_everybody:
+    def _trusts(self, peer: str) -> bool:
+        if self._trusts_everybody:
             return True
         try:
             address = ipaddress.ip_address(peer)
         except ValueError:
             return not peer  # a Unix socket
         return any(address in network for network in self._networks)
-
-
-def _network(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
-        return ipaddress.ip_network(name.strip())
-    except ValueError:
-        raise SystemExit(f"{SETTING} names {name.strip()!r}: give addresses or networks, by comma, or *.") from None

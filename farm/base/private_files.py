@@ -1,4 +1,4 @@
-"""Files that only their owner may read: keys, tokens, and what waits for an answer."""
+"""Writes files that only their owner may read: keys, tokens, and answers that wait to be sent."""
 
 import os
 from pathlib import Path

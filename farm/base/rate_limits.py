@@ -1,8 +1,8 @@
-"""Limits how often each asker may make a request: one token bucket per asker, in bounded memory.
+"""Limits how often each sender may make a request: one token bucket per sender, in bounded memory.
 
-A bucket holds `max_tokens` tokens and is refilled by `per_s` tokens a second; a request takes one, and is refused while
-there is none. An unused bucket is full again after a while, so that little is lost by forgetting the one that was used
-longest ago.
+A bucket holds `max_tokens` tokens and is refilled by `per_s` tokens a second. A request takes one, and is refused while
+there is none. An unused bucket is full again after a while, so little is lost when the one that was used longest ago is
+forgotten.
 """
 
 import threading
@@ -24,47 +24,47 @@ class Rate:
 
 
 class Buckets:
-    """Token buckets of many askers, all with the same rate; safe to use from several threads."""
+    """Token buckets of many senders, all with the same rate; safe to use from several threads."""
 
     def __init__(
         self, rate: Rate, *, max_buckets: int = MAX_BUCKETS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate, self._max_buckets, self._clock = rate, max_buckets, clock
-        # asker → tokens, and when they were counted; the one used longest ago comes first
+        # sender → tokens, and when they were counted; the one used longest ago comes first
         self._counted: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._counted)
 
-    def take(self, asker: Hashable, tokens: float = 1.0) -> float:
-        """Take tokens and return 0.0; with less than one token there, take none and return the seconds until there is.
+    def take(self, sender: Hashable, tokens: float = 1.0) -> float:
+        """Take tokens and return 0.0. With less than one token there, take none and return the seconds until there is.
 
-        A request may cost more tokens than there are: it leaves a debt, which later requests wait for.
+        A request may cost more tokens than there are. It leaves a debt, which later requests wait for.
         """
         with self._lock:
-            left = self._count_left(asker)
-            if left < 1.0:
-                return (1.0 - left) / self._rate.per_s
-            self._keep(asker, left - tokens)
+            available = self._count_tokens(sender)
+            if available < 1.0:
+                return (1.0 - available) / self._rate.per_s
+            self._store(sender, available - tokens)
             return 0.0
 
-    def charge(self, asker: Hashable, tokens: float) -> None:
+    def charge(self, sender: Hashable, tokens: float) -> None:
         """Take tokens even where there are too few, for a cost known afterwards; a negative number gives them back."""
         with self._lock:
-            self._keep(asker, min(self._rate.max_tokens, self._count_left(asker) - tokens))
+            self._store(sender, min(self._rate.max_tokens, self._count_tokens(sender) - tokens))
 
-    def forget(self, asker: Hashable) -> None:
+    def forget(self, sender: Hashable) -> None:
         with self._lock:
-            self._counted.pop(asker, None)
+            self._counted.pop(sender, None)
 
-    def _count_left(self, asker: Hashable) -> float:
+    def _count_tokens(self, sender: Hashable) -> float:
         now = self._clock()
-        tokens, at = self._counted.get(asker, (self._rate.max_tokens, now))
+        tokens, at = self._counted.get(sender, (self._rate.max_tokens, now))
         return min(self._rate.max_tokens, tokens + (now - at) * self._rate.per_s)
 
-    def _keep(self, asker: Hashable, tokens: float) -> None:
-        self._counted[asker] = (tokens, self._clock())
-        self._counted.move_to_end(asker)
+    def _store(self, sender: Hashable, tokens: float) -> None:
+        self._counted[sender] = (tokens, self._clock())
+        self._counted.move_to_end(sender)
         while len(self._counted) > self._max_buckets:
             self._counted.popitem(last=False)

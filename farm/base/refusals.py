@@ -1,19 +1,19 @@
-"""Refusals: what a service answers instead of doing what it was asked.
+"""Refusals: the errors that a service raises instead of doing what a request asks for.
 
 Refusal
-├── Invalid        400  what was sent cannot be used
-├── NotAllowed     403  known, but not permitted
-├── Missing        404  not there, or not visible to whoever asks
+├── Invalid        400  the request cannot be used as it is
+├── NotAllowed     403  the sender is known but may not do this
+├── Missing        404  there is no such object, or the sender may not know of it
 ├── TooSlow        408  the body did not come in time
 ├── Conflict       409  the state has moved on
-├── Gone           410  it was there, and is no more
+├── Gone           410  the object existed and was removed
 ├── TooLarge       413  over a quota or a limit
 ├── Unprocessable  422  understood, but it contradicts itself or the rules
-├── TooMany        429  too much of it in a short time, or at once
-├── Away           503  a part that the farm works with does not answer
+├── TooMany        429  too many requests in a short time, or at once
+├── Away           503  a service that the farm works with does not answer
 └── NoSpace        507  the farm's own disk is full
 
-Each carries one sentence for people, a code for programs and, where there is one, a hint at the way out.
+Each has a sentence for people, a code for programs and, if possible, a hint on what to do.
 """
 
 import math
@@ -39,21 +39,21 @@ class Refusal(Exception):
 
 
 class Invalid(Refusal):
-    """What was sent cannot be used."""
+    """The request cannot be used as it is."""
 
     status = 400
     default_code = "invalid"
 
 
 class NotAllowed(Refusal):
-    """Whoever asks is known but may not do this."""
+    """The sender is known but may not do this."""
 
     status = 403
     default_code = "not_allowed"
 
 
 class Missing(Refusal):
-    """There is no such object, or whoever asks may not know of it."""
+    """There is no such object, or the sender may not know of it."""
 
     status = 404
     default_code = "not_found"
@@ -67,7 +67,7 @@ class Conflict(Refusal):
 
 
 class Gone(Refusal):
-    """It was there and is no more."""
+    """The object existed and was removed."""
 
     status = 410
     default_code = "gone"
@@ -81,21 +81,21 @@ class TooSlow(Refusal):
 
 
 class TooLarge(Refusal):
-    """Over a quota or a limit."""
+    """The request exceeds a quota or a limit."""
 
     status = 413
     default_code = "too_large"
 
 
 class Unprocessable(Refusal):
-    """Understood, but it contradicts itself or the rules."""
+    """The request is understood, but it contradicts itself or the rules."""
 
     status = 422
     default_code = "unprocessable"
 
 
 class TooMany(Refusal):
-    """Too much of it in a short time, or at once; the same works after `retry_s` seconds."""
+    """Too many requests came in a short time, or at once; the same request works after `retry_s` seconds."""
 
     status = 429
     default_code = "too_many"
@@ -106,7 +106,7 @@ class TooMany(Refusal):
 
 
 class Away(Refusal):
-    """A part that the farm works with does not answer as it should; the same may work later."""
+    """A service that the farm works with does not answer as it should; the same request may work later."""
 
     status = 503
     default_code = "away"
@@ -120,7 +120,7 @@ class NoSpace(Refusal):
 
 
 class Rows(Protocol[Row]):
-    """A query set, as far as `require_row` needs it."""
+    """A query set, as `require_row` needs it."""
 
     def first(self) -> Row | None: ...
 

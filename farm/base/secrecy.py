@@ -1,4 +1,4 @@
-"""Secrets: made here, shown once, stored as digests."""
+"""Makes secrets, which are shown once and stored as digests."""
 
 import hashlib
 import secrets

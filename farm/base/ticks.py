@@ -1,7 +1,7 @@
 """Ticks: functions that Celery's beat calls every few seconds. Each runs once at a time and reports when it ended.
 
 Running once at a time keeps a slow tick from taking the threads of all others; nothing else depends on it. A tick may
-be lost, or run twice on two machines: it changes rows by conditional updates only, and the database decides.
+be lost, or run on two machines at once, because it changes rows by conditional updates only.
 """
 
 import functools
@@ -15,7 +15,7 @@ from django.dispatch import Signal
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
-# a tick that has run for so long hangs (on a half-open connection, say): another may begin beside it
+# a tick that has run for this time hangs, for example on a half-open connection, and another may begin beside it
 STUCK_AFTER_S: Final = 60.0
 
 # sent with `name` and `took_s` after each tick that ran to its end; farm.accounts keeps the row

@@ -96,7 +96,7 @@ class Environment(BaseSettings):
     log_level: str = "INFO"  # of the processes' logs
 
     @model_validator(mode="after")
-    def _with_addresses(self) -> Self:
+    def _fill_in_addresses(self) -> Self:
         """Fill in both addresses, so that links made by `manage.py` too name the farm's host and port."""
         if not self.public_url:
             addresses = load_addresses(self.home)
@@ -248,8 +248,8 @@ def read_registration(environment: Environment) -> Registration | None:
     return Registration(
         issuer=issuer,
         client_id=environment.oidc_client_id.strip(),
-        secret=_secret(environment),
-        name=environment.oidc_name.strip()[:60] or _host(issuer),
+        secret=_read_client_secret(environment),
+        name=environment.oidc_name.strip()[:60] or _read_host(issuer),
         scopes=tuple(dict.fromkeys(["openid", *environment.oidc_scopes.split()])),
         groups_claim=environment.oidc_groups_claim.strip() or "groups",
         admin_group=environment.oidc_admin_group.strip(),
@@ -260,9 +260,8 @@ def read_registration(environment: Environment) -> Registration | None:
     )
 
 
-def _secret(environment: Environment) -> str:
-    """Return the client secret; empty where its file cannot be read, which `manage.py check` and sign-in report as
-    missing."""
+def _read_client_secret(environment: Environment) -> str:
+    """Return the client secret; empty where its file cannot be read, which `manage.py check` and sign-in report."""
     if environment.oidc_client_secret_file is None:
         return environment.oidc_client_secret.get_secret_value().strip()
     try:
@@ -271,7 +270,7 @@ def _secret(environment: Environment) -> str:
         return ""
 
 
-def _host(issuer: str) -> str:
+def _read_host(issuer: str) -> str:
     try:
         return urlsplit(issuer).hostname or "the identity provider"
     except ValueError:

@@ -20,13 +20,13 @@ from farm.contract.version import DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, T
 
 HOST = "127.0.0.1"
 GIB = 1024**3
-# what a process may still do after SIGTERM before it is killed; what it left undone is done again
+# how long a process may work on after SIGTERM before it is killed; unfinished work is done again
 STOP_S = 30
-# how long requests under way may still take of that
+# how much of that time open requests may take
 STOP_REQUESTS_S = 2
-# how long whatever leads to a server may still lead there once it is to end
+# how long a proxy may still send requests to a server that is to end
 LEAVE_S = 5
-# of the farm's processes behind a proxy with TLS that alone reaches them, after `migrate`
+# environment of the farm's processes behind a proxy with TLS that alone reaches them, after `migrate`
 BEHIND_PROXY = {"ONNXFARM_BEHIND_PROXY": "1", "ONNXFARM_COLLECTED_STATIC": "1", "FORWARDED_ALLOW_IPS": "*"}
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
@@ -54,8 +54,8 @@ class Server:
     def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
         return self.make_command(
             host=environment.get("ONNXFARM_LISTEN") or HOST,
-            port=_number(environment, self.port_variable) or self.port,
-            workers=_number(environment, self.workers_variable) or self.workers,
+            port=_read_number(environment, self.port_variable) or self.port,
+            workers=_read_number(environment, self.workers_variable) or self.workers,
         )
 
 
@@ -73,7 +73,7 @@ class Worker:
 
     def make_command(self, *, threads: int = 0) -> list[str]:
         takes = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
-        plain = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+        fixed = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
         name = ["--hostname", f"{self.name}@%h"]
         return [
             sys.executable,
@@ -84,12 +84,12 @@ class Worker:
             "worker",
             *name,
             *takes,
-            *plain,
+            *fixed,
             *self.options,
         ]
 
     def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
-        return self.make_command(threads=_number(environment, self.threads_variable))
+        return self.make_command(threads=_read_number(environment, self.threads_variable))
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,15 @@ NAMES = (MIGRATE, BROKER.name, *(process.name for process in RUNNING))
 
 
 def main() -> None:
-    """Replace this process by the one named on the command line. Exits with 2 for another name or a bad number in the
-    environment, and with 3 where the farm's folder cannot be written."""
+    """Replace this process by the one named on the command line.
+
+    Exits with 2 for another name or a bad number in the environment, and with 3 where the farm's folder cannot be
+    written.
+    """
     name = " ".join(sys.argv[1:])
     if name not in NAMES:
         _end(EXIT_USAGE, f"name one of {', '.join(NAMES)}; not '{name}'.")
-    _own_home(Path(os.environ.get("ONNXFARM_HOME") or "var"))
+    _make_home(Path(os.environ.get("ONNXFARM_HOME") or "var"))
     django = [sys.executable, "-m", "django"]
     if name == MIGRATE:
         subprocess.run([*django, "migrate", "--no-input"], check=True)
@@ -145,7 +148,7 @@ def main() -> None:
     os.execv(command[0], command)
 
 
-def _own_home(home: Path) -> None:
+def _make_home(home: Path) -> None:
     """Make the farm's folder; exit with status 3 where it cannot be written, as a volume of another user."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -161,7 +164,7 @@ def _own_home(home: Path) -> None:
         )
 
 
-def _number(environment: Mapping[str, str], name: str) -> int:
+def _read_number(environment: Mapping[str, str], name: str) -> int:
     """Read a number from the environment, 0 where it is not set; exit with status 2 for another text."""
     text = environment.get(name) or "0"
     if not text.isdecimal():
@@ -169,8 +172,8 @@ def _number(environment: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def _end(code: int, why: str) -> NoReturn:
-    print(f"onnxfarm: {why}", file=sys.stderr)
+def _end(code: int, text: str) -> NoReturn:
+    print(f"onnxfarm: {text}", file=sys.stderr)
     sys.exit(code)
 
 

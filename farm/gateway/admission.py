@@ -1,10 +1,11 @@
 """Authentication and rate limits at the gateway, decided from the headers alone, before a body is read.
 
 A secret that was valid within the last minute is remembered here by its digest, so that a heartbeat needs no query
-beyond Django's own. An unknown secret needs a query, which is charged to the bucket of its address, and refunded where
-the secret is a node's. So strangers use up their own limits and not those of nodes. A known node has buckets of its
-own, one for requests that keep its block, one for all others. A machine that waits for approval has one too, because
-otherwise such machines of a site would keep the site's working nodes out."""
+beyond Django's own. An unknown secret needs a query. It is charged to the bucket of its address, and refunded if the
+secret is a node's, so strangers use up their own limits and not those of nodes. A known node has two buckets, one for
+requests that keep its block and one for all others. A machine that waits for approval has one of its own too, because
+otherwise such machines of a site would keep the site's working nodes out.
+"""
 
 import time
 from collections import OrderedDict
@@ -23,7 +24,7 @@ from farm.gateway.priority_queue import Priority
 BEARER = "bearer "
 UNKNOWN_NODE = "This node's secret opens nothing: it has expired or was revoked."
 HINT = "If the node is still part of the farm, it asks for a new secret with its key; else enrol it again."
-# for so long a revoked secret passes here; Django refuses it all the same
+# for how long a valid secret is remembered; Django refuses one that was revoked meanwhile
 KNOWN_S = 60.0
 MAX_KNOWN = 20_000
 # failures of one address, and of all together
@@ -48,27 +49,34 @@ class UnknownNodeError(Refusal):
 
 
 class Admission:
-    """The rate limits and known secrets of one gateway process. Use it in the event loop alone; `ask` calls a function
-    in a thread that may query the database."""
+    """The rate limits and known secrets of one gateway process. Use it in the event loop alone.
+
+    The parameter `ask` is a function that calls another one in a thread that may query the database.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        # node and time of expiry by digest; the secret that was used longest ago comes first
         self._known: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._stranger, self._strangers = Buckets(STRANGER, clock=clock), Buckets(STRANGERS, clock=clock)
         self._waiting = Buckets(WAITING, clock=clock)
         self._leases, self._others = Buckets(LEASES, clock=clock), Buckets(OTHERS, clock=clock)
-        self._inside: dict[Hashable, int] = {}
+        self._open_requests: dict[Hashable, int] = {}
 
     async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
-        """Return the number of the node that sent the request. Raises UnknownNodeError for a secret of no node, TooMany
-        for an address that sends too many of these."""
+        """Return the id of the node that sent the request.
+
+        Raises UnknownNodeError for a secret of no node, and TooMany for an address that sends too many of these.
+        """
         secret = read_node_secret(scope)
-        known = self.find_known(secret)
-        return known if known is not None else (await self.fetch_node(scope, secret, ask)).pk
+        node_id = self.find_remembered(secret)
+        if node_id is None:
+            node_id = (await self.fetch_node(scope, secret, ask)).pk
+        return node_id
 
     async def fetch_node(self, scope: Scope, secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
         """Return the row of the node that sent the request, always by a query. Raises UnknownNodeError and TooMany."""
-        is_known = self.find_known(secret) is not None
+        is_known = self.find_remembered(secret) is not None
         if not is_known:
             self.charge_stranger(scope)
         node = await ask(find_node_of_secret, secret) if secret else None
@@ -80,12 +88,12 @@ class Admission:
         self.remember(secret, node.pk)
         return node
 
-    def find_known(self, secret: str) -> int | None:
-        found = self._known.get(hash_secret(secret))
-        return found[0] if found is not None and found[1] > self._clock() else None
+    def find_remembered(self, secret: str) -> int | None:
+        """Return the id of the node whose secret this was within KNOWN_S, or None."""
+        node_id, expires_at = self._known.get(hash_secret(secret), (None, 0.0))
+        return node_id if expires_at > self._clock() else None
 
     def remember(self, secret: str, node: int) -> None:
-        """Remember for KNOWN_S that this secret is the node's."""
         digest = hash_secret(secret)
         self._known[digest] = (node, self._clock() + KNOWN_S)
         self._known.move_to_end(digest)
@@ -128,30 +136,30 @@ class Admission:
 
     @contextmanager
     def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
-        """Count as one of the requests that a node may have open at once. Raises TooMany."""
-        with self._place((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
+        """Count a request, within this context, among those that a node may have open at once. Raises TooMany."""
+        with self._count_open((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
 
     @contextmanager
     def hold_stranger_place(self, scope: Scope) -> Iterator[None]:
-        """Count as one of the open requests of an address, and of all strangers. Raises TooMany."""
+        """Count a request, within this context, among those of its address and of all strangers. Raises TooMany."""
         with (
-            self._place(make_address_key(scope), max_open=MAX_OF_STRANGER),
-            self._place("all strangers", max_open=MAX_OF_STRANGERS),
+            self._count_open(make_address_key(scope), max_open=MAX_OF_STRANGER),
+            self._count_open("all strangers", max_open=MAX_OF_STRANGERS),
         ):
             yield
 
     @contextmanager
-    def _place(self, key: Hashable, *, max_open: int) -> Iterator[None]:
-        if self._inside.get(key, 0) >= max_open:
+    def _count_open(self, key: Hashable, *, max_open: int) -> Iterator[None]:
+        if self._open_requests.get(key, 0) >= max_open:
             raise TooMany(f"{max_open} such requests are open already.", retry_s=1.0, hint="Send the same again.")
-        self._inside[key] = self._inside.get(key, 0) + 1
+        self._open_requests[key] = self._open_requests.get(key, 0) + 1
         try:
             yield
         finally:
-            self._inside[key] -= 1
-            if not self._inside[key]:
-                del self._inside[key]
+            self._open_requests[key] -= 1
+            if not self._open_requests[key]:
+                del self._open_requests[key]
 
     def _buckets(self, endpoint: Endpoint) -> Buckets:
         return self._leases if endpoint.priority is Priority.LEASE else self._others
@@ -163,5 +171,5 @@ def read_node_secret(scope: Scope) -> str:
 
 
 def make_address_key(scope: Scope) -> str:
-    """Return the client's address, for IPv6 its network, by which rate limits are kept."""
+    """Return the client's address, for IPv6 its network, under which its requests are counted."""
     return make_rate_limit_key((scope.get("client") or ("",))[0])

@@ -1,9 +1,9 @@
 """The nodes' gateway: it identifies the node first, then checks how much it may send, and only then reads a body.
 
-A plain ASGI application in front of Django. `GET /api/node/v1/messages`, the long poll on which a thousand nodes wait,
-is answered here, because a waiting node should cost a coroutine and nothing else (farm.gateway.dispatch decides which
-node gets which block). Other addresses of nodes go to Django in a thread (farm.gateway.calls), files of the store to
-Django's own ASGI handler. Addresses that are not for nodes are not served.
+It is a plain ASGI application in front of Django. `GET /api/node/v1/messages`, the long poll on which a thousand nodes
+wait, is answered here, because a waiting node should cost no more than a coroutine (farm.gateway.dispatch decides which
+node gets which block). Other addresses of nodes go to Django in a thread (farm.gateway.calls), and files of the store
+to Django's own ASGI handler. Addresses that are not for nodes are not served.
 """
 
 import asyncio
@@ -49,16 +49,16 @@ class LongPolls:
     @contextmanager
     def open(self, node: int) -> Iterator[asyncio.Future[None]]:
         """Register a poll of a node. The future that this yields is done once MAX_OF_NODE newer ones are open."""
-        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        superseded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         polls = self._open.setdefault(node, [])
-        polls.append(mine)
+        polls.append(superseded)
         for older in polls[:-MAX_OF_NODE]:
             if not older.done():
                 older.set_result(None)
         try:
-            yield mine
+            yield superseded
         finally:
-            polls.remove(mine)
+            polls.remove(superseded)
             if not polls:
                 self._open.pop(node, None)
 
@@ -174,8 +174,8 @@ class Gateway:
     async def _poll(self, visit: Visit) -> None:
         node = await self._admission.fetch_node(visit.scope, visit.secret, self._exchange.ask_database)
         self._admission.charge_request(visit.endpoint, node.pk)
-        with self._polls.open(node.pk) as newer:
-            gone = _wait_for_either(_wait_for_disconnect(visit.receive), newer)
+        with self._polls.open(node.pk) as superseded:
+            gone = _wait_for_disconnect(visit.receive, superseded)
             try:
                 offer = await self._exchange.next_offer(node, wait_s=_parse_wait_s(visit.scope), gone=gone)
             except asyncio.CancelledError:
@@ -239,14 +239,14 @@ def _parse_wait_s(scope: Scope) -> float:
     return min(max(seconds, 0.0), float(MAX_WAIT_S)) if math.isfinite(seconds) else DEFAULT_WAIT_S
 
 
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _wait_for_disconnect(receive: Receive, superseded: asyncio.Future[None]) -> None:
+    """Wait until the client is gone or `superseded` is done, and cancel both."""
 
+    async def read_until_gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
-async def _wait_for_either(event: Awaitable[None], other: asyncio.Future[None]) -> None:
-    """Wait until one of the two is done, and cancel both."""
-    ends: set[asyncio.Future[None]] = {asyncio.ensure_future(event), other}
+    ends: set[asyncio.Future[None]] = {asyncio.ensure_future(read_until_gone()), superseded}
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -291,8 +291,8 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
     await _answer(send, refusal.status, problem.model_dump_json(exclude_none=True).encode(), *headers)
 
 
-async def _answer(send: Send, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
-    headers = [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store"), *more]
+async def _answer(send: Send, status: int, body: bytes, *further_headers: tuple[bytes, bytes]) -> None:
+    headers = [(b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store"), *further_headers]
     if body:
         headers.append((b"content-type", b"application/json"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

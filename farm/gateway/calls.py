@@ -1,9 +1,9 @@
-"""Requests of nodes, each answered by a single call of Django in a thread that keeps its database connection.
+"""Answers each request of a node by a single call of Django in a thread that keeps its database connection.
 
-Django's own ASGI handler makes a thread for each request, which opens a database connection of its own, and switches
-between that thread and the event loop for every middleware: on a busy machine each switch waits. Small requests are
-answered one after another by priority: claims and heartbeats first, then reports, then all else, and machines without a
-secret last. Uploads are stored while they arrive, and have threads of their own.
+Django's own ASGI handler makes a thread for each request, which opens a database connection of its own. It switches
+between that thread and the event loop for every middleware, and on a busy machine each switch waits. Here small
+requests are answered one after another by priority: claims and heartbeats first, then reports, then all others, and
+machines without a secret last. Uploads are stored while they arrive, and have threads of their own.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from farm.gateway.priority_queue import Priority, PriorityQueue
 
 # how long a thread keeps its database connection, which costs more to open than a request takes
 CONNECTION_AGE_S = 60
-# a statement is prepared once it came so often
+# a statement is prepared once it was executed this many times
 PREPARED_AFTER = 5
 # files that nodes send at once to one gateway process; each has a thread and its database connection
 MAX_UPLOADS = 4
@@ -37,12 +37,14 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 def keep_database_connection() -> None:
     """Make the calling thread keep its database connections between requests; see Django's CONN_MAX_AGE."""
     for alias in connections:
-        known = connections[alias].settings_dict
+        connection_settings = connections[alias].settings_dict
         options: dict[str, object] = {"CONN_MAX_AGE": CONNECTION_AGE_S, "CONN_HEALTH_CHECKS": True}
         if connections[alias].vendor == "postgresql":
-            # nodes ask the same again and again: the server plans it once
-            options["OPTIONS"] = {**known["OPTIONS"], "server_side_binding": True, "prepare_threshold": PREPARED_AFTER}
-        connections[alias].settings_dict = {**known, **options}
+            # nodes cause the same queries again and again, which the server then plans once
+            options["OPTIONS"] = {
+                **connection_settings["OPTIONS"], "server_side_binding": True, "prepare_threshold": PREPARED_AFTER
+            }  # fmt: skip
+        connections[alias].settings_dict = {**connection_settings, **options}
 
 
 def _make_ready() -> None:
@@ -52,7 +54,7 @@ def _make_ready() -> None:
 
 
 class ThreadHandler(BaseHandler):
-    """Django for a thread without an event loop, which answers with whole bodies. `urlconf`: the module of its URLs."""
+    """Django for a thread without an event loop. It answers with whole bodies. `urlconf` is the module of its URLs."""
 
     def __init__(self, urlconf: str | None = None) -> None:
         super().__init__()
@@ -63,15 +65,15 @@ class ThreadHandler(BaseHandler):
         """Return Django's answer. Call this in a thread that has no event loop."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
-        response = self._response(scope, body)
+        response = self._call_django(scope, body)
         try:
             headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
             return response.status_code, headers, response.getvalue()
         finally:
-            # tells whoever waits for the request's end, such as the connections
+            # sends request_finished, on which Django closes old database connections
             response.close()
 
-    def _response(self, scope: Scope, body: IO[bytes]) -> HttpResponse:
+    def _call_django(self, scope: Scope, body: IO[bytes]) -> HttpResponse:
         try:
             request = ASGIRequest(scope, body)
         except UnicodeDecodeError:

@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 # threads that query the database; more would slow the thread that answers nodes
 DATABASE_THREADS = 2
-# messages read at one notice, and waiting nodes in one query: few in the first, as nearly always the first of them may
-# claim the block, and a query about all nodes of a large fleet takes as long as the claim itself
+# messages read at one notice, and waiting nodes in one query. The first query has few, as nearly always the first node
+# may claim the block, and a query about all nodes of a large fleet takes as long as the claim itself
 MAX_MESSAGES = 32
 FIRST_PORTION = 4
 PORTION = 64
-# a block that was offered to a node is offered to no other for so long, so that the node can claim it
+# a block that was offered to a node is offered to no other for this time, so that the node can claim it
 RESERVED_S = 2.0
 FIRST_PAUSE_S = 0.2
 MAX_PAUSE_S = 5.0
@@ -131,13 +131,13 @@ class Exchange:
 
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
         """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done."""
-        waiter, hung_up = Waiter(node), asyncio.ensure_future(gone)
+        waiter, disconnect = Waiter(node), asyncio.ensure_future(gone)
         try:
             await self._register(waiter)
-            await asyncio.wait((waiter.offer, hung_up), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((waiter.offer, disconnect), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             return waiter.offer.result() if waiter.offer.done() and not waiter.offer.cancelled() else None
         finally:
-            hung_up.cancel()
+            disconnect.cancel()
             self._unregister(waiter)
 
     async def _register(self, waiter: Waiter) -> None:
@@ -167,7 +167,7 @@ class Exchange:
         """Let nodes wait for the queues that they may consume now."""
         for waiter in waiters:
             node = await self.ask_database(find_connected_node, waiter.node.pk)
-            # meanwhile it may have got its message, or hung up
+            # meanwhile the node may have got its message, or disconnected
             if node is not None and waiter in self._waiting.get(waiter.queues[0], {}):
                 self._unregister(waiter)
                 waiter.wait_as(node)
@@ -224,42 +224,45 @@ class Exchange:
                 text = cast(bytes | None, await self._redis.rpop(queue))
                 if text is None:
                     return
-                if await self._has_no_taker(queue, text):
+                if not await self._offer_message(queue, text):
                     unclaimed.append(text)
         finally:
             if unclaimed:
                 # to the end, so that the next message does not wait behind those that nobody here may claim
                 await self._redis.lpush(queue, *unclaimed)
 
-    async def _has_no_taker(self, queue: str, text: bytes) -> bool:
-        """Offer the message to the first node that may claim its block. Return whether it must go back to the queue."""
+    async def _offer_message(self, queue: str, text: bytes) -> bool:
+        """Offer the message to the first node that may claim its block, or drop it where it is of no use any more.
+
+        Return False where it must go back to the queue.
+        """
         block, message = parse_message(text)
         if block is None:
             log.warning("A message in %s is not about a block and is dropped.", queue)
-            return False
+            return True
         waiters = [waiter for waiter in self._waiting.get(queue, {}) if not waiter.offer.done()]
         for portion in split_into_portions(waiters):
-            offered = self._list_lately_offered()
-            if block in offered:
-                return False
+            reserved = self._list_reserved_blocks()
+            if block in reserved:
+                return True
             nodes = [waiter.node.pk for waiter in portion]
-            passed_over = {int(other.block): device for other, device in offered.items()}
-            taker, is_alive = await self.ask_database(first_taker, *block, nodes, passed_over=passed_over)
-            if not is_alive:
-                return False
+            passed_over = {int(offered.block): device for offered, device in reserved.items()}
+            taker, is_queued = await self.ask_database(first_taker, *block, nodes, passed_over=passed_over)
+            if not is_queued:
+                return True
             if taker is None:
                 continue
             chosen = next((w for w in portion if w.node.pk == taker.node_id and not w.offer.done()), None)
             if chosen is not None and chosen in self._waiting.get(queue, {}):
-                taken = BlockMessage(str(taker.block), taker.attempt)
-                self._offered[taken] = time.monotonic(), chosen.node.device
-                offer = message if taken == block else replace_block(message, taken)
+                offered_block = BlockMessage(str(taker.block), taker.attempt)
+                self._offered[offered_block] = time.monotonic(), chosen.node.device
+                offer = message if offered_block == block else replace_block(message, offered_block)
                 chosen.offer.set_result(Offer(queue=queue, message=offer))
                 # where another block goes first, the message's own block still waits for its turn
-                return taken != block
-        return True
+                return offered_block == block
+        return False
 
-    def _list_lately_offered(self) -> dict[BlockMessage, str]:
+    def _list_reserved_blocks(self) -> dict[BlockMessage, str]:
         """Map the blocks that were offered within RESERVED_S to the machine of each."""
         now = time.monotonic()
         self._offered = {block: (at, device) for block, (at, device) in self._offered.items() if now - at < RESERVED_S}

@@ -1,6 +1,6 @@
-"""The addresses for nodes as the gateway knows them before Django: who may ask, how much they may send, in what time.
+"""The addresses for nodes, with what the gateway checks before Django: who may send a request, how large and how long.
 
-Everything else is answered 404 at the gateway: pages, uploads of people and Django's admin are the web process's.
+The gateway answers 404 for all other addresses. Pages, uploads of people and Django's admin are the web process's.
 """
 
 import re
@@ -16,7 +16,7 @@ SMALL_BYTES = 262_144
 # an attempt's number, or a signature
 TINY_BYTES = 8_192
 SMALL_S, REPORT_S, UPLOAD_S = 15.0, 60.0, 600.0
-# of a machine without a secret, which holds one of the few places for all of them meanwhile
+# for a body of a machine without a secret; only a few such requests may be open at once
 STRANGER_S = 5.0
 
 
@@ -31,8 +31,10 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An address with its method. `max_bytes` and `body_s`: limits of the body and of the time it may take. `is_open`:
-    for machines without a secret."""
+    """An address with its method. `max_bytes` and `body_s` limit the size of the body and the time that it may take.
+
+    `is_open` says that machines without a secret may use it.
+    """
 
     name: str
     method: str

@@ -46,20 +46,20 @@ node_api.add_router("", for_browsers)
 
 @node_api.exception_handler(AuthenticationError)
 def answer_unknown_node(request: HttpRequest, raised: AuthenticationError) -> HttpResponse:
-    _note(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
+    _log_refusal(request, status=401, code="unknown_node", detail=UNKNOWN_NODE)
     return errors.make_problem_response(401, UNKNOWN_NODE, code="unknown_node", hint=HINT)
 
 
 @node_api.exception_handler(Refusal)
 def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
-    _note(request, status=raised.status, code=raised.code, detail=raised.detail)
+    _log_refusal(request, status=raised.status, code=raised.code, detail=raised.detail)
     return errors.answer_refusal(request, raised)
 
 
 @node_api.post("/enrol", auth=None, response={201: messages.Enrolled})
 def enrol(request: HttpRequest) -> Status[messages.Enrolled]:
     """Join with a one-off code."""
-    node = fleet.enrol(_read(request, messages.Enrolment))
+    node = fleet.enrol(_parse_body(request, messages.Enrolment))
     enrolled = {"node_id": str(node.pk), "health": node.health, "fingerprint": node.fingerprint}
     return Status(201, messages.Enrolled.model_validate(enrolled))
 
@@ -67,7 +67,7 @@ def enrol(request: HttpRequest) -> Status[messages.Enrolled]:
 @node_api.post("/secret", auth=None, response=messages.SecretGrant)
 def secret(request: HttpRequest) -> messages.SecretGrant:
     """Grant a new secret to a node that proves its key."""
-    return fleet.grant_secret(_read(request, messages.SecretRequest))
+    return fleet.grant_secret(_parse_body(request, messages.SecretRequest))
 
 
 @node_api.post("/hello", response=messages.Welcome)
@@ -76,8 +76,8 @@ def hello(request: HttpRequest) -> messages.Welcome:
     node = _node(request)
     queues, doing = node.queues, node.doing
     host = request.headers.get(messages.HOST_HEADER, "")
-    message = _read(request, messages.Hello)
-    welcome = fleet.record_hello(node=node, hello=message, host=host, understands=_understood(request))
+    message = _parse_body(request, messages.Hello)
+    welcome = fleet.record_hello(node=node, hello=message, host=host, understands=_read_abilities(request))
     if node.doing != doing:
         services.touch_waiting_runs(node)
     if node.queues != queues:
@@ -95,16 +95,16 @@ def standing(request: HttpRequest) -> messages.Welcome:
 @node_api.post("/blocks/{block}/claim", response=Lease)
 def claim(request: HttpRequest, block: str) -> Lease:
     """Claim a block: answers its lease."""
-    asked = _read(request, messages.ClaimRequest)
+    message = _parse_body(request, messages.ClaimRequest)
     return services.claim_block(
-        node=_node(request), block_id=block, attempt=asked.attempt, understands=_understood(request)
+        node=_node(request), block_id=block, attempt=message.attempt, understands=_read_abilities(request)
     )
 
 
 @node_api.post("/blocks/{block}/heartbeat", response=messages.HeartbeatReply)
 def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
     """Keep the lease of a block."""
-    beat = _read(request, messages.HeartbeatRequest)
+    beat = _parse_body(request, messages.HeartbeatRequest)
     return services.heartbeat(
         node=_node(request), block_id=block, attempt=beat.attempt, token=_token(request), doing=beat.doing
     )
@@ -113,7 +113,7 @@ def heartbeat(request: HttpRequest, block: str) -> messages.HeartbeatReply:
 @node_api.post("/blocks/{block}/reports", response=Reply)
 def report(request: HttpRequest, block: str) -> Reply:
     """Take in a report about a block, and answer whether to go on."""
-    post = _read(request, messages.ReportPost, max_bytes=messages.MAX_REPORT_BYTES)
+    post = _parse_body(request, messages.ReportPost, max_bytes=messages.MAX_REPORT_BYTES)
     return services.accept_report(
         node=_node(request), block_id=block, attempt=post.attempt, token=_token(request), report=post.report
     )
@@ -128,7 +128,7 @@ def put_trace(request: HttpRequest, block: str, arm: int, trace_round: int, atte
         attempt=attempt,
         token=_token(request),
         place=(arm, trace_round),
-        chunks=_chunks(request),
+        chunks=_iterate_body(request),
     )
     return messages.TraceStored(sha256=sha256)
 
@@ -137,7 +137,12 @@ def put_trace(request: HttpRequest, block: str, arm: int, trace_round: int, atte
 def put_part(request: HttpRequest, block: str, arm: int, attempt: int) -> messages.TraceStored:
     """Store the part of a model that shows a difference: the body is one zip."""
     sha256 = services.accept_part(
-        node=_node(request), block_id=block, attempt=attempt, token=_token(request), arm=arm, chunks=_chunks(request)
+        node=_node(request),
+        block_id=block,
+        attempt=attempt,
+        token=_token(request),
+        arm=arm,
+        chunks=_iterate_body(request),
     )
     return messages.TraceStored(sha256=sha256)
 
@@ -146,7 +151,12 @@ def put_part(request: HttpRequest, block: str, arm: int, attempt: int) -> messag
 def put_compiled(request: HttpRequest, block: str, arm: int, attempt: int) -> messages.TraceStored:
     """Store what a provider compiled of an arm's model: the body is the .onnx, which the farm does not read."""
     sha256 = services.accept_compiled(
-        node=_node(request), block_id=block, attempt=attempt, token=_token(request), arm=arm, chunks=_chunks(request)
+        node=_node(request),
+        block_id=block,
+        attempt=attempt,
+        token=_token(request),
+        arm=arm,
+        chunks=_iterate_body(request),
     )
     return messages.TraceStored(sha256=sha256)
 
@@ -161,8 +171,8 @@ def file(request: HttpRequest, sha256: str) -> StoredFile:
     return StoredFile(path.open("rb"), content_type="application/octet-stream")
 
 
-def _note(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
-    """Write a refusal to the audit log by the endpoint's name: the rest of the address is the sender's own text."""
+def _log_refusal(request: HttpRequest, *, status: int, code: str, detail: str) -> None:
+    """Write a refusal to the audit log, with the endpoint's name, as the sender may write anything in the address."""
     names = [endpoint.name for endpoint in find_endpoints(request.path)]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
     fleet.log_refusal(
@@ -183,12 +193,12 @@ def _token(request: HttpRequest) -> str:
     return request.headers.get(messages.ATTEMPT_TOKEN_HEADER, "")
 
 
-def _understood(request: HttpRequest) -> frozenset[str]:
+def _read_abilities(request: HttpRequest) -> frozenset[str]:
     words = request.headers.get(messages.UNDERSTANDS_HEADER, "").split(",")
     return frozenset(word.strip() for word in words)
 
 
-def _read(request: HttpRequest, message: type[Message], *, max_bytes: int = SMALL_BYTES) -> Message:
+def _parse_body(request: HttpRequest, message: type[Message], *, max_bytes: int = SMALL_BYTES) -> Message:
     """Parse the body as a message. Raises TooLarge, before reading where a length is given, and Unprocessable."""
     length = request.headers.get("Content-Length", "")
     if length.isdecimal() and int(length) > max_bytes:
@@ -205,6 +215,6 @@ def _read(request: HttpRequest, message: type[Message], *, max_bytes: int = SMAL
         ) from problem
 
 
-def _chunks(request: HttpRequest) -> Iterator[bytes]:
+def _iterate_body(request: HttpRequest) -> Iterator[bytes]:
     while chunk := request.read(TRACE_CHUNK):
         yield chunk

@@ -1,4 +1,4 @@
-"""Which node asks: a bearer secret, `ofn_…`."""
+"""Authenticates nodes by their bearer secret."""
 
 from typing import cast
 

@@ -1,8 +1,8 @@
 """A thread that runs calls one after another, those of the highest priority first.
 
-Several threads that ask a database through one interpreter slow each other down: each query gives the interpreter away
-and waits up to a switch interval to have it again, and SQLite lets writers of one process wait in steps that grow to a
-tenth of a second, in no order. One thread waits for nobody, and its order is ours to choose.
+Several threads that query a database through one interpreter slow each other down. Each query releases the interpreter
+and waits up to a switch interval to get it back, and SQLite lets writers of one process wait in steps that grow to a
+tenth of a second, in no order. A single thread does not wait, and we can choose its order.
 """
 
 import itertools
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Priority(IntEnum):
-    """The lower number runs first; among equals the one that came first."""
+    """The lower number runs first; among calls of equal priority, the one that came first."""
 
     LEASE = 0
     REPORT = 1
@@ -28,8 +28,10 @@ class Priority(IntEnum):
 
 
 class PriorityQueue(Generic[T]):
-    """The thread and the calls that wait for it. `prepare` is called in the thread before anything else. `stop` ends
-    the thread once the calls that wait have run."""
+    """The thread and the calls that wait for it. `prepare` is called in the thread before any of them.
+
+    `stop` ends the thread once the calls that wait have run.
+    """
 
     def __init__(self, name: str, prepare: Callable[[], None]) -> None:
         self._prepare = prepare
@@ -54,10 +56,10 @@ class PriorityQueue(Generic[T]):
             if call is None:
                 return
             if answer.set_running_or_notify_cancel():
-                _fulfil(answer, call)
+                _set_result(answer, call)
 
 
-def _fulfil(answer: Future[T], call: Callable[[], T]) -> None:
+def _set_result(answer: Future[T], call: Callable[[], T]) -> None:
     try:
         value = call()
     except BaseException as problem:  # the future carries it to the caller, as a library's executor does

@@ -1,11 +1,11 @@
-"""What a browser needs to be a node: the page with its modules, and the releases of ONNX Runtime Web.
+"""Serves what a browser needs to be a node: the page with its modules, and the releases of ONNX Runtime Web.
 
-The modules are those of worker/tab, as they are, and contract.js, which is made of the contract (tab_contract). The
-page is isolated from all other sites (COOP, COEP), so that its threads share memory and its clock is fine; nothing that
-it loads comes from elsewhere.
+The modules are the files of worker/tab, and contract.js, which is written from the contract (tab_contract). The page is
+isolated from all other sites (COOP, COEP), so that its threads can share memory and its clock is precise. It loads
+nothing from other sites.
 
-A release is somebody else's code. It runs below a frame (frame.html) whose policy gives it an opaque origin and no
-connection; the page hands it everything as bytes.
+A release is somebody else's code. It runs in a frame (frame.html) whose policy gives it an opaque origin and no
+connections; the page passes it everything as bytes.
 """
 
 import base64
@@ -39,8 +39,8 @@ POLICY = (
     "form-action 'none'",
     "frame-ancestors 'none'",
 )
-# the frame's own script by its digest; all that a release consists of comes as blobs. Workers from data: are those of
-# WebGPU and WebNN
+# the frame's own script is allowed by its digest, the files of a release as blobs. WebGPU and WebNN use workers from
+# data: addresses
 FRAME_POLICY = (
     "sandbox allow-scripts",
     "default-src 'none'",
@@ -93,7 +93,7 @@ def load_page_file(name: str) -> tuple[bytes, str, dict[str, str]]:
         return FRAME.format(script=script).encode(), KINDS[".html"], {**ISOLATED, "Content-Security-Policy": policy}
     if name == "contract.js":
         return render_contract_module().encode(), KINDS[".js"], HEADERS
-    known = {path.name: path for path in TAB.iterdir() if path.suffix in KINDS} if TAB.is_dir() else {}
-    if name not in known:
+    files = {path.name: path for path in TAB.iterdir() if path.suffix in KINDS} if TAB.is_dir() else {}
+    if name not in files:
         raise Missing(f"The page of browsers that are nodes has no {name[:80]!r}.")
-    return known[name].read_bytes(), KINDS[known[name].suffix], HEADERS
+    return files[name].read_bytes(), KINDS[files[name].suffix], HEADERS

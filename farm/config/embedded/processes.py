@@ -1,4 +1,4 @@
-"""Start a whole farm on this machine: the processes of farm.config.processes, a broker on a Unix socket, a node."""
+"""Starts a whole farm on this machine: the processes of farm.config.processes, a broker on a Unix socket, a node."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class EmbeddedFarm:
         self.start_broker()
         open_farm = [sys.executable, "-m", "django", "open_farm", *self._make_code_option()]
         opening = self.supervisor.start("opening", open_farm, ends_by_itself=True)
-        # both import while the tables are made, and answer once asked
+        # both import their modules while the tables are made
         self.start_web()
         self.start_gateway()
         if self.plan.tls is not None:
@@ -102,7 +102,7 @@ class EmbeddedFarm:
             self.start_node(self.plan.node_home, answer["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))
         on_pages(opened)
-        # both are waited for by nobody before a model is sent, and would keep the pages waiting
+        # nobody waits for these two before a model is sent, and starting them would delay the pages
         self.start_prepare()
         self.start_ticks()
         self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}{GATEWAY.ready_path}"))
@@ -177,7 +177,7 @@ def name_startup_steps(home: Path) -> dict[str, str]:
     return WAITING | {"database": "migrating the database"} if was_up else WAITING
 
 
-class _Staying(request.HTTPRedirectHandler):
+class _NoRedirects(request.HTTPRedirectHandler):
     """Follows no redirect: a farm behind a proxy redirects to https://, which this machine need not reach."""
 
     def redirect_request(self, *_: object) -> None:
@@ -187,7 +187,7 @@ class _Staying(request.HTTPRedirectHandler):
 def _answers(url: str) -> bool:
     """Say whether an HTTP server answers there, with whatever status."""
     try:
-        with request.build_opener(_Staying).open(url, timeout=5):
+        with request.build_opener(_NoRedirects).open(url, timeout=5):
             return True
     except error.HTTPError:
         return True

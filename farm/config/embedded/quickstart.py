@@ -117,7 +117,7 @@ def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, 
     argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", url, "--wait"]
     argv += beside
     argv += ["--matrix", str(options.matrix)] if options.matrix else []
-    argv += [word for name in ("shape", "input") for given in getattr(options, name) for word in (f"--{name}", given)]
+    argv += [word for name in ("shape", "input") for value in getattr(options, name) for word in (f"--{name}", value)]
     argv += ["--inputs", str(options.inputs)] if options.inputs else []
     argv += ["--json", str(options.json)] if options.json else []
     front = farm.supervisor.start_in_foreground(argv, environment={"ONNXFARM_TOKEN": opened.token})

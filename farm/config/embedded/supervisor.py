@@ -23,8 +23,8 @@ TURN_OF_EACH_S = 1.5
 TURN_S = 0.02
 MAX_LOG_BYTES = 10 * 1024**2
 WORDS_LINES = 3
-# of a process in front, which has no log
-SPOKE = "; what it said stands above."
+# the end of the sentence about a process in the foreground, which has no log
+NO_LOG = "; what it said stands above."
 
 
 class ProcessEndedError(RuntimeError):
@@ -97,18 +97,14 @@ class Supervisor:
         A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are cut here.
         """
         for started in self._started:
-            _bound(started.log)
+            _rotate_long_log(started.log)
             ended_well = started.ends_by_itself and started.handle.poll() == 0
             if started is not except_for and not started.is_running and not ended_well:
-                has_log = started.log.exists()
-                sentence = (
-                    f": {started.read_last_log_lines() or 'it said nothing'} (all of it: {started.log})"
-                    if has_log
-                    else SPOKE
-                )
-                raise ProcessEndedError(
-                    f"The {started.name} process ended with status {started.handle.returncode}{sentence}"
-                )
+                output = NO_LOG
+                if started.log.exists():
+                    output = f": {started.read_last_log_lines() or 'it said nothing'} (all of it: {started.log})"
+                text = f"The {started.name} process ended with status {started.handle.returncode}{output}"
+                raise ProcessEndedError(text)
 
     def start_in_foreground(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
         """Start a process whose output goes to this terminal; Ctrl-C still reaches the supervisor alone."""
@@ -170,7 +166,7 @@ class Supervisor:
             pipe.flush()
 
 
-def _bound(log: Path) -> None:
+def _rotate_long_log(log: Path) -> None:
     """Copy a long log to NAME.log.1 and empty it; its process goes on writing at its end (O_APPEND)."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))

@@ -1,6 +1,6 @@
-"""TLS of a farm that no proxy stands in front of: `onnxfarm serve --tls-cert FILE --tls-key FILE`.
+"""Adds TLS to a farm without a proxy: `onnxfarm serve --tls-cert FILE --tls-key FILE`.
 
-Browsers keep keys and run threads at an https:// address alone, so that a phone can be a node only there.
+Browsers keep keys and run threads only for https:// addresses, so a phone needs one to be a node.
 """
 
 import ssl
@@ -21,7 +21,7 @@ def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
     Raises NotPossibleError where the certificate cannot be read or names no host, where the key is not its own or has a
     password, and where the port is taken.
     """
-    name = _name_of(cert)
+    name = _read_host_name(cert)
     _check_pair(cert, key)
     if not is_port_free(port):
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --tls-port N.")
@@ -34,11 +34,10 @@ def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
     )
 
 
-def _name_of(cert: Path) -> str:
-    """Return the host name for the farm's address: the certificate's first name without a wildcard, else its first
-    address."""
+def _read_host_name(cert: Path) -> str:
+    """Return the first name in the certificate that is a host without a wildcard, or else its first address."""
     try:
-        read = x509.load_pem_x509_certificates(cert.read_bytes())[0]
+        certificate = x509.load_pem_x509_certificates(cert.read_bytes())[0]
     except OSError as problem:
         raise NotPossibleError(f"The certificate {cert} cannot be read ({problem.strerror}).") from problem
     except ValueError as problem:
@@ -46,23 +45,23 @@ def _name_of(cert: Path) -> str:
             f"{cert} is not a certificate in PEM: name the file that begins with the farm's own."
         ) from problem
     try:
-        names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         names = x509.SubjectAlternativeName([])
-    found = [
+    candidates = [
         *names.get_values_for_type(x509.DNSName),
         *(
             f"[{address}]" if address.version == 6 else str(address)
             for address in names.get_values_for_type(x509.IPAddress)
         ),
-        *(str(attribute.value) for attribute in read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),
+        *(str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),
     ]
-    plain = [name for name in found if name and "*" not in name and " " not in name]
-    if not plain:
+    hosts = [name for name in candidates if name and "*" not in name and " " not in name]
+    if not hosts:
         raise NotPossibleError(
             f"{cert} names no host that can be typed: set ONNXFARM_PUBLIC_URL to the farm's address."
         )
-    return plain[0]
+    return hosts[0]
 
 
 def _check_pair(cert: Path, key: Path) -> None:
@@ -72,7 +71,7 @@ def _check_pair(cert: Path, key: Path) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=refuse)
     except (OSError, ValueError) as problem:
-        why = problem.reason if isinstance(problem, ssl.SSLError) else getattr(problem, "strerror", None) or problem
+        reason = problem.reason if isinstance(problem, ssl.SSLError) else getattr(problem, "strerror", None) or problem
         raise NotPossibleError(
-            f"{key} is not the key of {cert} ({why}): name the key that it was made with."
+            f"{key} is not the key of {cert} ({reason}): name the key that it was made with."
         ) from problem

@@ -46,14 +46,14 @@ class Trial(models.Model):
     @property
     def words(self) -> str:
         """The state of the trial in one sentence."""
-        what, answered = f"{self.node.name} tries {self.title}", self.answered_by or "A former user"
+        action, answerer = f"{self.node.name} tries {self.title}", self.answered_by or "A former user"
         match self.state:
             case TrialState.ASKED:
-                return f"{self.asked_by or 'A former user'} asks that {what}; its owner has to allow it."
+                return f"{self.asked_by or 'A former user'} asks that {action}; its owner has to allow it."
             case TrialState.DECLINED:
-                return f"{answered} declined that {what}."
+                return f"{answerer} declined that {action}."
             case TrialState.PENDING if self.begun_at is None:
-                return f"{what} as soon as it is there and has nothing to measure."
+                return f"{action} as soon as it is there and has nothing to measure."
             case TrialState.PENDING:
                 return f"{self.node.name} is installing {self.title} to try it, about a minute."
             case TrialState.READY:

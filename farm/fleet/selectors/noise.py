@@ -9,7 +9,7 @@ from farm.fleet.models import Node
 from farm.rules.comparing import margins
 from farm.rules.comparing.margins import FalseAlarms, NoiseFloor
 
-# so many of the newest A/A pairs count: machines change
+# how many of the newest A/A pairs count, as machines change
 HISTORY = 500
 
 

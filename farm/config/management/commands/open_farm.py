@@ -3,7 +3,7 @@
 import json
 import os
 from datetime import timedelta
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from django.conf import settings
@@ -65,8 +65,8 @@ def _accept_chosen_token(owner: User) -> str | None:
             f"unset it and the farm makes its own."
         )
     life = {"expires_at": timezone.now() + TOKEN_LIFE, "revoked_at": None}
-    given = {"user": owner, "name": TOKEN_VARIABLE, "hint": secret[:HINT_LENGTH], "scopes": list(ALL_OF_A_PERSON)}
-    Token.objects.update_or_create(digest=hash_secret(secret), defaults=life | given)
+    columns = {"user": owner, "name": TOKEN_VARIABLE, "hint": secret[:HINT_LENGTH], "scopes": list(ALL_OF_A_PERSON)}
+    Token.objects.update_or_create(digest=hash_secret(secret), defaults=life | columns)
     return secret
 
 
@@ -75,17 +75,17 @@ def _ensure_stored_token(owner: User) -> str:
     path = Path(settings.HOME) / TOKEN
     if path.exists():
         secret = path.read_text().strip()
-        known = Token.objects.filter(digest=hash_secret(secret), user=owner).first()
-        if known is not None and known.is_valid:
+        token = Token.objects.filter(digest=hash_secret(secret), user=owner).first()
+        if token is not None and token.is_valid:
             return secret
-    _, secret = issue_token(owner, ALL_OF_A_PERSON, name=_free_name(owner))
+    _, secret = issue_token(owner, ALL_OF_A_PERSON, name=_find_free_name(owner))
     path.touch(mode=0o600)
     path.write_text(secret)
     return secret
 
 
-def _free_name(owner: User) -> str:
-    """Return a name that no valid token of the owner has: after a restore, the old token may be in use elsewhere."""
-    taken = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
-    numbered = (f"{OWN_NAME} {number}" for number in count(2))
-    return OWN_NAME if OWN_NAME not in taken else next(name for name in numbered if name not in taken)
+def _find_free_name(owner: User) -> str:
+    """Return a name that no valid token of the owner has, as an old token may be in use elsewhere after a restore."""
+    taken_names = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
+    candidates = chain([OWN_NAME], (f"{OWN_NAME} {number}" for number in count(2)))
+    return next(name for name in candidates if name not in taken_names)
