@@ -91,7 +91,6 @@ def close_account(*, user: User, by: User) -> None:
 
 
 def open_team(*, name: str, by: User) -> Team:
-    """Create a team as `create_team` does. Raises NotAllowed unless `by` administers the installation."""
     _check_administers(by, "make a team")
     return create_team(name=name, created_by=by)
 

@@ -44,7 +44,6 @@ NAMES: Mapping[str, str] = {
 
 
 def describe_file(kind: str, words: str, **schema: object) -> dict[str, Any]:
-    """Return the `openapi_extra` of an endpoint that answers a file: its media type `kind`, and what it is."""
     answer = {"description": words, "content": {kind: {"schema": {"type": "string", "format": "binary"} | schema}}}
     return {"responses": {200: answer}}
 

@@ -216,7 +216,6 @@ def version_of_artifact(user: Anyone, artifact: Artifact) -> Version | None:
 
 
 def evaluation_of(version: Version) -> EvaluationData | None:
-    """Return the version's labelled data, ready or not; None where it has none."""
     return getattr(version, "evaluation", None)
 
 

@@ -145,7 +145,6 @@ def trials_visible_to(user: Anyone) -> QuerySet[Trial]:
 
 
 def nodes_awaiting_approval(user: Anyone) -> QuerySet[Node]:
-    """Return the nodes that nobody has approved yet and that the user may approve."""
     return Node.objects.managed_by(user).filter(health=NodeHealth.PENDING).defer(*UNREAD).order_by("pk").distinct()
 
 

@@ -95,7 +95,6 @@ def plan_run(
 
 
 def check_plan(plan: Plan) -> None:
-    """Raises Unprocessable where the plan could not be made."""
     if plan.problem:
         raise Unprocessable(plan.problem, code="plan")
 
