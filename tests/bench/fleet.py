@@ -146,7 +146,7 @@ def start_farm(*, nodes: int, is_postgres: bool, gateways: int = 1) -> tuple[Cha
     from farm.fleet.services import enrolment, invite
 
     team, owner = Team.objects.get(), User.objects.get()
-    with mock.patch.object(enrolment, "MOST_CODES_OF_ADMIN", nodes + 1):  # no admin makes so many at once but this one
+    with mock.patch.object(enrolment, "MAX_CODES_OF_ADMIN", nodes + 1):  # no admin makes so many at once but this one
         codes = [invite(team=team, by=owner, auto_approve=True)[1] for _ in range(nodes)]
     wait_for(lambda: _answers(farm.gateway_port), seconds=60)
     return farm, codes

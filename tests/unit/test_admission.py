@@ -193,8 +193,8 @@ def test_strangers_of_many_addresses_open_a_few_requests_at_once_together() -> N
         with pytest.raises(TooMany), admission.hold_stranger_place(scope(client="198.51.100.1")):
             pass
         # who found no place holds none of its address
-        assert all(count == 1 for count in admission._inside.values() if count != MAX_OF_STRANGERS)
-    assert admission._inside == {}
+        assert all(count == 1 for count in admission._open_requests.values() if count != MAX_OF_STRANGERS)
+    assert admission._open_requests == {}
 
 
 def test_a_stranger_has_less_time_for_a_body_than_a_node() -> None:

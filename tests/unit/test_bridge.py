@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from farm.api.bridge import COMES_BACK, THREADS, Bridge
+from farm.api.bridge import SIGN_IN_CALLBACK, THREADS, Bridge
 from tests.coroutines import awaited
 
 
@@ -54,7 +54,7 @@ def test_a_length_that_is_no_number_is_refused_and_nothing_else(path: str) -> No
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "path", ["/models/upload/", "/api/v1/uploads/complete", "/api/v1/runs", "/runs/new/", COMES_BACK]
+    "path", ["/models/upload/", "/api/v1/uploads/complete", "/api/v1/runs", "/runs/new/", SIGN_IN_CALLBACK]
 )
 def test_what_takes_long_keeps_no_page_waiting(path: str) -> None:
     async def visit() -> int:

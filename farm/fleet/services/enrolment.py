@@ -293,9 +293,7 @@ def _create_node(enrolment: Enrolment) -> Node:
         raise Conflict("A node with this key has joined already; make a new key pair.", code="known_key")
     if not code.auto_approve:
         _check_pending(code)
-    # a matrix may name any node that is not retired
-    if Node.objects.filter(name__iexact=enrolment.name).exclude(health=NodeHealth.RETIRED).exists():
-        raise _make_known_name_error(enrolment.name)
+    _check_name_is_free(enrolment.name)
     _check_code_maker(code)
     node = Node.objects.create(
         team=code.team,
@@ -325,6 +323,12 @@ def _check_code_maker(code: EnrolmentCode) -> None:
             code="bad_code",
             hint="Make another with “Add a node” on the farm's fleet page.",
         )
+
+
+def _check_name_is_free(name: str) -> None:
+    # a matrix may name any node that is not retired
+    if Node.objects.filter(name__iexact=name).exclude(health=NodeHealth.RETIRED).exists():
+        raise _make_known_name_error(name)
 
 
 def _make_known_name_error(name: str) -> Conflict:

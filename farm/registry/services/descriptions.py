@@ -26,10 +26,13 @@ def reserve_model_name(model: Model, name: str, *, refusal: str, hint: str = "")
     """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=model.team_id)
-        others = Model.objects.not_removed().filter(team=model.team_id, name=name).exclude(pk=model.pk)
-        if others.exists():
+        if is_name_taken(model, name):
             raise Conflict(refusal, code="name_taken", hint=hint)
         yield
+
+
+def is_name_taken(model: Model, name: str) -> bool:
+    return Model.objects.not_removed().filter(team=model.team_id, name=name).exclude(pk=model.pk).exists()
 
 
 def edit_model(

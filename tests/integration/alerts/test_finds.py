@@ -249,12 +249,12 @@ def test_rounds_that_no_longer_say_how_it_is_are_not_used_again(
         lab.busy = True
     lab.live()
     run = Run.objects.earliest("pk")
-    assert finds._is_valid(run, "latency") == (change != "busy")
+    assert finds._is_reusable(run, "latency") == (change != "busy")
     if change == "retired":
         Node.objects.filter(pk=node.pk).update(health="retired")
     if change == "labels":
         EvaluationData.objects.create(version=version, given=version.artifact.files.first().blob)
-    assert not finds._is_valid(run, "latency")
+    assert not finds._is_reusable(run, "latency")
 
 
 def test_the_race_that_was_planned_goes_on_whatever_becomes_of_the_fleet(

@@ -19,7 +19,7 @@ from farm.fleet.models import Node, NullEstimate
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import CellDocument, Run
-from farm.runs.selectors.paces import latencies
+from farm.runs.selectors.paces import read_latencies
 from farm.runs.services import plan_run
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.pages import assert_is_page, words_of
@@ -170,10 +170,10 @@ def test_copies_to_and_from_a_device_have_their_own_line() -> None:
 
 
 def test_a_plan_knows_how_slow_a_model_was_when_it_was_measured_last(version: Version, node: Node, owner: User) -> None:
-    assert latencies(version) is None
+    assert read_latencies(version) is None
     rows.finished_run(version, node, owner, matrix=TWO)
     quick = plan_run(version=version, matrix=TWO)
-    assert latencies(version) is not None
+    assert read_latencies(version) is not None
     for row in CellDocument.objects.all():
         CellDocument.objects.filter(pk=row.pk).update(body=json.dumps({**json.loads(row.body), "p50_ms": 1300.0}))
     slow = plan_run(version=version, matrix=TWO)
@@ -182,7 +182,7 @@ def test_a_plan_knows_how_slow_a_model_was_when_it_was_measured_last(version: Ve
     assert all((block.max_duration_s(8) or 0.0) > 8 * len(block.arms) * 3 * 1.3 for block in slow.blocks)
     for unread in ('{"p50_ms": null}', '{"p50_ms": "slow"}', "[]", "{}", "not JSON"):
         CellDocument.objects.update(body=unread)
-        assert latencies(version) is None
+        assert read_latencies(version) is None
 
 
 # A/A pairs
