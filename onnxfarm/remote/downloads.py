@@ -4,41 +4,50 @@ import re
 from pathlib import Path
 
 from farm.contract.base import FILE_NAME
-from onnxfarm.problems import Infrastructure
+from onnxfarm.problems import Infrastructure, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.lookups import find_version
 
-ROLES = ("model", "data")
+MODEL_ROLE, DATA_ROLE = "model", "data"
 
 
 def download_version(name: str, *, folder: Path) -> Path:
-    """Download the model that NAME@VERSION names, with its external data; return the .onnx's path.
+    """Download the model that NAME@VERSION names, with its external data, and return the path of the .onnx.
 
-    The files go into the new folder `model-<id>` below `folder`, which must not be there yet.
-    The farm is that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage and Infrastructure.
+    The files go into a new folder `model-<id>` in `folder`. The farm is that of $ONNXFARM_SERVER or `onnxfarm login`.
+    Raises Usage where there is no such version or its folder exists already, and Infrastructure where the farm fails.
     """
     with Client(find_account()) as client:
         version = find_version(client, name)
         # a file called model.onnx gets its name from its folder
-        folder = folder / f"model-{version.model_id}"
-        folder.mkdir()
-        files = [file for file in version.files if file.role in ROLES]
+        version_folder = folder / f"model-{version.model_id}"
+        try:
+            version_folder.mkdir()
+        except FileExistsError as error:
+            raise Usage(
+                f"{version_folder} exists already: remove it, or download {name} into another folder."
+            ) from error
+        files = [file for file in version.files if file.role in (MODEL_ROLE, DATA_ROLE)]
         for file in files:
             if not re.fullmatch(FILE_NAME, file.name) or not file.name.strip("."):
                 raise Infrastructure(
                     f"{client.account.server} calls a file {file.name[:80]!r}, which is no file's name."
                 )
             digest = client.save_file(
-                operations.VERSION_FILE, folder / file.name, max_bytes=file.bytes, version=version.id, name=file.name
+                operations.VERSION_FILE,
+                version_folder / file.name,
+                max_bytes=file.bytes,
+                version=version.id,
+                name=file.name,
             )
             if digest != file.sha256:
                 raise Infrastructure(
                     f"{file.name} of {name} came with other bytes than the farm has (sha256 {digest[:12]}, "
                     f"not {file.sha256[:12]}): run the command again."
                 )
-    models = [folder / file.name for file in files if file.role == ROLES[0]]
+    models = [version_folder / file.name for file in files if file.role == MODEL_ROLE]
     if not models:
         raise Infrastructure(f"{name} has no files any more: its team's retention removed them.")
     return models[0]

@@ -10,7 +10,7 @@ from worker.runner import engine_cache, faults, footprint, memory, parity
 from worker.runner.arrays import Arrays, load_arrays, save_arrays
 from worker.runner.engines.protocol import Engine, Kind
 from worker.runner.engines.table import find_engine_kind
-from worker.runner.order import CPU, Order, PhaseTimer, WrapCall
+from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
 
 # the tolerance between outputs with and without optimisations
@@ -22,7 +22,7 @@ CHEAP_BYTES = 1 << 30
 MAX_OUTPUT_BYTES = 16 << 20
 
 
-def run_check(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run the cell a few times, and return the fields of a CheckReport.
 
     Import, session and first inference are timed separately. The outputs are compared with the reference, with those of
@@ -101,8 +101,8 @@ def _measure_row_difference(
         and value.shape[0] == batch
         and (row := _keep_array(rows[name])) is not None
     ]
-    found = [value for value in differences if value is not None]
-    return max(found) if found else None
+    measured = [value for value in differences if value is not None]
+    return max(measured) if measured else None
 
 
 def _compare_with_unoptimised(

@@ -4,11 +4,11 @@ import os
 
 from worker.runner import faults
 from worker.runner.engines.onnxruntime import open_engine
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 from worker.runner.session import Tune
 
 
-def run_compilation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_compilation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Write ONNX Runtime's EPContext model, which contains the compiled code, to `order.keep`, and return its size.
 
     Raises Refusal where the provider compiled nothing.

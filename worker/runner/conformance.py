@@ -15,16 +15,16 @@ import onnxruntime
 
 from worker.runner import faults
 from worker.runner.judges.judge import Array
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 from worker.runner.session import make_session_options
 
 IN, OUT = "in.", "out."
 
 
-def run_conformance(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_conformance(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run every case that the ledger does not name yet, append the outcomes to it, and return their number."""
-    known = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
-    cases = [name for name in sorted(os.listdir(order.model)) if name not in known]
+    names_in_ledger = {json.loads(line)["case"] for line in Path(order.inputs).read_text().splitlines()}
+    cases = [name for name in sorted(os.listdir(order.model)) if name not in names_in_ledger]
     with timer.phase("cases"), open(order.inputs, "a", buffering=1) as ledger:
         for name in cases:
             ledger.write(json.dumps({"case": name, "outcome": "started"}) + "\n")

@@ -15,10 +15,10 @@ def make_cache_options(order: Order) -> dict[str, str]:
     part = order.building
     if part is None:
         return {}
-    found = {part.cache: part.folder}
+    options = {part.cache: part.folder}
     if part.shapes and not set(part.shapes) & order.provider_options.keys():
-        found |= dict.fromkeys(part.shapes, _format_shapes(order.inputs))
-    return found
+        options |= dict.fromkeys(part.shapes, _format_shapes(order.inputs))
+    return options
 
 
 def measure_cached_start(order: Order, *, open_session: Callable[[Order], object]) -> dict[str, object]:

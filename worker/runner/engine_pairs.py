@@ -2,15 +2,13 @@
 
 from worker.runner import parity
 from worker.runner.arrays import Arrays, load_arrays
-from worker.runner.order import Order, Pair, PhaseTimer, WrapCall
+from worker.runner.order import Order, Pair, PhaseTimer
 
 # elements that are compared in one pass, which takes a second or two
 MAX_ELEMENTS = 50_000_000
 
 
-def compare_engines(
-    order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None, max_elements: int = MAX_ELEMENTS
-) -> dict[str, object]:
+def compare_engines(order: Order, *, timer: PhaseTimer, max_elements: int = MAX_ELEMENTS) -> dict[str, object]:
     """Compare the pairs of arms, the smallest first, up to `max_elements` elements; count the pairs left out."""
     loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):
@@ -18,14 +16,14 @@ def compare_engines(
             for path in (pair["one_path"], pair["other_path"]):
                 loaded[path] = loaded[path] if path in loaded else load_arrays(path)
         ranked = sorted(order.pairs, key=lambda pair: _count_elements(loaded[pair["other_path"]]))
-        found: list[dict[str, object]] = []
-        left = max_elements
+        compared: list[dict[str, object]] = []
+        remaining_elements = max_elements
         for pair in ranked:
-            left -= _count_elements(loaded[pair["other_path"]])
-            if left < 0:
+            remaining_elements -= _count_elements(loaded[pair["other_path"]])
+            if remaining_elements < 0:
                 break
-            found.append(_compare_pair(pair, loaded[pair["one_path"]], loaded[pair["other_path"]]))
-    return {"pairs": found, "left_out": len(ranked) - len(found)}
+            compared.append(_compare_pair(pair, loaded[pair["one_path"]], loaded[pair["other_path"]]))
+    return {"pairs": compared, "left_out": len(ranked) - len(compared)}
 
 
 def _compare_pair(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]:
@@ -33,18 +31,20 @@ def _compare_pair(pair: Pair, first: Arrays, other: Arrays) -> dict[str, object]
     outputs = []
     for name, value in other.items():
         atol, rtol = pair["own"].get(name, (pair["atol"], pair["rtol"]))
-        compared = first.get(names.get(name, ""))
-        found = parity.compare_output(name, value, compared, atol=atol, rtol=rtol, is_absolute=name in pair["own"])
-        is_renamed = compared is not None and names[name] != name
-        outputs.append({**found, "reference_name": names[name]} if is_renamed else found)
+        reference = first.get(names.get(name, ""))
+        parity_fields = parity.compare_output(
+            name, value, reference, atol=atol, rtol=rtol, is_absolute=name in pair["own"]
+        )
+        is_renamed = reference is not None and names[name] != name
+        outputs.append({**parity_fields, "reference_name": names[name]} if is_renamed else parity_fields)
     return {"one": pair["one"], "other": pair["other"], "outputs": outputs}
 
 
 def _pair_names(first: list[str], second: list[str]) -> dict[str, str]:
     """Pair each output of the second with one of the first: by name, then the rest in their order."""
-    left = [name for name in first if name not in second]
-    unknown = [name for name in second if name not in first]
-    return {name: name for name in second if name in first} | dict(zip(unknown, left, strict=False))
+    unpaired_first = [name for name in first if name not in second]
+    unpaired_second = [name for name in second if name not in first]
+    return {name: name for name in second if name in first} | dict(zip(unpaired_second, unpaired_first, strict=False))
 
 
 def _count_elements(arrays: Arrays) -> int:

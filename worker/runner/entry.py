@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from typing import Protocol
+from collections.abc import Callable
 
 from worker.runner import extensions, faults, limits, order
 
@@ -19,18 +19,10 @@ REPLY_FD_VARIABLE = "ONNXFARM_REPLY_FD"
 MAX_ORDER_BYTES = 1 << 20
 
 
-class Pass(Protocol):
-    """Carries out an order, and returns the fields of the answer. Raises Refusal where it cannot."""
+def main(wrap_call: order.WrapCall = order.leave_unwrapped) -> None:
+    """Read the order from stdin, run its pass, write the answer to the pipe, and end the process with status 0.
 
-    def __call__(
-        self, todo: order.Order, /, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None = None
-    ) -> dict[str, object]: ...
-
-
-def main(wrap_call: order.WrapCall | None = None) -> None:
-    """Read the order from stdin, run its pass, write the answer, and end the process with status 0.
-
-    `wrap_call` is for tests: it wraps the timed call.
+    `wrap_call` wraps each timed call, for benches of the runner itself.
     """
     entered_ns = time.monotonic_ns()
     # Linux wheels from 1.29 on start a telemetry thread, and numpy's BLAS starts threads that nobody uses
@@ -45,18 +37,22 @@ def main(wrap_call: order.WrapCall | None = None) -> None:
     os._exit(0)
 
 
-def answer_order(text: bytes, *, entered_ns: int, wrap_call: order.WrapCall | None = None) -> dict[str, object]:
-    """Run the pass of an order, and return its answer; where it is refused, the `reason` with the facts so far.
+def answer_order(
+    text: bytes, *, entered_ns: int, wrap_call: order.WrapCall = order.leave_unwrapped
+) -> dict[str, object]:
+    """Run the pass that the order names, and return its answer.
 
-    Raises what a pass raises beside Refusal, and MemoryError where the order sets no memory limit.
+    An order that cannot be read, or whose pass raises Refusal, is answered with a `reason` and the facts measured until
+    then. So is memory that ran out under a limit of the order; without a limit MemoryError is raised. Other exceptions
+    of a pass are not caught. `entered_ns` is when the process began, by time.monotonic_ns().
     """
     try:
         todo = order.Order.from_json(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
         return {"reason": {"code": "internal", "text": f"the runner could not read its order: {error!r}"}}
-    timer = order.PhaseTimer(launched_ns=todo.launched_ns, entered_ns=entered_ns)
+    timer = order.PhaseTimer(launched_ns=todo.launched_ns, entered_ns=entered_ns, wrap_call=wrap_call)
     try:
-        return _run_pass(todo, timer=timer, wrap_call=wrap_call)
+        return _run_pass(todo, timer=timer)
     except faults.Refusal as refusal:
         explained = limits.explain_with_limit(refusal, todo.session.memory_limit_mb)
         return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms, **explained.facts}
@@ -81,7 +77,7 @@ def send_answer(answer: dict[str, object]) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.WrapCall | None) -> dict[str, object]:
+def _run_pass(todo: order.Order, *, timer: order.PhaseTimer) -> dict[str, object]:
     with timer.phase("import"), faults.translate_errors("import"):
         import numpy
 
@@ -95,8 +91,8 @@ def _run_pass(todo: order.Order, *, timer: order.PhaseTimer, wrap_call: order.Wr
     if todo.kind not in places:
         raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
     place = scenarios.TRACES.get(todo.scenario["kind"], places["trace"]) if todo.kind == "trace" else places[todo.kind]
-    run: Pass = extensions.import_own(place)
+    run: Callable[..., dict[str, object]] = extensions.import_own(place)
     limits.limit_memory(todo.session.memory_limit_mb)
-    answer = run(todo, timer=timer, wrap_call=wrap_call)
+    answer = run(todo, timer=timer)
     loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
     return {**answer, "loaded": loaded, "phases_ms": timer.phases_ms}

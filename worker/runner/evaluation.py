@@ -1,6 +1,7 @@
 """The evaluation pass: runs the cell on labelled data batch by batch, and judges the outputs. It is never timed.
 
-It is refused when its time is over, because a part of the samples is not comparable with all of them.
+When its time limit is over it is refused, because the accuracy of a part of the samples cannot be compared with that of
+all samples.
 """
 
 import base64
@@ -16,65 +17,120 @@ from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.onnxruntime import Engine, choose_inputs, open_engine
 from worker.runner.judges import output_steps, user_function
 from worker.runner.judges.judge import Array, Judge
-from worker.runner.order import EvaluationPart, Order, PhaseTimer, WrapCall
+from worker.runner.order import EvaluationPart, Order, PhaseTimer
 
 LABELS, VOCABULARY = "labels", "vocabulary"
 # the float types of inputs, which a half-precision variant may change
 FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
-def run_evaluation(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_evaluation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Judge every sample, and return the packed judgements, their number and the output's name.
 
-    Raises Refusal where the data cannot be read or judged, the cell does not run, or its time is over.
+    Raises Refusal where the data cannot be read or judged, the cell does not run, or the time limit is over.
     """
-    what = order.evaluation
-    if what is None:
+    evaluation = order.evaluation
+    if evaluation is None:
         raise faults.Refusal("internal", "the order of an evaluation names no data")
-    given = load_arrays(what.data)
+    data = load_arrays(evaluation.data)
     engine = open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("samples"):
-        judged = _judge_by_own_function if what.own else _judge_samples
-        return {**facts, **judged(engine, given, what)}
+        if evaluation.own is not None:
+            judgements = _judge_by_user_function(engine, data, evaluation, user_function.Source(*evaluation.own))
+        else:
+            judgements = _judge_by_metric(engine, data, evaluation)
+    return {**facts, **judgements}
 
 
-def _judge_samples(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
-    labels = given.pop(LABELS)
-    vocabulary = given.pop(VOCABULARY) if what.apply == "ctc" else None
-    decode = partial(output_steps.apply_step, step=what.apply, threshold=what.threshold, vocabulary=vocabulary)
-    known = [node.name for node in engine.session.get_outputs()]
-    names = [what.output or known[0]] if what.output is None or what.output in known else what.output.split(",")
-    judge = import_judge(what)
-    batches = _batches(engine, given, names=names, what=what, count=len(labels))
-    judged = judge.samples([judge.look(decode(join_outputs(outputs)), labels[picked]) for outputs, picked in batches])
-    refuse_unless_finite(judged, what.metric)
-    return {"n": int(judged.size), "output": ",".join(names), "samples": pack_judgements(judged)}
+def _judge_by_metric(engine: Engine, data: Arrays, evaluation: EvaluationPart) -> dict[str, object]:
+    labels = data.pop(LABELS)
+    vocabulary = data.pop(VOCABULARY) if evaluation.apply == "ctc" else None
+    apply_step = partial(
+        output_steps.apply_step, step=evaluation.apply, threshold=evaluation.threshold, vocabulary=vocabulary
+    )
+    names = _choose_outputs(engine, evaluation.output)
+    judge = import_judge(evaluation)
+    batches = _run_batches(engine, data, names=names, evaluation=evaluation, count=len(labels))
+    judgements = judge.samples(
+        [judge.look(apply_step(join_outputs(outputs)), labels[indexes]) for outputs, indexes in batches]
+    )
+    refuse_unless_finite(judgements, evaluation.metric)
+    return {"n": int(judgements.size), "output": ",".join(names), "samples": pack_judgements(judgements)}
 
 
-def _judge_by_own_function(engine: Engine, given: Arrays, what: EvaluationPart) -> dict[str, object]:
+def _judge_by_user_function(
+    engine: Engine, data: Arrays, evaluation: EvaluationPart, judge: user_function.Source
+) -> dict[str, object]:
     """Run all samples, and call the user's function with all outputs and data, within the time that is left."""
-    began, judge = time.perf_counter(), user_function.Source(*what.own or ())
+    began = time.perf_counter()
     names = [node.name for node in engine.session.get_outputs()]
-    count = len(next(iter(choose_inputs(engine, given).values())))
-    batches = [outputs for outputs, _ in _batches(engine, given, names=names, what=what, count=count)]
+    count = len(next(iter(choose_inputs(engine, data).values())))
+    batches = [outputs for outputs, _ in _run_batches(engine, data, names=names, evaluation=evaluation, count=count)]
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
-    left_s = max(1.0, what.most_s - (time.perf_counter() - began))
-    found, lower_is_better = judge.judge(outputs, given, count=count, limit_s=left_s)
-    value, samples = (found, "") if isinstance(found, float) else (None, pack_judgements(found))
-    return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
+    remaining_s = max(1.0, evaluation.most_s - (time.perf_counter() - began))
+    figures, lower_is_better = judge.judge(outputs, data, count=count, limit_s=remaining_s)
+    answer: dict[str, object] = {"n": count, "output": "", "lower_is_better": lower_is_better}
+    if isinstance(figures, float):
+        return {**answer, "value": figures, "samples": ""}
+    return {**answer, "value": None, "samples": pack_judgements(figures)}
 
 
-def pack_judgements(judged: Array) -> str:
-    """Pack judgements for farm.rules.quality.evaluation: `b1:` and bits of right or wrong, or `f4:` and float32."""
-    kind, raw = ("b1", np.packbits(judged)) if judged.dtype.kind == "b" else ("f4", judged.astype("<f4"))
+def _choose_outputs(engine: Engine, output: str | None) -> list[str]:
+    """List the outputs that a recipe names: the first one for None, several where it joins their names by commas."""
+    names = [node.name for node in engine.session.get_outputs()]
+    if output is None:
+        return names[:1]
+    return [output] if output in names else output.split(",")
+
+
+def _run_batches(
+    engine: Engine, data: Arrays, *, names: list[str], evaluation: EvaluationPart, count: int
+) -> Iterator[tuple[list[Array], Array]]:
+    """Yield the named outputs of each batch, with the indexes of its samples. Raises Refusal when the time is over."""
+    ends_at = time.perf_counter() + evaluation.most_s
+    inputs = _cast_floats(engine, choose_inputs(engine, data))
+    first_dimensions = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
+    fixed_size = next((size for size in first_dimensions if isinstance(size, int)), None)
+    size = fixed_size or evaluation.at_once
+    for start in range(0, count, size):
+        if time.perf_counter() >= ends_at:
+            text = f"the evaluation was at sample {start:,} of {count:,} when its {evaluation.most_s:.0f} s were over"
+            raise faults.Refusal("timeout", f"{text}; give fewer samples")
+        indexes = np.arange(start, min(start + size, count))
+        # the last batch of a fixed size is filled up with its own first rows
+        rows = np.resize(indexes, size) if fixed_size else indexes
+        feed = {name: np.ascontiguousarray(array[rows]) for name, array in inputs.items()}
+        yield [np.asarray(output)[: len(indexes)] for output in engine.session.run(names, feed)], indexes
+
+
+def _cast_floats(engine: Engine, inputs: Arrays) -> Arrays:
+    """Cast float inputs to the types of this variant; one that was made with `keep-io=false` takes float16."""
+    types = {node.name: FLOATS.get(node.type) for node in engine.session.get_inputs()}
+    return {
+        name: array.astype(types[name]) if array.dtype.kind == "f" and types.get(name) is not None else array
+        for name, array in inputs.items()
+    }
+
+
+def pack_judgements(judgements: Array) -> str:
+    """Pack judgements as text, which farm.rules.quality.evaluation unpacks.
+
+    It is the kind, a colon, and zlib-compressed base64 of one bit a sample (kind `b1`, right or wrong) or of one
+    little-endian float32 a sample (kind `f4`).
+    """
+    is_boolean = judgements.dtype.kind == "b"
+    kind, raw = ("b1", np.packbits(judgements)) if is_boolean else ("f4", judgements.astype("<f4"))
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
 
-def import_judge(what: EvaluationPart) -> Judge:
+def import_judge(evaluation: EvaluationPart) -> Judge:
     """Import the judge of a metric, from the runner or from another package. Raises Refusal for an unknown metric."""
+    is_of_runner = ":" in evaluation.judge
     judge: Judge = (
-        extensions.import_own(what.judge) if ":" in what.judge else extensions.import_outside("accuracy", what.metric)
+        extensions.import_own(evaluation.judge)
+        if is_of_runner
+        else extensions.import_outside("accuracy", evaluation.metric)
     )
     return judge
 
@@ -86,37 +142,8 @@ def join_outputs(arrays: list[Array]) -> Array:
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 
 
-def refuse_unless_finite(judged: Array, metric: str) -> None:
-    """Raises Refusal for a figure that is not finite, or too large for float32."""
-    if judged.dtype.kind != "b" and not (np.abs(judged) <= np.finfo(np.float32).max).all():
+def refuse_unless_finite(judgements: Array, metric: str) -> None:
+    """Raises Refusal for a judgement that is not finite, or too large for float32."""
+    if judgements.dtype.kind != "b" and not (np.abs(judgements) <= np.finfo(np.float32).max).all():
         text = f"on the labelled data {metric} of the output is not a finite number; judge another output"
         raise faults.Refusal("inference_failed", text)
-
-
-def _batches(
-    engine: Engine, given: Arrays, *, names: list[str], what: EvaluationPart, count: int
-) -> Iterator[tuple[list[Array], Array]]:
-    """Yield the outputs of each batch with the indexes of its samples. Raises Refusal when the time is over."""
-    ends_at = time.perf_counter() + what.most_s
-    inputs = _cast_floats(engine, choose_inputs(engine, given))
-    firsts = {node.shape[0] for node in engine.session.get_inputs() if node.shape}
-    fixed = next((size for size in firsts if isinstance(size, int)), None)
-    size = fixed or what.at_once
-    for at in range(0, count, size):
-        if time.perf_counter() >= ends_at:
-            text = f"the evaluation was at sample {at:,} of {count:,} when its {what.most_s:.0f} s were over"
-            raise faults.Refusal("timeout", f"{text}; give fewer samples")
-        picked = np.arange(at, min(at + size, count))
-        # the last batch of a fixed size is filled up with its own first rows
-        rows = np.resize(picked, size) if fixed else picked
-        feed = {key: np.ascontiguousarray(array[rows]) for key, array in inputs.items()}
-        yield [np.asarray(output)[: len(picked)] for output in engine.session.run(names, feed)], picked
-
-
-def _cast_floats(engine: Engine, inputs: Arrays) -> Arrays:
-    """Cast float inputs to the types of this variant; one that was made with `keep-io=false` takes float16."""
-    wanted = {node.name: FLOATS.get(node.type) for node in engine.session.get_inputs()}
-    return {
-        name: array.astype(wanted[name]) if array.dtype.kind == "f" and wanted.get(name) is not None else array
-        for name, array in inputs.items()
-    }

@@ -48,11 +48,11 @@ def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
     if isinstance(error, MemoryError):
         return "out_of_memory", "the process ran out of memory; give the cell a smaller batch or the node more memory"
     for pattern, rule in _RULES:
-        found = re.search(pattern, raw, re.DOTALL | re.IGNORECASE)
-        if found and not isinstance(rule, tuple):
-            return rule(found)
-        if found and isinstance(rule, tuple):
-            return rule[0], rule[1].format(found[0], *found.groups(), line=extract_message(raw))
+        match = re.search(pattern, raw, re.DOTALL | re.IGNORECASE)
+        if match and not isinstance(rule, tuple):
+            return rule(match)
+        if match and isinstance(rule, tuple):
+            return rule[0], rule[1].format(match[0], *match.groups(), line=extract_message(raw))
     return _UNKNOWN[during], f"{_LEAD[during]}: {extract_message(raw) or type(error).__name__}"
 
 
@@ -71,8 +71,8 @@ _NO_KERNEL = (
 )
 
 
-def _operator(found: re.Match[str]) -> tuple[str, str]:
-    name = found[1].removesuffix("(-1)")
+def _operator(match: re.Match[str]) -> tuple[str, str]:
+    name = match[1].removesuffix("(-1)")
     domain = name.partition(":")[0] if ":" in name else ""
     if domain in ("", "ai.onnx"):
         return "not_supported", f"this runtime knows no operator {name}; use a runtime or an opset that has it"
@@ -82,15 +82,15 @@ def _operator(found: re.Match[str]) -> tuple[str, str]:
     )
 
 
-def _memory(found: re.Match[str]) -> tuple[str, str]:
-    size = f" asking for {int(found[1]):,} bytes" if found.lastindex and found[1] else ""
+def _memory(match: re.Match[str]) -> tuple[str, str]:
+    size = f" asking for {int(match[1]):,} bytes" if match.lastindex and match[1] else ""
     return "out_of_memory", f"memory ran out{size}; give the cell a smaller batch or shapes, or the node more memory"
 
 
-def _dimension(found: re.Match[str]) -> tuple[str, str]:
-    code = "fixed_batch" if found[2] == "0" else "inference_failed"
+def _dimension(match: re.Match[str]) -> tuple[str, str]:
+    code = "fixed_batch" if match[2] == "0" else "inference_failed"
     return code, (
-        f"input {found[1]} has size {found[3]} in dimension {found[2]} and the model wants {found[4]}; "
+        f"input {match[1]} has size {match[3]} in dimension {match[2]} and the model wants {match[4]}; "
         "set that batch or shape, or export the dimension as dynamic"
     )
 

@@ -53,13 +53,13 @@ def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, flo
     after = _read_taken()
     if before is None or after is None:
         return {}
-    found = {"memory_per_session_bytes": (after.resident - before.resident) / FURTHER}
+    growth = {"memory_per_session_bytes": (after.resident - before.resident) / FURTHER}
     if threads > 1:
         add(1)
         alone = _read_taken() or after
         together = (after.addresses - before.addresses) / FURTHER
-        found["addresses_per_thread_bytes"] = (together - (alone.addresses - after.addresses)) / (threads - 1)
-    return found
+        growth["addresses_per_thread_bytes"] = (together - (alone.addresses - after.addresses)) / (threads - 1)
+    return growth
 
 
 def _open_session(order: Order, inputs: Arrays, threads: int) -> Feed:

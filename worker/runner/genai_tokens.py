@@ -12,7 +12,7 @@ import onnxruntime_genai
 from worker.runner import faults
 from worker.runner.arrays import save_arrays
 from worker.runner.engines import genai
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 
 # the file that onnxruntime-genai reads beside the model
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
@@ -20,7 +20,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 MAX_TEXT_BYTES = 32 << 20
 
 
-def run_tokens(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_tokens(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Read texts from `order.inputs` ({name: text} as JSON) and write their ids to `order.keep` (.npz, int64).
 
     Raises Refusal where the model has no tokenizer or it fails.

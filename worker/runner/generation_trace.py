@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from worker.runner import faults, profile, trace
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 from worker.runner.scenarios.protocol import Call
@@ -16,7 +16,7 @@ WARMUP_PASSES = 2
 MIN_PASSES = 5
 
 
-def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Answer the executed nodes of a step with their median self times, and under `prompt` those of the prompt.
 
     Raises Refusal where the model is no decoder, or does not load or run.
@@ -26,8 +26,8 @@ def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = N
     with faults.translate_errors("run", **facts), timer.phase("runs"):
         # the bindings hold only the addresses of its buffers, so the steps have to stay alive
         decoder = describe_decoder(engine.session)
-        given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
-        steps = Steps(engine.session, decoder, prompt=given, new=int(order.scenario["new"]))
+        prompt_rows = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
+        steps = Steps(engine.session, decoder, prompt=prompt_rows, new=int(order.scenario["new"]))
         calls = _pick_calls(steps.calls())
         passes = _run_profiled(calls, order)
         path = engine.session.end_profiling()

@@ -48,8 +48,8 @@ def _loads(model: bytes) -> bool:
 
 
 def _highest(steps: range, make: Callable[[int], bytes]) -> int:
-    found = max((step for step in steps if _loads(make(step))), default=0)
-    return 0 if found == steps[-1] else found
+    highest = max((step for step in steps if _loads(make(step))), default=0)
+    return 0 if highest == steps[-1] else highest
 
 
 if __name__ == "__main__":

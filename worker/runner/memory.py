@@ -43,7 +43,7 @@ def release_freed_memory() -> None:
 def _read_status(name: str) -> int | None:
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            found = re.search(rf"^{name}:\s+(\d+) kB", status.read(), re.MULTILINE)
+            match = re.search(rf"^{name}:\s+(\d+) kB", status.read(), re.MULTILINE)
     except OSError:
         return None
-    return int(found.group(1)) * 1024 if found else None
+    return int(match.group(1)) * 1024 if match else None

@@ -16,8 +16,12 @@ ORDER_VERSION = 1
 CPU = "CPUExecutionProvider"
 ONNXRUNTIME = "onnxruntime"
 
-# tests wrap the timed call
-WrapCall = Callable[[Callable[[], object]], Callable[[], object]]
+Call = Callable[[], object]
+WrapCall = Callable[[Call], Call]
+
+
+def leave_unwrapped(call: Call) -> Call:
+    return call
 
 
 @dataclass(frozen=True)
@@ -174,10 +178,13 @@ JUDGED_PHASES = ("session", "first")
 class PhaseTimer:
     """Times the phases of the process: wall-clock in ms by phase, and for JUDGED_PHASES the processor time too.
 
-    The processor time of `session` is under `session_cpu`, and so on.
+    The processor time of `session` is under `session_cpu`, and so on. `launched_ns` is when the agent started the
+    process, and `entered_ns` when its first line ran, both by time.monotonic_ns(). Scenarios pass each timed call
+    through `wrap_call`.
     """
 
-    def __init__(self, *, launched_ns: int | None, entered_ns: int) -> None:
+    def __init__(self, *, launched_ns: int | None, entered_ns: int, wrap_call: WrapCall = leave_unwrapped) -> None:
+        self.wrap_call = wrap_call
         self.phases_ms: dict[str, float] = {}
         if launched_ns is not None:
             # includes fork, sandbox and interpreter; both clocks are CLOCK_MONOTONIC of one machine

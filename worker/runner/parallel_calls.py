@@ -7,22 +7,22 @@ from typing import TypeVar
 Call = Callable[[], object]
 # opens when every thread waits at it
 Gate = threading.Barrier
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) -> list[Found]:
+def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Result]) -> list[Result]:
     """Run `work` for each call in a thread of its own, and return the results in the order in which they ended.
 
     `work` may wait at the gate for all others again. Raises what the first thread that failed raised.
     """
     gate = Gate(len(calls))
-    found: list[Found] = []
+    results: list[Result] = []
     failures: list[BaseException] = []
 
     def run(call: Call) -> None:
         try:
             gate.wait()
-            found.append(work(call, gate))
+            results.append(work(call, gate))
         except BaseException as error:
             # the others must not wait for a thread that failed
             failures.append(error)
@@ -37,4 +37,4 @@ def run_in_parallel(calls: Sequence[Call], work: Callable[[Call, Gate], Found]) 
         raise next(
             (failure for failure in failures if not isinstance(failure, threading.BrokenBarrierError)), failures[0]
         )
-    return found
+    return results

@@ -77,8 +77,8 @@ def summarise_values(value: Array) -> dict[str, object]:
     facts: dict[str, object] = {"nan_count": _count(np.isnan, value), "inf_count": _count(np.isinf, value)}
     if finite.size:
         with np.errstate(all="ignore"):
-            found = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean(), "std": finite.std()}
-        facts |= {name: _drop_infinite(number) for name, number in found.items()}
+            figures = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean(), "std": finite.std()}
+        facts |= {name: _drop_infinite(number) for name, number in figures.items()}
     return facts
 
 

@@ -49,11 +49,13 @@ def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
         listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]
-    wanted = order.provider_options.get(DEVICE_OPTION, "").upper()
-    fitting = [device for device in listed if not wanted or name_device_kind(device) == wanted.partition(".")[0]]
+    device_kind = order.provider_options.get(DEVICE_OPTION, "").upper()
+    fitting = [
+        device for device in listed if not device_kind or name_device_kind(device) == device_kind.partition(".")[0]
+    ]
     if fitting:
         return fitting[:1]
-    kind = f" {wanted}" if wanted else ""
+    kind = f" {device_kind}" if device_kind else ""
     has = f"; it lists {', '.join(map(name_device_kind, listed))}" if listed else ""
     raise faults.Refusal(
         "provider_not_active",
@@ -69,8 +71,8 @@ def _find_library(plugin: str) -> str:
     module, _, function = plugin.partition(":")
     package = importlib.import_module(module)
     for name in (function,) if function else USUAL_FUNCTIONS:
-        if callable(given := getattr(package, name, None)):
-            return str(given())
+        if callable(find_path := getattr(package, name, None)):
+            return str(find_path())
     raise faults.Refusal(
         "provider_not_active",
         f"the module {module} has no {' or '.join(f'{name}()' for name in USUAL_FUNCTIONS)}, so the path of its "
@@ -107,16 +109,16 @@ def describe_devices(devices: list[Device], *, stands_in: str | None) -> dict[st
     `stands_in` is the environment variable that lets the processor stand in for the device; where it is on and the
     device is a CPU, `adapter` says so.
     """
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     for device in devices:
-        about = device.device
-        found["device"] = f"{name_device_kind(device)} of {about.vendor}".strip()
-        found |= {f"device {name}": str(value) for name, value in dict(about.metadata).items()}
+        hardware = device.device
+        facts["device"] = f"{name_device_kind(device)} of {hardware.vendor}".strip()
+        facts |= {f"device {name}": str(value) for name, value in dict(hardware.metadata).items()}
         metadata = {name: str(value) for name, value in dict(device.ep_metadata).items() if "path" not in name.lower()}
-        found |= {f"plug-in {name}": value for name, value in metadata.items()}
+        facts |= {f"plug-in {name}": value for name, value in metadata.items()}
         if stands_in and os.environ.get(stands_in) == "1" and name_device_kind(device) == "CPU":
-            found["adapter"] = "software: the processor stands in for a GPU"
-    return found
+            facts["adapter"] = "software: the processor stands in for a GPU"
+    return facts
 
 
 def is_simulated(devices: list[Device], *, is_simulated_on_cpu: bool) -> bool:

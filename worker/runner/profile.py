@@ -11,7 +11,7 @@ inference of given shapes tells that node by node; later ones allocate everythin
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import median_grouped
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 NODE_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
@@ -23,8 +23,15 @@ MAX_BYTES = 1 << 50
 # the most executed nodes in an answer: the slowest ones, and one sum of the others
 MAX_NODES = 20_000
 
-# an executed node: the names of its parents, its own name, operator, provider, and index in its graph
-Key = tuple[tuple[str, ...], str, str, str, int]
+
+class Node(NamedTuple):
+    """An executed node. `path`: the control-flow nodes around it, by name; `node_index`: its place in its graph."""
+
+    path: tuple[str, ...]
+    name: str
+    op_type: str
+    provider: str
+    node_index: int
 
 
 class TraceEvent(TypedDict, total=False):
@@ -50,7 +57,7 @@ class Total:
     memory_bytes: int | None = None
 
     def compute_time_us(self, runs: int) -> float:
-        """Compute the median over all runs, as a mean would include every time that another program interrupted."""
+        """Compute the median over `runs` runs, where a run without the node counts 0; a mean would be disturbed."""
         spent = list(self.by_run.values())
         return compute_median_us([*spent, *[0] * (runs - len(spent))])
 
@@ -59,8 +66,7 @@ class Total:
 class _Event:
     start_us: int
     end_us: int
-    name: str
-    key: Key
+    node: Node
     memory_bytes: int | None = None
     inner_us: int = 0
 
@@ -78,16 +84,16 @@ class Summary:
 
     runs: int = 0
     run_us: float = 0.0
-    nodes: dict[Key, Total] = field(default_factory=dict)
+    nodes: dict[Node, Total] = field(default_factory=dict)
     has_overflowed: bool = False
 
 
 def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection[int] = ()) -> Summary:
-    """Sum up node events by node, over the runs after the first `skip_runs` ones, which warm up.
+    """Sum up the times of each executed node over the runs that count.
 
-    `cold_runs` are places of further runs, from the first of all, that do not count at all. A node's memory is the most
-    of all other runs, those that warm up too, as the first ones allocate. A run that the profiler's limit cut short is
-    left out.
+    The first `skip_runs` runs warm up, and do not count. Nor do `cold_runs`, which are numbers of runs from 0, and runs
+    that the profiler's limit of events cut short. A node's memory is the maximum over all runs but the cold ones: the
+    runs that warm up are the ones that allocate.
     """
     runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)
     spans = [span for place, span in enumerate(runs) if place not in cold_runs]
@@ -95,21 +101,21 @@ def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection
     per_run = _split_by_run(events, spans)
     has_overflowed = len(events) >= MAX_EVENTS
     full = max((len(run) for run in per_run), default=0)
-    counted = [at for at in range(begun, len(spans)) if not has_overflowed or len(per_run[at]) == full]
-    whole_us = compute_median_us([spans[at][1] - spans[at][0] for at in counted]) if counted else 0.0
+    counted = [place for place in range(begun, len(spans)) if not has_overflowed or len(per_run[place]) == full]
+    whole_us = compute_median_us([spans[place][1] - spans[place][0] for place in counted]) if counted else 0.0
     summary = Summary(runs=len(counted), run_us=whole_us, has_overflowed=has_overflowed)
-    known: dict[Key, int] = {}
-    for at, run in enumerate(per_run):
-        is_counted = at in counted
+    max_memory_bytes: dict[Node, int] = {}
+    for place, run in enumerate(per_run):
+        is_counted = place in counted
         for event in _list_executed(run):
             if event.memory_bytes is not None:
-                known[event.key] = max(known.get(event.key, 0), event.memory_bytes)
+                max_memory_bytes[event.node] = max(max_memory_bytes.get(event.node, 0), event.memory_bytes)
             if is_counted:
-                total = summary.nodes.setdefault(event.key, Total())
-                total.by_run[at] = total.by_run.get(at, 0) + event.self_us
+                total = summary.nodes.setdefault(event.node, Total())
+                total.by_run[place] = total.by_run.get(place, 0) + event.self_us
                 total.calls += 1
-    for key, total in summary.nodes.items():
-        total.memory_bytes = known.get(key)
+    for node, total in summary.nodes.items():
+        total.memory_bytes = max_memory_bytes.get(node)
     return summary
 
 
@@ -136,28 +142,30 @@ def compute_median_us(spent: Sequence[int]) -> float:
 
 
 def make_rows(summary: Summary) -> list[dict[str, object]]:
-    """Make a row for each executed node, the slowest first: at most MAX_NODES, and one row of the rest a provider."""
-    ordered = [(key, total, total.compute_time_us(summary.runs)) for key, total in summary.nodes.items()]
-    ordered.sort(key=lambda item: -item[2])
-    rows: list[dict[str, object]] = [
-        {
-            "path": list(key[0]),
-            "name": key[1],
-            "op_type": key[2],
-            "provider": key[3],
-            "index": key[4],
-            "time_us": time_us,
-            "calls": total.calls,
-            "memory_bytes": total.memory_bytes,
-        }
-        for key, total, time_us in ordered[:MAX_NODES]
-    ]
-    rest: dict[str, float] = {}
-    for key, _, time_us in ordered[MAX_NODES:]:
-        rest[key[3]] = rest.get(key[3], 0.0) + time_us
+    """Make a row for each of the MAX_NODES slowest nodes, the slowest first, and one row a provider for all others."""
+    times_us = {node: total.compute_time_us(summary.runs) for node, total in summary.nodes.items()}
+    slowest_first = sorted(times_us, key=lambda node: -times_us[node])
+    rows: list[dict[str, object]] = []
+    for node in slowest_first[:MAX_NODES]:
+        total = summary.nodes[node]
+        rows.append(
+            {
+                "path": list(node.path),
+                "name": node.name,
+                "op_type": node.op_type,
+                "provider": node.provider,
+                "index": node.node_index,
+                "time_us": times_us[node],
+                "calls": total.calls,
+                "memory_bytes": total.memory_bytes,
+            }
+        )
+    other_us_by_provider: dict[str, float] = {}
+    for node in slowest_first[MAX_NODES:]:
+        other_us_by_provider[node.provider] = other_us_by_provider.get(node.provider, 0.0) + times_us[node]
     rows += [
         {"path": [], "name": "", "op_type": "", "provider": provider, "index": -1, "time_us": spent, "calls": 1}
-        for provider, spent in rest.items()
+        for provider, spent in other_us_by_provider.items()
     ]
     return rows
 
@@ -177,9 +185,16 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
             stack.pop()
         name = raw["name"].removesuffix(NODE_SUFFIX)
         facts = raw.get("args", {})
-        path = tuple(parent.name for parent in stack)
-        key = (path, name, str(facts.get("op_name", "")), str(facts.get("provider", "")), _read_index(facts))
-        event = _Event(start, end, name, key, memory_bytes=_read_kept_bytes(facts))
+        path = tuple(parent.node.name for parent in stack)
+        index = _read_integer(facts, "node_index")
+        node = Node(
+            path,
+            name,
+            str(facts.get("op_name", "")),
+            str(facts.get("provider", "")),
+            -1 if index is None else index,
+        )
+        event = _Event(start, end, node, memory_bytes=_read_allocated_bytes(facts))
         if stack:
             stack[-1].inner_us += end - start
         stack.append(event)
@@ -187,16 +202,14 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
     return done
 
 
-def _read_kept_bytes(arguments: dict[str, str]) -> int | None:
-    """Read the bytes that a node allocated and kept, at least 0; None where the event does not say."""
+def _read_allocated_bytes(arguments: dict[str, str]) -> int | None:
+    """Read the bytes that a node allocated and did not free, 0 to MAX_BYTES; None where the event does not say."""
+    size = _read_integer(arguments, MEMORY)
+    return None if size is None else min(MAX_BYTES, max(0, size))
+
+
+def _read_integer(arguments: dict[str, str], name: str) -> int | None:
     try:
-        return min(MAX_BYTES, max(0, int(arguments[MEMORY])))
+        return int(arguments[name])
     except (KeyError, ValueError):
         return None
-
-
-def _read_index(arguments: dict[str, str]) -> int:
-    try:
-        return int(arguments.get("node_index", -1))
-    except ValueError:
-        return -1

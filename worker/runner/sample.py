@@ -4,12 +4,12 @@ import gc
 
 from worker.runner import faults
 from worker.runner.interleaving import Turns, pin_to_core
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import table
 from worker.runner.scenarios.protocol import LaunchContext, Scenario
 
 
-def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_sample(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run the scenario, and answer its figures, the fields of the contract's Sample, under `sample`.
 
     Where the order asks for it, a few inferences are traced after it, whose executed nodes are under `traced`. Raises
@@ -17,7 +17,7 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     """
     turns = Turns(order.turns) if order.turns else None
     answer = run_scenario(
-        table.choose_scenario(order)(LaunchContext(order, timer, wrap_call, turns)), order, timer=timer, turns=turns
+        table.choose_scenario(order)(LaunchContext(order, timer, turns)), order, timer=timer, turns=turns
     )
     if not order.is_traced:
         return answer
@@ -31,9 +31,9 @@ def run_sample(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = 
     return {**answer, "traced": round_trace.trace_after_windows(order, timer=timer, turns=turns)}
 
 
-def run_sustained(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
-    context = LaunchContext(order, timer, wrap_call)
-    return run_scenario(table.find_scenario("sustained")(context), order, timer=timer, turns=None)
+def run_sustained(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
+    scenario = table.find_scenario("sustained")(LaunchContext(order, timer))
+    return run_scenario(scenario, order, timer=timer, turns=None)
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:

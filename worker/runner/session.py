@@ -47,7 +47,7 @@ class Tune(TypedDict, total=False):
     config_entries: dict[str, str]
 
 
-def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
+def make_session_options(settings: SessionOrder, *, tune: Tune) -> "onnxruntime.SessionOptions":
     """Make ONNX Runtime's SessionOptions. Raises Refusal for a config entry or policy that it does not take."""
     # orders are read before its import, which is timed
     import onnxruntime
@@ -55,25 +55,25 @@ def make_session_options(wanted: SessionOrder, *, tune: Tune) -> "onnxruntime.Se
     options = onnxruntime.SessionOptions()
     # errors only: warnings of every session would fill the log tail
     options.log_severity_level = 3
-    options.intra_op_num_threads = wanted.threads
-    options.inter_op_num_threads = wanted.inter_op_threads
+    options.intra_op_num_threads = settings.threads
+    options.inter_op_num_threads = settings.inter_op_threads
     options.execution_mode = {
         "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
         "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
-    }[wanted.execution_mode]
+    }[settings.execution_mode]
     options.graph_optimization_level = {
         "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
         "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
         "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
         "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    }[wanted.optimization]
-    options.enable_mem_pattern = wanted.memory_pattern
-    options.enable_cpu_mem_arena = wanted.arena
-    _set_policy(options, wanted.policy)
+    }[settings.optimization]
+    options.enable_mem_pattern = settings.memory_pattern
+    options.enable_cpu_mem_arena = settings.arena
+    _set_policy(options, settings.policy)
     with faults.translate_errors("session"):
-        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if wanted.spinning else "0")
-        options.add_session_config_entry("session.inter_op.allow_spinning", "1" if wanted.spinning else "0")
-        for key, value in {**tune.get("config_entries", {}), **wanted.config}.items():
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if settings.spinning else "0")
+        options.add_session_config_entry("session.inter_op.allow_spinning", "1" if settings.spinning else "0")
+        for key, value in {**tune.get("config_entries", {}), **settings.config}.items():
             options.add_session_config_entry(key, value)
     for attribute, setting in tune.items():
         if attribute != "config_entries":

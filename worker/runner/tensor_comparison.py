@@ -5,11 +5,11 @@ import numpy as np
 from worker.runner import faults, parity
 from worker.runner.arrays import load_arrays, save_arrays
 from worker.runner.engines.table import find_engine_kind
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 from worker.runner.parity import Array
 
 
-def run_tensor_comparison(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_tensor_comparison(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run once, compare the outputs with `order.reference` where there is one, and write them to `order.keep`.
 
     Raises Refusal where the cell does not load or run.

@@ -7,7 +7,7 @@ import time
 from worker.runner import faults, profile
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.onnxruntime import Engine, Feed, choose_inputs, open_engine
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 from worker.runner.session import Tune
 
 WARMUP_RUNS = 3
@@ -24,14 +24,14 @@ _EXTERNAL_KEYS = {
 }
 
 
-def run_trace(order: Order, *, timer: PhaseTimer, wrap_call: WrapCall | None = None) -> dict[str, object]:
+def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Profile 10 to `trace_runs` runs; answer executed nodes with their median self times, and the files' names.
 
     Raises Refusal where the cell does not load or run.
     """
-    given = load_arrays(order.inputs)
+    arrays = load_arrays(order.inputs)
     engine, saved = open_profiled(order, timer=timer)
-    inputs = choose_inputs(engine, given)
+    inputs = choose_inputs(engine, arrays)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("runs"):
         feed = Feed(engine, inputs)
@@ -113,10 +113,10 @@ def _list_assignments(engine: Engine) -> list[dict[str, object]]:
     ask = getattr(engine.session, "get_provider_graph_assignment_info", None)
     if ask is None:
         return []
-    entries, left = [], MAX_ASSIGNED
+    entries, remaining = [], MAX_ASSIGNED
     for group in ask():
-        nodes = [[node.name, node.op_type] for node in group.get_nodes()][:left]
-        left -= len(nodes)
+        nodes = [[node.name, node.op_type] for node in group.get_nodes()][:remaining]
+        remaining -= len(nodes)
         if nodes:
             entries.append({"provider": group.ep_name, "nodes": nodes})
     return entries

@@ -221,8 +221,8 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
         runs = budget.window_runs_slow
     ends_at = before + int(budget.window_s * 1e9)
     part_ends_at = before + TURN_NS
-    left = runs - 1
-    while left > 0 or after < ends_at:
+    remaining_runs = runs - 1
+    while remaining_runs > 0 or after < ends_at:
         if after >= part_ends_at:
             into.end_part()
             if turns is not None or into.beside is not None:
@@ -233,7 +233,7 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
         call()
         after = clock()
         append(after - before)
-        left -= 1
+        remaining_runs -= 1
     into.end_part()
 
 
@@ -242,14 +242,14 @@ def _hand_over(call: Call, turns: Turns | None, *, taken: Timings, clock: Clock,
 
     They used the caches, so one inference that does not count fills them again, unless it is longer than a turn.
     """
-    left_at, cpu_before = clock(), taken.cpu_clock()
+    handed_over_at, cpu_before = clock(), taken.cpu_clock()
     if taken.beside is not None:
         taken.beside.time_part(clock)
     if turns is not None:
         turns.wait_for_turn()
     if not is_slow:
         call()
-    away = clock() - left_at
+    away = clock() - handed_over_at
     taken.away_ns += away
     taken.away_cpu_ns += taken.cpu_clock() - cpu_before
     return away

@@ -6,8 +6,10 @@ import pytest
 
 from farm.registry.models import ArtifactFile
 from farm.registry.storage import blob_path
+from onnxfarm.problems import Usage
 from onnxfarm.remote.account import Account
 from onnxfarm.remote.client import Client
+from onnxfarm.remote.downloads import download_version
 from tests.integration.client.conftest import Command
 from tests.integration.worker.making import MODELS
 from tests.processes import Process
@@ -60,6 +62,13 @@ def test_bytes_that_are_not_the_versions_are_refused(onnxfarm: Command, home: Pa
     path.write_bytes(content + change if change else bytes(len(content)))
     code, sentence = gate(onnxfarm, "perceptron@1", home)
     assert (code, told in sentence) == (3, True), sentence
+
+
+@pytest.mark.usefixtures("uploaded", "onnxfarm")
+def test_a_version_is_not_downloaded_over_an_earlier_download(tmp_path: Path) -> None:
+    path = download_version("perceptron@1", folder=tmp_path)
+    with pytest.raises(Usage, match=f"{path.parent} exists already"):
+        download_version("perceptron@1", folder=tmp_path)
 
 
 @pytest.mark.usefixtures("uploaded")

@@ -112,6 +112,11 @@ def test_the_runner_pairs_inputs_and_outputs_as_the_rules_do(inputs: list[Port],
     }
 
 
+@pytest.mark.parametrize(("name", "is_token_input"), [("input_ids", True), ("position_ids", False), ("mask", False)])
+def test_positions_are_no_token_ids(name: str, is_token_input: bool) -> None:
+    assert decoder_ports.is_token_input(name) is is_token_input
+
+
 def test_lengths_of_group_query_attention_follow_the_step(tmp_path: Path) -> None:
     path = builders.write_model("decoder", tmp_path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

@@ -67,7 +67,7 @@ class LoadedModel:
     """A model that is loaded for a request. `vocabulary` is the number of tokens that it scores."""
 
     model: Any
-    asked: GenerationRequest
+    request: GenerationRequest
     vocabulary: int
     requested: list[str] = field(default_factory=lambda: [CPU])
     active: list[str] = field(default_factory=lambda: [CPU])
@@ -101,13 +101,13 @@ def read_model_limits(folder: str) -> ModelLimits:
         ) from error
 
 
-def load_model(order: Order, asked: GenerationRequest, *, timer: PhaseTimer) -> LoadedModel:
+def load_model(order: Order, request: GenerationRequest, *, timer: PhaseTimer) -> LoadedModel:
     """Load the order's model for the request. Raises Refusal where it does not load or the prompt does not fit."""
     limits = read_model_limits(os.path.dirname(order.model))
-    _refuse_misfit(asked, limits)
+    _refuse_misfit(request, limits)
     with timer.phase("session"), faults.translate_errors("session"):
-        model = open_model(order, search=asked.search, pad_token_id=_find_unused_token(asked.prompt, limits))
-    return LoadedModel(model, asked, limits.vocabulary)
+        model = open_model(order, search=request.search, pad_token_id=_find_unused_token(request.prompt, limits))
+    return LoadedModel(model, request, limits.vocabulary)
 
 
 def open_model(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
@@ -131,19 +131,19 @@ def open_model(order: Order, *, search: Mapping[str, object] | None = None, **mo
 
 def _find_unused_token(prompt: Array, limits: ModelLimits) -> int:
     """Find a token for the padding that is not in the prompt, because padding is not attended to."""
-    held = set(prompt.reshape(-1).tolist())
-    return next((token for token in range(limits.vocabulary) if token not in held), 0)
+    used = set(prompt.reshape(-1).tolist())
+    return next((token for token in range(limits.vocabulary) if token not in used), 0)
 
 
-def _refuse_misfit(asked: GenerationRequest, limits: ModelLimits) -> None:
-    length = asked.prompt.shape[1]
-    if length + asked.new > limits.context:
+def _refuse_misfit(request: GenerationRequest, limits: ModelLimits) -> None:
+    length = request.prompt.shape[1]
+    if length + request.new > limits.context:
         raise faults.Refusal(
             "inference_failed",
-            f"the model's context is {limits.context:,} tokens, and {length:,} of the prompt with {asked.new:,} new "
-            f"ones are {length + asked.new:,}; ask for fewer",
+            f"the model's context is {limits.context:,} tokens, and {length:,} of the prompt with {request.new:,} new "
+            f"ones are {length + request.new:,}; ask for fewer",
         )
-    beyond = [int(token) for token in asked.prompt.flat if not 0 <= int(token) < limits.vocabulary]
+    beyond = [int(token) for token in request.prompt.flat if not 0 <= int(token) < limits.vocabulary]
     if beyond:
         raise faults.Refusal(
             "inference_failed",

@@ -118,17 +118,17 @@ def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -
     )
 
 
-def choose_inputs(engine: Engine, given: Arrays) -> Arrays:
+def choose_inputs(engine: Engine, arrays: Arrays) -> Arrays:
     """Choose the arrays that the session takes, by name. Raises Refusal where some are missing."""
     nodes = engine.session.get_inputs()
-    wanted = [node.name for node in nodes if node.name in given or not node.type.startswith("optional(")]
-    missing = [name for name in wanted if name not in given]
+    names = [node.name for node in nodes if node.name in arrays or not node.type.startswith("optional(")]
+    missing = [name for name in names if name not in arrays]
     if missing:
         raise faults.Refusal(
             "inference_failed",
-            f"the inputs hold no array named {', '.join(missing)}; they hold {', '.join(given) or 'nothing'}",
+            f"the inputs hold no array named {', '.join(missing)}; they hold {', '.join(arrays) or 'nothing'}",
         )
-    return {name: given[name] for name in wanted}
+    return {name: arrays[name] for name in names}
 
 
 class Feed:
@@ -237,8 +237,8 @@ class Feed:
     def outputs(self) -> dict[str, object]:
         """Copy the last run's outputs to the CPU, by name. An output without a type in numpy is its type's name."""
         if self._plain is not None:
-            found = zip(self._outputs, self._values, strict=True)
-            return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in found}
+            named_values = zip(self._outputs, self._values, strict=True)
+            return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in named_values}
         values = self._binding.get_outputs()
         return {name: _copy_to_cpu(value) for name, value in zip(self._outputs, values, strict=True)}
 
@@ -268,11 +268,11 @@ def _copy_to_cpu(value: onnxruntime.OrtValue) -> object:
     if value.data_type() == "tensor(bfloat16)":
         return _convert_bfloat16(value)
     try:
-        found = value.numpy()
+        array = value.numpy()
     except Exception:  # one of ONNX Runtime's own classes, for sequences, maps and the small float types
         return value.data_type()
     # the array may be a view of the bound buffer, which the next run overwrites
-    return np.array(found, copy=True)
+    return np.array(array, copy=True)
 
 
 def _convert_bfloat16(value: onnxruntime.OrtValue) -> Array:

@@ -104,17 +104,17 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
     )
 
 
-def choose_inputs(program: Program, given: Arrays) -> Arrays:
+def choose_inputs(program: Program, arrays: Arrays) -> Arrays:
     """Choose the program's inputs by the model's names. Raises Refusal where one is missing or does not fit."""
-    missing = [port.name for port in program.ports.inputs if port.name not in given]
+    missing = [port.name for port in program.ports.inputs if port.name not in arrays]
     if missing:
         raise faults.Refusal(
             "inference_failed",
-            f"the inputs hold no array named {', '.join(missing)}; they hold {', '.join(given) or 'nothing'}",
+            f"the inputs hold no array named {', '.join(missing)}; they hold {', '.join(arrays) or 'nothing'}",
         )
     for port in program.ports.inputs:
-        _refuse_misfit(port, given[port.name])
-    return {port.name: given[port.name] for port in program.ports.inputs}
+        _refuse_misfit(port, arrays[port.name])
+    return {port.name: arrays[port.name] for port in program.ports.inputs}
 
 
 class ProgramFeed:
@@ -140,8 +140,10 @@ class ProgramFeed:
             message = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
             if message is None:
                 raise
-            why = faults.extract_message(message[0])[:300]
-            text = f"the C++ compiler of torch.compile failed here ({why}); measure the program eager, without +compile"
+            reason = faults.extract_message(message[0])[:300]
+            text = (
+                f"the C++ compiler of torch.compile failed here ({reason}); measure the program eager, without +compile"
+            )
             raise faults.Refusal("not_supported", text) from error
 
     def settle(self) -> int:
@@ -197,8 +199,8 @@ def _refuse_newer(saved_by: str) -> None:
 
 
 def _parse_release(version: str) -> tuple[int, ...]:
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-    return tuple(map(int, found.groups())) if found is not None else ()
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return tuple(map(int, match.groups())) if match is not None else ()
 
 
 def _refuse_without_compiler() -> None:
@@ -212,18 +214,18 @@ def _refuse_without_compiler() -> None:
 
 def _refuse_misfit(port: Port, array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> None:
     if str(array.dtype) != port.dtype or array.ndim != len(port.sizes):
-        wanted = f"{port.dtype} of {len(port.sizes)} dimensions"
+        expected = f"{port.dtype} of {len(port.sizes)} dimensions"
         raise faults.Refusal(
             "inference_failed",
-            f"input {port.name} is {array.dtype} of {array.ndim} dimensions and the program wants {wanted}; give "
+            f"input {port.name} is {array.dtype} of {array.ndim} dimensions and the program wants {expected}; give "
             "other inputs, or export the program anew",
         )
-    for place, (size, wanted_size) in enumerate(zip(array.shape, port.sizes, strict=True)):
-        if wanted_size is not None and size != wanted_size:
+    for place, (size, expected_size) in enumerate(zip(array.shape, port.sizes, strict=True)):
+        if expected_size is not None and size != expected_size:
             raise faults.Refusal(
                 "fixed_batch" if place == 0 else "inference_failed",
-                f"input {port.name} has size {size} in dimension {place} and the program wants {wanted_size}; set that "
-                "batch or shape, or export the program with `dynamic_shapes`",
+                f"input {port.name} has size {size} in dimension {place} and the program wants {expected_size}; set "
+                "that batch or shape, or export the program with `dynamic_shapes`",
             )
 
 

@@ -7,23 +7,27 @@ import numpy as np
 
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_pseudovalues, make_shape_refusal
 
+# the least intersection over union of a detection that is right
 OVERLAP = 0.5
-# boxes of one class in one image
+# detections of one class in one image that count, the best first
 MAX_BOXES = 100
 RECALLS = np.linspace(0.0, 1.0, 101)
 
 
 @dataclass(frozen=True)
-class Matched:
-    """One class in one image: scores of the detections, highest first, which are right, and how many boxes exist."""
+class ClassMatch:
+    """The detections of one class in one image: their scores, highest first, and which of them are right.
 
-    kind: int
+    `count` is the number of boxes that the image's label has of this class.
+    """
+
+    class_id: int
     scores: Array
-    right: Array
+    is_right: Array
     count: int
 
 
-def match_boxes(outputs: Array, labels: Array) -> list[list[Matched]]:
+def match_boxes(outputs: Array, labels: Array) -> list[list[ClassMatch]]:
     """Match each sample's detections with its labels, class by class.
 
     Outputs are rows of x1, y1, x2, y2, score, class; labels are rows of x1, y1, x2, y2, class. Rows with a class below
@@ -34,69 +38,72 @@ def match_boxes(outputs: Array, labels: Array) -> list[list[Matched]]:
         raise make_shape_refusal(
             f"the shape {list(outputs.shape)}, which is not rows of x1, y1, x2, y2, score, class a sample"
         )
-    return [list(_match(*pair)) for pair in zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)]
+    pairs = zip(outputs.astype(np.float64), labels.astype(np.float64), strict=True)
+    return [list(_match_by_class(detections, boxes)) for detections, boxes in pairs]
 
 
-def _match(found: Array, there: Array) -> Iterator[Matched]:
-    found = found[np.isfinite(found).all(axis=1) & (found[:, 4] > 0) & (found[:, 5] >= 0)]
-    there = there[there[:, 4] >= 0]
-    kinds, known = np.rint(found[:, 5]), np.rint(there[:, 4])
-    for kind in np.unique(np.concatenate([kinds, known])):
-        detections = found[kinds == kind]
-        detections = detections[np.argsort(-detections[:, 4], kind="mergesort")][:MAX_BOXES]
-        wanted = there[known == kind]
-        yield Matched(int(kind), detections[:, 4], _mark_right(detections[:, :4], wanted[:, :4]), len(wanted))
+def _match_by_class(rows: Array, label_rows: Array) -> Iterator[ClassMatch]:
+    detections = rows[np.isfinite(rows).all(axis=1) & (rows[:, 4] > 0) & (rows[:, 5] >= 0)]
+    labels = label_rows[label_rows[:, 4] >= 0]
+    detected_classes, label_classes = np.rint(detections[:, 5]), np.rint(labels[:, 4])
+    for class_id in np.unique(np.concatenate([detected_classes, label_classes])):
+        of_class = detections[detected_classes == class_id]
+        of_class = of_class[np.argsort(-of_class[:, 4], kind="mergesort")][:MAX_BOXES]
+        labels_of_class = labels[label_classes == class_id]
+        is_right = _mark_right(of_class[:, :4], labels_of_class[:, :4])
+        yield ClassMatch(int(class_id), of_class[:, 4], is_right, len(labels_of_class))
 
 
-def _mark_right(found: Array, there: Array) -> Array:
-    """Mark each detection right that overlaps a free label by half or more; it takes the one that it overlaps most."""
-    overlap = _compute_overlaps(found, there)
-    right = np.zeros(len(found), dtype=bool)
-    for at, row in enumerate(overlap if len(there) else ()):
-        best = len(row) - 1 - int(np.argmax(row[::-1]))
-        right[at] = row[best] >= OVERLAP
-        if right[at]:
-            overlap[:, best] = -1.0
-    return right
+def _mark_right(detections: Array, labels: Array) -> Array:
+    """Mark each detection right that overlaps a free label by OVERLAP; it takes the label that it overlaps most."""
+    overlap = _compute_overlaps(detections, labels)
+    is_right = np.zeros(len(detections), dtype=bool)
+    for number, row in enumerate(overlap if len(labels) else ()):
+        # of equal overlaps the last one, as in pycocotools
+        best_label = len(row) - 1 - int(np.argmax(row[::-1]))
+        is_right[number] = row[best_label] >= OVERLAP
+        if is_right[number]:
+            overlap[:, best_label] = -1.0
+    return is_right
 
 
-def _compute_overlaps(found: Array, there: Array) -> Array:
+def _compute_overlaps(detections: Array, labels: Array) -> Array:
     """Compute the intersection over union of each detection with each label."""
-    low = np.maximum(found[:, None, :2], there[None, :, :2])
-    high = np.minimum(found[:, None, 2:], there[None, :, 2:])
+    low = np.maximum(detections[:, None, :2], labels[None, :, :2])
+    high = np.minimum(detections[:, None, 2:], labels[None, :, 2:])
     shared = np.clip(high - low, 0.0, None).prod(axis=2)
-    areas, other = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (found, there))
-    union = areas[:, None] + other[None, :] - shared
+    areas, label_areas = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (detections, labels))
+    union = areas[:, None] + label_areas[None, :] - shared
     return np.asarray(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0))
 
 
-def compute_mean_average_precision(seen: Sequence[list[list[Matched]]]) -> Array:
+def compute_mean_average_precision(batches: Sequence[list[list[ClassMatch]]]) -> Array:
     """Compute each sample's pseudo-value of mAP, the mean over the labels' classes of their average precision.
 
     Raises Refusal where no label has a box.
     """
-    samples = [sample for batch in seen for sample in batch]
-    kinds = sorted({scored.kind for sample in samples for scored in sample if scored.count})
-    if not kinds:
+    samples = [sample for batch in batches for sample in batch]
+    classes = sorted({match.class_id for sample in samples for match in sample if match.count})
+    if not classes:
         raise make_shape_refusal("no labels with boxes beside it")
     # [class, sample]: the average precision without that sample; NaN where no box of the class is left
-    without = np.empty((len(kinds), len(samples)))
+    without = np.empty((len(classes), len(samples)))
     whole = []
-    for row, kind in zip(without, kinds, strict=True):
-        of_kind = {at: scored for at, sample in enumerate(samples) for scored in sample if scored.kind == kind}
-        scores = np.concatenate([scored.scores for scored in of_kind.values()])
+    for row, class_id in zip(without, classes, strict=True):
+        of_class = {at: match for at, sample in enumerate(samples) for match in sample if match.class_id == class_id}
+        scores = np.concatenate([match.scores for match in of_class.values()])
         order = np.argsort(-scores, kind="mergesort")
-        right = np.concatenate([scored.right for scored in of_kind.values()])[order]
-        owner = np.repeat(list(of_kind), [len(scored.scores) for scored in of_kind.values()])[order]
-        count = sum(scored.count for scored in of_kind.values())
+        right = np.concatenate([match.is_right for match in of_class.values()])[order]
+        owner = np.repeat(list(of_class), [len(match.scores) for match in of_class.values()])[order]
+        count = sum(match.count for match in of_class.values())
         whole.append(_average_precision(right, count))
         row[:] = whole[-1]
-        for at, scored in of_kind.items():
-            row[at] = _average_precision(right[owner != at], count - scored.count)
-    left = np.isfinite(without)
-    means = np.where(left, without, 0.0).sum(axis=0) / np.maximum(left.sum(axis=0), 1)
+        for at, match in of_class.items():
+            row[at] = _average_precision(right[owner != at], count - match.count)
+    is_defined = np.isfinite(without)
+    means = np.where(is_defined, without, 0.0).sum(axis=0) / np.maximum(is_defined.sum(axis=0), 1)
     figure = float(np.mean(whole))
-    return make_pseudovalues(figure, np.where(left.any(axis=0), means, figure))
+    return make_pseudovalues(figure, np.where(is_defined.any(axis=0), means, figure))
 
 
 def _average_precision(right: Array, count: int) -> float:

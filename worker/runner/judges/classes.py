@@ -20,9 +20,9 @@ def mark_labels_among_best(outputs: Array, labels: Array, *, count: int) -> Arra
         raise make_shape_refusal(
             f"the shape {list(outputs.shape)} for {len(labels)} labels up to {int(labels.max(initial=0))}"
         )
-    wanted = np.take_along_axis(outputs, labels.astype(np.int64)[:, None], axis=1)
-    better = np.sum(outputs >= wanted, axis=1) - 1
-    return np.asarray((better < count) & np.isfinite(wanted[:, 0]))
+    label_scores = np.take_along_axis(outputs, labels.astype(np.int64)[:, None], axis=1)
+    better = np.sum(outputs >= label_scores, axis=1) - 1
+    return np.asarray((better < count) & np.isfinite(label_scores[:, 0]))
 
 
 def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
@@ -33,30 +33,31 @@ def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
     if outputs.ndim != 2 or outputs.shape[1] < 2 or outputs.dtype.kind not in "f":
         raise make_shape_refusal(f"the shape {list(outputs.shape)} for {len(labels)} labels")
     best = np.argmax(np.where(np.isnan(outputs), -np.inf, outputs), axis=1)
-    nothing = np.isnan(outputs).all(axis=1)
-    return np.stack([labels.astype(np.int64), np.where(nothing, -1, best)], axis=1)
+    has_no_score = np.isnan(outputs).all(axis=1)
+    return np.stack([labels.astype(np.int64), np.where(has_no_score, -1, best)], axis=1)
 
 
-def compute_macro_f1(seen: Sequence[Array]) -> Array:
+def compute_macro_f1(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of macro F1, as scikit-learn's f1_score(average="macro").
 
     It is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen.
     """
-    pairs = np.concatenate(seen)
+    pairs = np.concatenate(batches)
     classes, at = np.unique(pairs, return_inverse=True)
     label, chosen = at.reshape(pairs.shape).T
     right = np.bincount(label[label == chosen], minlength=len(classes)).astype(np.float64)
     count = np.bincount(at.ravel(), minlength=len(classes)).astype(np.float64)
-    # one sample changes two classes at most; a right one counts twice in its own class
+    # a sample changes at most two classes: its label's and the chosen one; a right one counts twice in its own class
     hit = (label == chosen).astype(np.float64)
     scores = _compute_f1(right, count)
     whole, total = float(np.mean(scores)), scores.sum()
     without_label = _compute_f1(right[label] - hit, count[label] - 1 - hit)
     without_chosen = np.where(hit > 0, 0.0, _compute_f1(right[chosen], count[chosen] - 1))
-    rest = total - scores[label] - np.where(hit > 0, 0.0, scores[chosen]) + without_label + without_chosen
-    gone = (count[label] - 1 - hit == 0).astype(np.int64) + ((hit == 0) & (count[chosen] == 1))
-    left = len(classes) - gone
-    return make_pseudovalues(whole, np.divide(rest, left, out=np.full(len(rest), whole), where=left > 0))
+    # for each sample: the sum of the scores without it, the classes that only it has, and the number of the others
+    sums = total - scores[label] - np.where(hit > 0, 0.0, scores[chosen]) + without_label + without_chosen
+    lost = (count[label] - 1 - hit == 0).astype(np.int64) + ((hit == 0) & (count[chosen] == 1))
+    counts = len(classes) - lost
+    return make_pseudovalues(whole, np.divide(sums, counts, out=np.full(len(sums), whole), where=counts > 0))
 
 
 def pack_multilabel(outputs: Array, labels: Array) -> Array:
@@ -71,13 +72,13 @@ def pack_multilabel(outputs: Array, labels: Array) -> Array:
     return np.stack([labels != 0, chosen], axis=1)
 
 
-def compute_multilabel_f1(seen: Sequence[Array]) -> Array:
+def compute_multilabel_f1(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of macro F1 where samples have several classes; an unused class counts 0."""
-    label, chosen = np.concatenate(seen).transpose(1, 0, 2)
+    label, chosen = np.concatenate(batches).transpose(1, 0, 2)
     hit = (label & chosen).astype(np.int8)
     both = label.astype(np.int8) + chosen
     right, count = hit.sum(axis=0, dtype=np.float64), both.sum(axis=0, dtype=np.float64)
-    without = np.array([_compute_f1(right - own, count - named).mean() for own, named in zip(hit, both, strict=True)])
+    without = np.array([_compute_f1(right - row, count - total).mean() for row, total in zip(hit, both, strict=True)])
     return make_pseudovalues(float(_compute_f1(right, count).mean()), without)
 
 

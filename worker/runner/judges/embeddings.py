@@ -13,8 +13,8 @@ AT_ONCE = 256
 
 
 def compute_cosine_similarities(outputs: Array, labels: Array) -> Array:
-    own, wanted = (_scale_to_length_1(rows) for rows in convert_to_float64_rows(outputs, labels))
-    return np.asarray((own * wanted).sum(axis=1))
+    outputs_scaled, labels_scaled = (_scale_to_length_1(rows) for rows in convert_to_float64_rows(outputs, labels))
+    return np.asarray((outputs_scaled * labels_scaled).sum(axis=1))
 
 
 def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
@@ -26,24 +26,24 @@ def normalise(outputs: Array, labels: Array) -> tuple[Array, Array]:
     return _scale_to_length_1(outputs.astype(np.float32).reshape(len(outputs), -1)), labels
 
 
-def compute_recall_at(seen: Sequence[tuple[Array, Array]], *, count: int) -> Array:
+def compute_recall_at(batches: Sequence[tuple[Array, Array]], *, count: int) -> Array:
     """Mark each sample right that shares its label with one of its `count` nearest others (Recall@K).
 
     Song et al., “Deep metric learning via lifted structured feature embedding” (CVPR 2016). Raises Refusal where there
     are too few samples.
     """
-    rows, labels = (np.concatenate(part) for part in zip(*seen, strict=True))
+    rows, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
     if len(rows) <= count:
         raise make_shape_refusal(f"{len(rows)} samples, and each is looked for among {count} others")
-    return np.concatenate([_find_neighbours(rows, labels, at, count) for at in range(0, len(rows), AT_ONCE)])
+    return np.concatenate([_find_neighbours(rows, labels, start, count) for start in range(0, len(rows), AT_ONCE)])
 
 
-def _find_neighbours(rows: Array, labels: Array, at: int, count: int) -> Array:
-    places = np.arange(at, min(at + AT_ONCE, len(rows)))
-    near = rows[places] @ rows.T
-    near[places - at, places] = -np.inf
+def _find_neighbours(rows: Array, labels: Array, start: int, count: int) -> Array:
+    indexes = np.arange(start, min(start + AT_ONCE, len(rows)))
+    near = rows[indexes] @ rows.T
+    near[indexes - start, indexes] = -np.inf
     nearest = np.argpartition(-near, count - 1, axis=1)[:, :count]
-    return np.asarray((labels[nearest] == labels[places][:, None]).any(axis=1))
+    return np.asarray((labels[nearest] == labels[indexes][:, None]).any(axis=1))
 
 
 def _scale_to_length_1(rows: Array) -> Array:

@@ -14,10 +14,10 @@ Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Judge:
-    """Two functions: `look` judges one batch from its outputs and labels, `samples` makes one figure a sample of all.
+    """A metric as two functions, which raise Refusal (see `make_shape_refusal`) for outputs that cannot be judged.
 
-    The mean of the figures is the metric. They are truths where a sample is right or wrong, else numbers. Both raise
-    Refusal, by `make_shape_refusal`, for outputs that cannot be judged.
+    `look` judges one batch from its outputs and labels. `samples` takes what `look` returned for every batch, and
+    returns one figure a sample, whose mean is the metric: booleans where a sample is right or wrong, else numbers.
     """
 
     look: Callable[[Array, Array], Any]
@@ -36,11 +36,11 @@ def check_row_per_label(outputs: Array, labels: Array) -> None:
 
 
 def make_pseudovalues(whole: float, without: Array) -> Array:
-    """Make each sample's pseudo-value of a figure that is no mean over samples; their mean is the figure `whole`.
+    """Make each sample's pseudo-value of a figure that is not a mean over samples; the mean of them is the figure.
 
-    `without` has, for each sample, the figure over all other samples. These are the jackknife's pseudo-values (Tukey
-    1958; Miller, “The jackknife: a review”, Biometrika 61, 1974), moved so that their mean is the figure; their spread
-    gives its interval, and that of a paired difference.
+    `whole` is the figure over all samples, `without` the figure over all samples but one, for each sample. These are
+    the jackknife's pseudo-values (Tukey 1958; Miller, “The jackknife: a review”, Biometrika 61, 1974), moved so that
+    their mean is `whole`. Their spread gives the interval of the figure, and of a paired difference.
     """
     return np.asarray(whole + (len(without) - 1) * (without.mean() - without), dtype=np.float64)
 
@@ -50,7 +50,7 @@ def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
     total, count = float(above.sum()), float(below.sum())
     if count == 0:
         raise make_shape_refusal("nothing that counts")
-    rest = count - below
-    # without its only sample, the sums are 0
-    without = np.divide(total - above, rest, out=np.full(len(above), total / count), where=rest > 0)
+    count_without = count - below
+    # without the only sample both sums are 0, and the whole stands for the figure
+    without = np.divide(total - above, count_without, out=np.full(len(above), total / count), where=count_without > 0)
     return make_pseudovalues(total / count, without)

@@ -9,36 +9,36 @@ from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_r
 
 
 def count_edits(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[str]]) -> Array:
-    """Count each sample's edits and its label's length, [sample, 2], in the words or characters that `cut` makes.
+    """Count each sample's edits and its label's length, in the words or characters that `cut` splits a text into.
 
-    Raises Refusal where the output is not one text a sample.
+    Returns an array [sample, 2]. Raises Refusal where the output is not one text a sample.
     """
     check_row_per_label(outputs, labels)
     if outputs.dtype.kind not in "UO" or outputs.ndim != 1:
         raise make_shape_refusal(f"{outputs.dtype} of shape {list(outputs.shape)}, which is not one text a sample")
-    pairs = [(cut(str(wanted)), cut(str(output))) for wanted, output in zip(labels, outputs, strict=True)]
-    return np.array([[compute_distance(wanted, output), len(wanted)] for wanted, output in pairs], dtype=np.float64)
+    pairs = [(cut(str(label)), cut(str(output))) for label, output in zip(labels, outputs, strict=True)]
+    return np.array([[compute_distance(label, output), len(label)] for label, output in pairs], dtype=np.float64)
 
 
-def compute_distance(wanted: Sequence[str], output: Sequence[str]) -> int:
-    """Compute Levenshtein's distance: the fewest substitutions, deletions and insertions.
+def compute_distance(label: Sequence[str], output: Sequence[str]) -> int:
+    """Compute Levenshtein's distance: the least number of substitutions, deletions and insertions.
 
-    Wagner & Fischer, J. ACM 21, 1974.
+    The algorithm is that of Wagner & Fischer, J. ACM 21, 1974.
     """
     numbers: dict[str, int] = {}
-    left, right = ([numbers.setdefault(part, len(numbers)) for part in parts] for parts in (wanted, output))
-    columns = np.arange(len(right) + 1)
-    row, given = columns, np.array(right)
-    for at, part in enumerate(left, 1):
-        changed = np.minimum(row[1:] + 1, row[:-1] + (given != part))
+    label_ids, output_ids = ([numbers.setdefault(part, len(numbers)) for part in parts] for parts in (label, output))
+    columns = np.arange(len(output_ids) + 1)
+    row, output_array = columns, np.array(output_ids)
+    for position, label_id in enumerate(label_ids, 1):
+        without_insertion = np.minimum(row[1:] + 1, row[:-1] + (output_array != label_id))
         # an insertion costs one more for each step from the best place to its left
-        row = np.minimum.accumulate(np.concatenate([[at], changed]) - columns) + columns
+        row = np.minimum.accumulate(np.concatenate([[position], without_insertion]) - columns) + columns
     return int(row[-1])
 
 
-def compute_error_rate(seen: Sequence[Array]) -> Array:
+def compute_error_rate(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of all edits over all lengths: WER and CER, as jiwer computes them."""
-    edits, lengths = np.concatenate(seen).T
+    edits, lengths = np.concatenate(batches).T
     return make_ratio_pseudovalues(edits, lengths)
 
 

@@ -26,12 +26,12 @@ def _sum_for_sample(scores: Array, tokens: Array) -> tuple[float, int]:
     return float((logs - wide[np.arange(len(wide)), tokens[counts]]).sum()), len(wide)
 
 
-def compute_perplexity(seen: Sequence[Array]) -> Array:
+def compute_perplexity(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of perplexity, exp of the mean of -log p over all tokens."""
-    surprise, count = np.concatenate(seen).T
-    whole, rest = float(np.exp(surprise.sum() / count.sum())), count.sum() - count
-    # without its only sample, the sums are 0
-    without = np.divide(surprise.sum() - surprise, rest, out=np.full(len(rest), np.log(whole)), where=rest > 0)
+    surprise, count = np.concatenate(batches).T
+    whole, others = float(np.exp(surprise.sum() / count.sum())), count.sum() - count
+    # without the only sample both sums are 0, and the whole stands for the figure
+    without = np.divide(surprise.sum() - surprise, others, out=np.full(len(others), np.log(whole)), where=others > 0)
     return make_pseudovalues(whole, np.exp(without))
 
 

@@ -36,24 +36,24 @@ class Source:
         """
         with self._limit_time(limit_s), self._explain_failures():
             function = self._load_function()
-            given = np.asarray(function(outputs, data))
+            figures = np.asarray(function(outputs, data))
         lower_is_better = bool(getattr(function, "lower_is_better", False))
-        if given.dtype.kind not in "fiub" or given.shape not in ((), (count,)):
-            what = f"{given.dtype} of shape {list(given.shape)}"
-            raise self._make_refusal(f"gave {what}: return one float, or one of each of the {count} samples")
-        if not np.isfinite(given).all() or np.abs(given).max() > np.finfo(np.float32).max:
+        if figures.dtype.kind not in "fiub" or figures.shape not in ((), (count,)):
+            got = f"{figures.dtype} of shape {list(figures.shape)}"
+            raise self._make_refusal(f"gave {got}: return one float, or one of each of the {count} samples")
+        if not np.isfinite(figures).all() or np.abs(figures).max() > np.finfo(np.float32).max:
             raise self._make_refusal("gave a value that is no finite number: leave such samples out of the data")
-        return (float(given) if given.shape == () else given), lower_is_better
+        return (float(figures) if figures.shape == () else figures), lower_is_better
 
     def _load_function(self) -> Callable[[dict[str, Array], dict[str, Array]], Any]:
         names: dict[str, Any] = {"__name__": Path(self.name).stem, "__file__": self.path}
         code: CodeType = compile(Path(self.path).read_bytes(), self.name, "exec")
         exec(code, names)
-        found: Callable[..., Any] | None = names.get(self.function)
-        if not callable(found):
-            known = ", ".join(name for name, value in names.items() if callable(value)) or "none"
-            raise self._make_refusal(f"is not a function there; functions: {known[:200]}")
-        return found
+        function: Callable[..., Any] | None = names.get(self.function)
+        if not callable(function):
+            callables = ", ".join(name for name, value in names.items() if callable(value)) or "none"
+            raise self._make_refusal(f"is not a function there; functions: {callables[:200]}")
+        return function
 
     @contextmanager
     def _explain_failures(self) -> Iterator[None]:

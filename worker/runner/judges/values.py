@@ -9,13 +9,13 @@ def convert_to_float64_rows(outputs: Array, labels: Array) -> tuple[Array, Array
     """Convert both to float64, a row a sample. Raises Refusal where their shapes differ."""
     if outputs.shape != labels.shape:
         raise make_shape_refusal(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
-    own, wanted = (array.astype(np.float64).reshape(len(array), -1) for array in (outputs, labels))
-    return own, wanted
+    output_rows, label_rows = (array.astype(np.float64).reshape(len(array), -1) for array in (outputs, labels))
+    return output_rows, label_rows
 
 
 def compute_squared_errors(outputs: Array, labels: Array) -> Array:
-    own, wanted = convert_to_float64_rows(outputs, labels)
-    return np.asarray(((own - wanted) ** 2).mean(axis=1))
+    output_rows, label_rows = convert_to_float64_rows(outputs, labels)
+    return np.asarray(((output_rows - label_rows) ** 2).mean(axis=1))
 
 
 MSE = Judge(compute_squared_errors)

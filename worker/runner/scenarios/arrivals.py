@@ -46,9 +46,9 @@ class RealClock:
         return time.perf_counter_ns()
 
     def wait_until(self, moment_ns: int) -> None:
-        left = moment_ns - time.perf_counter_ns()
-        if left > SPIN_NS:
-            time.sleep((left - SPIN_NS) / 1e9)
+        remaining_ns = moment_ns - time.perf_counter_ns()
+        if remaining_ns > SPIN_NS:
+            time.sleep((remaining_ns - SPIN_NS) / 1e9)
         while time.perf_counter_ns() < moment_ns:
             if self._is_shared:
                 time.sleep(0)

@@ -86,6 +86,10 @@ def describe_decoder(session: Any) -> Decoder:
     return Decoder(roles, caches, named[0], others)
 
 
+def is_token_input(name: str) -> bool:
+    return _ROLES["tokens"].match(name) is not None
+
+
 class Steps:
     """A call for the prompt and one for every further token, each with a binding of its own on shared buffers.
 
@@ -177,8 +181,8 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.zeros(size + _ALIGNED, dtype=np.uint8)
     first = -raw.ctypes.data % _ALIGNED
-    found: Array = raw[first : first + size].view(dtype).reshape(shape)
-    return found
+    zeros: Array = raw[first : first + size].view(dtype).reshape(shape)
+    return zeros
 
 
 def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
@@ -204,8 +208,8 @@ def compute_shape_at_step(role: str, port: Port, *, past: int, now: int, batch: 
 
 
 def _parse_cache_name(port: Port) -> tuple[int, str] | None:
-    found = _CACHE.match(port.name)
-    return None if found is None else (int(found["layer"]), found["early"] or found["late"] or "")
+    match = _CACHE.match(port.name)
+    return None if match is None else (int(match["layer"]), match["early"] or match["late"] or "")
 
 
 def _read_port(node: Any) -> Port:

@@ -35,7 +35,7 @@ class Fresh:
     def __init__(self, context: LaunchContext) -> None:
         self._context = context
         settings = context.order.scenario
-        self._wanted = InputSetOptions(settings["sets"], settings["seed"], settings["shapes"], settings["made"])
+        self._options = InputSetOptions(settings["sets"], settings["seed"], settings["shapes"], settings["made"])
         self._sets: list[InputSet] = []
         self._calls: list[Call] = []
         self._answers: answer_checks.Answers
@@ -47,8 +47,8 @@ class Fresh:
         order, timer = self._context.order, self._context.timer
         kind = find_engine_kind(order)
         engine = kind.open_engine(order, timer=timer)
-        given = kind.choose_inputs(engine, load_arrays(order.inputs))
-        self._sets = make_input_sets(given, kind.dimensions(engine), self._wanted)
+        inputs = kind.choose_inputs(engine, load_arrays(order.inputs))
+        self._sets = make_input_sets(inputs, kind.dimensions(engine), self._options)
         self._answers = answer_checks.Answers(order)
         with timer.phase("first"):
             for number, input_set in enumerate(self._sets):
@@ -59,9 +59,7 @@ class Fresh:
                     feed.settle()
                     self._answers.check_repeated(number, feed.outputs())
                 self._feeds.append(feed)
-        wrap = self._context.wrap_call
-        calls = [feed.timed_call() for feed in self._feeds]
-        self._calls = [wrap(call) for call in calls] if wrap else calls
+        self._calls = [timer.wrap_call(feed.timed_call()) for feed in self._feeds]
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
 
     def step(self) -> bool:
@@ -102,14 +100,16 @@ class Fresh:
     def _group_by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
         """Make a phase with the p50 of each shape, in the order of the sets."""
         labels = [input_set.label for input_set in self._sets]
-        found: list[summaries.Phase] = []
+        phases: list[summaries.Phase] = []
         for label in dict.fromkeys(label for label in labels if label):
-            of_label = [durations[place :: len(labels)] for place, known in enumerate(labels) if known == label]
+            of_label = [
+                durations[place :: len(labels)] for place, other_label in enumerate(labels) if other_label == label
+            ]
             together = np.concatenate(of_label)
             if together.size:
                 metrics = {"p50_ms": float(np.median(together)) * 1e-6, "n": float(together.size)}
-                found.append({"name": label, "metrics": metrics})
-        return found
+                phases.append({"name": label, "metrics": metrics})
+        return phases
 
 
 class MemoryCourse:
@@ -176,10 +176,10 @@ class MemoryCourse:
     @property
     def is_stable(self) -> bool:
         """Whether both halves have the same p50, within the tolerance."""
-        found = self.copy_durations()
-        middle = found.size // 2 // self._sets * self._sets
+        durations = self.copy_durations()
+        middle = durations.size // 2 // self._sets * self._sets
         return middle == 0 or windows.agree_within_tolerance(
-            [float(np.median(found[:middle])), float(np.median(found[middle:]))]
+            [float(np.median(durations[:middle])), float(np.median(durations[middle:]))]
         )
 
 
@@ -233,7 +233,7 @@ class _naming_input_set:  # noqa: N801  a context manager, as faults.translate_e
     """Turns an exception of the body into a Refusal that names the set of inputs."""
 
     def __init__(self, input_set: InputSet, *, number: int, count: int) -> None:
-        self._what = input_set.label or "its values"
+        self._label = input_set.label or "its values"
         self._place = f"set {number + 1} of {count}"
 
     def __enter__(self) -> None: ...
@@ -242,4 +242,4 @@ class _naming_input_set:  # noqa: N801  a context manager, as faults.translate_e
         if error is None or isinstance(error, faults.Refusal) or not isinstance(error, Exception):
             return
         code, text = faults.explain_error(error, during="run")
-        raise faults.Refusal(code, f"the model refused {self._place} ({self._what}): {text}") from error
+        raise faults.Refusal(code, f"the model refused {self._place} ({self._label}): {text}") from error

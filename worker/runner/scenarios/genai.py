@@ -34,13 +34,13 @@ class GenerateByGenai:
     def open(self) -> None:
         order, timer, settings = self._context.order, self._context.timer, self._settings
         vocabulary = genai.read_model_limits(os.path.dirname(order.model)).vocabulary
-        asked = genai.GenerationRequest(
+        request = genai.GenerationRequest(
             prompts.load_prompts(order, vocabulary=vocabulary).astype(np.int32),
             int(settings["new"]),
             **{name: settings[name] for name in ("sampling", "limit", "temperature") if name in settings},
             seed=int(settings["seed"]),
         )
-        self._loaded = genai.load_model(order, asked, timer=timer)
+        self._loaded = genai.load_model(order, request, timer=timer)
         self._taken = TimedGenerations(self._loaded)
         with timer.phase("first"), faults.translate_errors("run"):
             self._taken.run()
@@ -63,13 +63,13 @@ class GenerateByGenai:
         return False
 
     def close(self) -> dict[str, object]:
-        taken, warm, asked = self._taken, self._warm, self._loaded.asked
+        taken, warm, request = self._taken, self._warm, self._loaded.request
         gate = self._context.order.gate_cpu_share
         assert warm is not None
         peaks = summaries.read_memory_peaks()
         metrics = self._metrics(is_gated=gate is not None)
         sample = {
-            **taken.make_sample_fields(warm, length=asked.prompt.shape[1], new=asked.new, gate=gate),
+            **taken.make_sample_fields(warm, length=request.prompt.shape[1], new=request.new, gate=gate),
             "throughput": metrics["tokens_per_s"],
             "tokens": taken.rows[0][0].tolist(),
             "gaps": [gap if isfinite(gap) else 0.0 for gap in self._parted.gaps],
@@ -80,13 +80,13 @@ class GenerateByGenai:
         return {"sample": sample, **facts}
 
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
-        taken, (batch, length) = self._taken, self._loaded.asked.prompt.shape
-        made = batch * self._loaded.asked.new * len(taken.rows)
+        taken, (batch, length) = self._taken, self._loaded.request.prompt.shape
+        token_count = batch * self._loaded.request.new * len(taken.rows)
         return {
             "tpot_ms": float(np.median(taken.list_step_durations())) * 1e-6,
             "ttft_ms": taken.first_ms,
             "ttft_cpu_ms": taken.first_cpu_ms if is_gated else None,
-            "tokens_per_s": made / (taken.wall_ns * 1e-9),
+            "tokens_per_s": token_count / (taken.wall_ns * 1e-9),
             "prefill_tokens_per_s": batch * length / (taken.prompt_ms * 1e-3),
             "outside_ms": self._parted.outside_ms,
             "outside_cpu_ms": self._parted.outside_cpu_ms,
@@ -95,12 +95,12 @@ class GenerateByGenai:
             "differing_rows": self._differing_rows,
         }
 
-    def _score(self, given: Array) -> None:
+    def _score(self, tokens: Array) -> None:
         """Keep the model's scores of a given text, a token at a time after the first prompt."""
         generator = self._loaded.make_generator(batch=1)
-        generator.append_tokens(np.ascontiguousarray(self._loaded.asked.prompt[:1]))
-        for number, token in enumerate(given[:, 0].tolist()):
+        generator.append_tokens(np.ascontiguousarray(self._loaded.request.prompt[:1]))
+        for number, token in enumerate(tokens[:, 0].tolist()):
             if number in self._forced.places:
                 self._forced.keep_scores(np.array(generator.get_logits(), dtype=np.float32).reshape(-1))
-            if number + 1 < len(given):
+            if number + 1 < len(tokens):
                 generator.append_tokens(np.array([[token]], dtype=np.int32))

@@ -33,18 +33,18 @@ class TimedGenerations(GenerationTimes):
 
     def run(self) -> None:
         """Run one generation; making its generator is not timed."""
-        clock, spent, asked = time.perf_counter_ns, time.thread_time_ns, self._loaded.asked
+        clock, spent, request = time.perf_counter_ns, time.thread_time_ns, self._loaded.request
         generator = self._loaded.make_generator()
         step = generator.generate_next_token
         cpu_began, began = spent(), clock()
-        generator.append_tokens(asked.prompt)
+        generator.append_tokens(request.prompt)
         prompted = clock()
         step()
         before, cpu_before = clock(), spent()
         self._prompts_ns.append(prompted - began)
         self._firsts_ns.append(before - began)
         self._firsts_cpu_ns.append(cpu_before - cpu_began)
-        for _ in range(asked.new - 1):
+        for _ in range(request.new - 1):
             step()
             now, cpu_now = clock(), spent()
             self._steps_ns.append(now - before)
@@ -52,7 +52,7 @@ class TimedGenerations(GenerationTimes):
             before, cpu_before = now, cpu_now
         self.wall_ns += before - began
         self.cpu_ns += cpu_before - cpu_began
-        self.rows.append(np.stack([_read_new_tokens(generator, asked, row) for row in range(len(asked.prompt))]))
+        self.rows.append(np.stack([_read_new_tokens(generator, request, row) for row in range(len(request.prompt))]))
 
     def repeat(self, budget: BudgetOrder) -> None:
         """Run generations until there are enough of them and enough seconds."""
@@ -75,11 +75,11 @@ class TimedGenerations(GenerationTimes):
 
     def list_step_durations(self) -> windows.Durations:
         """List the ns of each token after the first, [generation, step]."""
-        return np.array(self._steps_ns, dtype=np.uint64).reshape(-1, self._loaded.asked.new - 1)
+        return np.array(self._steps_ns, dtype=np.uint64).reshape(-1, self._loaded.request.new - 1)
 
     def compute_cpu_p50_ms(self) -> float | None:
         """Compute the thread CPU time of such a token in ms, the median of generations; None where none was seen."""
-        spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.asked.new - 1).mean(axis=1)
+        spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.request.new - 1).mean(axis=1)
         each = float(np.median(spent)) * _MS
         return each if each > 0 else None
 
@@ -98,13 +98,13 @@ class SamplerTimes:
 
 def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
     """Time the sampler in a generation that asks for the scores first: `get_logits` runs the graph without it."""
-    asked, clock, spent = loaded.asked, time.perf_counter_ns, time.thread_time_ns
+    request, clock, spent = loaded.request, time.perf_counter_ns, time.thread_time_ns
     generator = loaded.make_generator()
-    generator.append_tokens(asked.prompt)
+    generator.append_tokens(request.prompt)
     walls, spents, gaps = [], [], []
-    count = min(PARTED, asked.new) if asked.is_sampled else asked.new
+    count = min(PARTED, request.new) if request.is_sampled else request.new
     for _ in range(count):
-        scores = np.array(generator.get_logits(), dtype=np.float32).reshape(len(asked.prompt), -1)[0]
+        scores = np.array(generator.get_logits(), dtype=np.float32).reshape(len(request.prompt), -1)[0]
         second, first = np.partition(scores, -2)[-2:] if scores.size > 1 else (scores[0], scores[0])
         gaps.append(float(f"{float(first) - float(second):.4g}"))
         cpu_began, began = spent(), clock()
@@ -113,7 +113,7 @@ def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
         spents.append(spent() - cpu_began)
     cpu_ms = float(np.median(spents[1:])) * _MS
     return SamplerTimes(
-        float(np.median(walls[1:])) * _MS, cpu_ms if cpu_ms > 0 else None, [] if asked.is_sampled else gaps
+        float(np.median(walls[1:])) * _MS, cpu_ms if cpu_ms > 0 else None, [] if request.is_sampled else gaps
     )
 
 
@@ -122,19 +122,19 @@ def count_differing_rows(loaded: genai.LoadedModel, rows: Array) -> float | None
 
     None for a single sequence, and where tokens are drawn.
     """
-    asked = loaded.asked
-    if asked.is_sampled or len(rows) == 1:
+    request = loaded.request
+    if request.is_sampled or len(rows) == 1:
         return None
-    found = 0
+    differing = 0
     for row in (0, len(rows) - 1):
         generator = loaded.make_generator(batch=1)
-        generator.append_tokens(np.ascontiguousarray(asked.prompt[row : row + 1]))
-        for _ in range(asked.new):
+        generator.append_tokens(np.ascontiguousarray(request.prompt[row : row + 1]))
+        for _ in range(request.new):
             generator.generate_next_token()
-        found += bool(np.any(_read_new_tokens(generator, asked, 0) != rows[row]))
-    return float(found)
+        differing += bool(np.any(_read_new_tokens(generator, request, 0) != rows[row]))
+    return float(differing)
 
 
-def _read_new_tokens(generator: Any, asked: genai.GenerationRequest, row: int) -> Array:
-    found: Array = np.array(generator.get_sequence(row)[asked.prompt.shape[1] :], dtype=np.int64)
-    return found
+def _read_new_tokens(generator: Any, request: genai.GenerationRequest, row: int) -> Array:
+    tokens: Array = np.array(generator.get_sequence(row)[request.prompt.shape[1] :], dtype=np.int64)
+    return tokens

@@ -42,16 +42,15 @@ class Generate:
         session = cast(Any, engine).session
         decoder = describe_decoder(session)
         memory_limit.check_memory(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
-        given = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
+        prompt_rows = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         with faults.translate_errors("run"):
-            self._steps = Steps(session, decoder, prompt=given, new=self._new)
+            self._steps = Steps(session, decoder, prompt=prompt_rows, new=self._new)
             calls = self._steps.calls()
             with timer.phase("first"):
                 calls[0]()
         if self._batch > 1:
-            self._alone = SeparateRows(session, decoder, given)
-        wrap = self._context.wrap_call
-        self._calls = [wrap(call) for call in calls] if wrap else calls
+            self._alone = SeparateRows(session, decoder, prompt_rows)
+        self._calls = [timer.wrap_call(call) for call in calls]
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
         with timer.phase("told"):
             self._forced = TeacherForcing(self._settings, vocabulary=decoder.vocabulary)

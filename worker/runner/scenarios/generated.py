@@ -80,13 +80,13 @@ class GenerationTimes:
 
 def _group_by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
     """Make a phase with the time per token for each of a few stretches along the sequence."""
-    found: list[summaries.Phase] = []
+    phases: list[summaries.Phase] = []
     for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
         first, last = int(part[0]), int(part[-1])
         each = float(np.median(steps[:, first : last + 1])) * _MS
         place = length + (first + last) / 2 + 1
-        found.append({"name": f"tokens {first + 2} to {last + 2}", "metrics": {"position": place, "tpot_ms": each}})
-    return found
+        phases.append({"name": f"tokens {first + 2} to {last + 2}", "metrics": {"position": place, "tpot_ms": each}})
+    return phases
 
 
 @dataclass
@@ -205,10 +205,10 @@ class SeparateRows:
         """
         if settings.get("sampling", "greedy") != "greedy":
             return None
-        found = 0
+        differing = 0
         for row in {0, len(self.given) - 1}:
             steps = Steps(self.session, self.decoder, prompt=self.given[row : row + 1], new=len(tokens))
             taken = TimedGenerations(len(tokens), settings)
             taken.run(list(steps.calls()), steps)
-            found += bool(np.any(taken.tokens[0][:, 0] != tokens[:, row]))
-        return float(found)
+            differing += bool(np.any(taken.tokens[0][:, 0] != tokens[:, row]))
+        return float(differing)

@@ -36,28 +36,28 @@ class InputSet:
     label: str = ""
 
 
-def make_input_sets(given: Arrays, dims: Mapping[str, Sequence[object]], wanted: InputSetOptions) -> list[InputSet]:
+def make_input_sets(inputs: Arrays, dims: Mapping[str, Sequence[object]], options: InputSetOptions) -> list[InputSet]:
     """Make the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name."""
-    dice = np.random.default_rng(np.random.SeedSequence([wanted.seed % 2**32, 0xF4E5]))
-    count = max(wanted.count, *(len(sizes) for sizes in wanted.shapes.values())) if wanted.shapes else wanted.count
-    found = []
+    dice = np.random.default_rng(np.random.SeedSequence([options.seed % 2**32, 0xF4E5]))
+    count = max(options.count, *(len(sizes) for sizes in options.shapes.values())) if options.shapes else options.count
+    input_sets = []
     for number in range(count):
-        sizes = {name: _choose_size(some, number, dice) for name, some in sorted(wanted.shapes.items())}
+        sizes = {name: _choose_size(some, number, dice) for name, some in sorted(options.shapes.items())}
         arrays = {
-            name: _draw(array, dims.get(name, ()), sizes, wanted.made.get(name, ""), dice)
-            for name, array in given.items()
+            name: _draw(array, dims.get(name, ()), sizes, options.made.get(name, ""), dice)
+            for name, array in inputs.items()
         }
-        found.append(InputSet(arrays, " ".join(f"{name}={size}" for name, size in sizes.items())))
-    return found
+        input_sets.append(InputSet(arrays, " ".join(f"{name}={size}" for name, size in sizes.items())))
+    return input_sets
 
 
 def _choose_size(sizes: Sequence[object], number: int, dice: np.random.Generator) -> int:
-    wanted = sizes[number % len(sizes)]
-    if isinstance(wanted, int):
-        return wanted
-    known = [size for size in sizes if isinstance(size, int)]
-    low = min(known) if len(known) > 1 else 1
-    return int(dice.integers(low, max(known) + 1))
+    chosen = sizes[number % len(sizes)]
+    if isinstance(chosen, int):
+        return chosen
+    numbers = [size for size in sizes if isinstance(size, int)]
+    low = min(numbers) if len(numbers) > 1 else 1
+    return int(dice.integers(low, max(numbers) + 1))
 
 
 def _draw(

@@ -92,9 +92,9 @@ class OpenLoop:
         kind = find_engine_kind(order)
         count = settings["streams"] if settings["sessions"] == "each" else 1
         engines = [kind.open_engine(order, timer=self._context.timer) for _ in range(count)]
-        given = kind.choose_inputs(engines[0], load_arrays(order.inputs))
+        inputs = kind.choose_inputs(engines[0], load_arrays(order.inputs))
         sets = make_input_sets(
-            given, kind.dimensions(engines[0]), InputSetOptions(SETS, settings["seed"], made=settings["made"])
+            inputs, kind.dimensions(engines[0]), InputSetOptions(SETS, settings["seed"], made=settings["made"])
         )
         self._answers = answer_checks.Answers(order)
         with self._context.timer.phase("first"), faults.translate_errors("run"):
@@ -109,9 +109,8 @@ class OpenLoop:
                 self._answers.keep_serial(number, feed.outputs())
                 feed.run()
                 self._answers.check_repeated(number, feed.outputs())
-        wrap = self._context.wrap_call
-        calls = [[feed.timed_call() for feed in feeds] for feeds in self._feeds]
-        self._streams = [[wrap(call) for call in some] for some in calls] if wrap else calls
+        wrap_call = self._context.timer.wrap_call
+        self._streams = [[wrap_call(feed.timed_call()) for feed in feeds] for feeds in self._feeds]
         self._facts = {"requested_providers": engines[0].requested, "active_providers": engines[0].active}
 
     def step(self) -> bool:

@@ -18,11 +18,13 @@ def load_prompts(order: Order, *, vocabulary: int) -> Array:
     if "given" not in settings:
         drawn: Array = np.random.default_rng(int(settings["seed"])).integers(0, vocabulary, shape)
         return drawn
-    given = _read_given(order, "prompt", vocabulary=vocabulary)
-    if given.shape != shape:
-        wanted = f"{shape[0]} rows of {shape[1]:,}"
-        raise faults.Refusal("artifact_unavailable", f"the given prompts have the shape {given.shape}, not {wanted}")
-    return given
+    prompts = _read_given(order, "prompt", vocabulary=vocabulary)
+    if prompts.shape != shape:
+        expected = f"{shape[0]} rows of {shape[1]:,}"
+        raise faults.Refusal(
+            "artifact_unavailable", f"the given prompts have the shape {prompts.shape}, not {expected}"
+        )
+    return prompts
 
 
 def load_text_to_score(order: Order, *, vocabulary: int) -> Array | None:
@@ -36,15 +38,15 @@ def draw_forced_tokens(settings: Mapping[str, Any], *, vocabulary: int) -> Array
     """Draw tokens to continue with, whatever the model chooses, [step, sequence], so that all score the same text."""
     dice = np.random.default_rng(np.random.SeedSequence([int(settings["seed"]) % 2**32, 0xF0CE]))
     # a sequence after the other, so that the first is the same in a batch as alone
-    found: Array = dice.integers(0, vocabulary, (int(settings.get("batch", 1)), int(settings["new"]))).T
-    return found
+    tokens: Array = dice.integers(0, vocabulary, (int(settings.get("batch", 1)), int(settings["new"]))).T
+    return tokens
 
 
 def _read_given(order: Order, name: str, *, vocabulary: int) -> Array:
     """Read an array of the given file. Raises Refusal for other than valid ids, as a runtime reads memory by them."""
-    held = load_arrays(order.prompts).get(name) if order.prompts is not None else None
-    if held is None:
+    ids = load_arrays(order.prompts).get(name) if order.prompts is not None else None
+    if ids is None:
         raise faults.Refusal("artifact_unavailable", f"the order names no prompts with {name}")
-    if held.dtype != np.int64 or (held.size and not 0 <= held.min() <= held.max() < vocabulary):
+    if ids.dtype != np.int64 or (ids.size and not 0 <= ids.min() <= ids.max() < vocabulary):
         raise faults.Refusal("artifact_unavailable", f"the given {name} holds other than ids below {vocabulary:,}")
-    return held
+    return ids

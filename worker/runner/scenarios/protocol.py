@@ -9,7 +9,7 @@ from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.protocol import Engine, Feed, Kind
 from worker.runner.engines.table import find_engine_kind
 from worker.runner.interleaving import Turns
-from worker.runner.order import Order, PhaseTimer, WrapCall
+from worker.runner.order import Order, PhaseTimer
 
 Call = Callable[[], object]
 
@@ -20,7 +20,6 @@ class LaunchContext:
 
     order: Order
     timer: PhaseTimer
-    wrap_call: WrapCall | None = None
     turns: Turns | None = None
 
 
@@ -62,10 +61,10 @@ class MakeScenario(Protocol):
 def prepare_sessions(context: LaunchContext, *, sessions: int) -> PreparedSessions:
     """Open so many sessions of the order's model, bind their inputs and run each. Raises Refusal where it fails."""
     order, timer = context.order, context.timer
-    given = load_arrays(order.inputs)
+    arrays = load_arrays(order.inputs)
     kind = find_engine_kind(order)
     engines = [kind.open_engine(order, timer=timer) for _ in range(sessions)]
-    inputs = kind.choose_inputs(engines[0], given)
+    inputs = kind.choose_inputs(engines[0], arrays)
     with faults.translate_errors("run"):
         with timer.phase("first"):
             feeds = [kind.feed(engine, inputs) for engine in engines]
@@ -73,6 +72,5 @@ def prepare_sessions(context: LaunchContext, *, sessions: int) -> PreparedSessio
                 feed.run_first()
         for feed in feeds:
             feed.settle()
-        calls = [feed.timed_call() for feed in feeds]
-    wrap = context.wrap_call
-    return PreparedSessions(kind, engines, inputs, feeds, [wrap(call) for call in calls] if wrap else calls)
+        calls = [timer.wrap_call(feed.timed_call()) for feed in feeds]
+    return PreparedSessions(kind, engines, inputs, feeds, calls)

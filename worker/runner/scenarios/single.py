@@ -47,9 +47,12 @@ class Single:
 
     def _make_side_call(self) -> windows.SideCall | None:
         """Make the side call, which infers the other way than the cell asks; None where there is no other way."""
-        kind, wrap = self._sessions.kind, self._context.wrap_call
-        found = kind.other_call and kind.other_call(self._sessions.feeds[0])
-        return windows.SideCall(found[0], wrap(found[1]) if wrap else found[1]) if found else None
+        find_other_call = self._sessions.kind.other_call
+        named_call = find_other_call(self._sessions.feeds[0]) if find_other_call is not None else None
+        if named_call is None:
+            return None
+        name, call = named_call
+        return windows.SideCall(name, self._context.timer.wrap_call(call))
 
     def close(self) -> dict[str, object]:
         gate, taken = self._context.order.gate_cpu_share, self._taken

@@ -68,8 +68,8 @@ def read_memory_peaks() -> Peaks:
 def make_other_metrics(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
     """Make a Sample's fields of memory and of further metrics, without those that are None."""
     resident, addresses = peaks
-    known = {**metrics, "peak_address_space_bytes": addresses}
+    all_metrics = {**metrics, "peak_address_space_bytes": addresses}
     return {
         "peak_memory_bytes": resident,
-        "metrics": {name: value for name, value in known.items() if value is not None},
+        "metrics": {name: value for name, value in all_metrics.items() if value is not None},
     }

@@ -80,7 +80,7 @@ def record_points(
     A point ends with the first inference past its time. An inference that takes longer than a point leaves points out,
     which are then not in the list.
     """
-    found: list[Point] = []
+    recorded: list[Point] = []
     began = clock()
     now = began
     for number in range(1, points + 1):
@@ -101,8 +101,8 @@ def record_points(
                 stretch.append(now - before)
             point.add_durations(stretch)
         point.ended_ns = now
-        found.append(point)
-    return found
+        recorded.append(point)
+    return recorded
 
 
 def summarise_point(parts: "tuple[Point, ...]") -> dict[str, object]:

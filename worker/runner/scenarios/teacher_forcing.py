@@ -32,12 +32,12 @@ class TeacherForcing:
 
     def run(self, calls: list[Call], steps: Steps) -> None:
         """Run each step once, and keep the scores at the places. Raises Refusal that names the step that failed."""
-        given = prompts.draw_forced_tokens(self._settings, vocabulary=self._vocabulary)
+        forced_tokens = prompts.draw_forced_tokens(self._settings, vocabulary=self._vocabulary)
         for number, call in enumerate(calls):
             self._step(call, number)
             if number in self.places:
                 self.keep_scores(steps.scores[min(number, 1)][0])
-            steps.token[:, 0] = given[number]
+            steps.token[:, 0] = forced_tokens[number]
 
     def keep_scores(self, scores: Array) -> None:
         self._scores.append(scores[self._probes].astype(np.float32))

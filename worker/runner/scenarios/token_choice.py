@@ -13,8 +13,8 @@ Choose = Callable[[Array], Array]
 
 
 def choose_likeliest(scores: Array) -> Array:
-    found: Array = scores.argmax(axis=-1)
-    return found
+    tokens: Array = scores.argmax(axis=-1)
+    return tokens
 
 
 def make_chooser(settings: Mapping[str, Any]) -> Choose:
