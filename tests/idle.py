@@ -26,8 +26,8 @@ class IdleEquipment:
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return Abilities(tags={"cpu": "made up"}, providers=(CPU,))
 
-    def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
-        return known
+    def probe_more(self, earlier: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
+        return earlier
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return Abilities(tags={short: "made up"}, providers=(providers.resolve(short).name,))

@@ -64,7 +64,7 @@ class Equipment(Protocol):
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
-    def probe_more(self, known: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
+    def probe_more(self, earlier: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
@@ -195,12 +195,12 @@ class Agent:
 
     def _probe(self) -> None:
         """Run the probes that the node starts with, and further ones once it is idle."""
-        found = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
+        abilities = self._presence.abilities = self._equipment.probe(is_cancelled=self._stop.is_set)
         self._presence.request_hello()
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
             if self._is_ready and self._measurer.idle_s > self._idle_probe_s:
                 with self._trying:
-                    self._presence.abilities |= self._equipment.probe_more(found, is_cancelled=self._stop.is_set)
+                    self._presence.abilities |= self._equipment.probe_more(abilities, is_cancelled=self._stop.is_set)
                 self._presence.request_hello()
                 return
 
@@ -288,9 +288,9 @@ def _leave_logging_alone(**_: object) -> None:
     """Do nothing. Because this signal has a receiver, Celery sets no levels and handlers."""
 
 
-def _subscribe(consumer: Consumer, wanted: set[str]) -> None:
+def _subscribe(consumer: Consumer, queues: set[str]) -> None:
     consumed = {queue.name for queue in consumer.task_consumer.queues}
-    for name in wanted - consumed:
+    for name in queues - consumed:
         consumer.add_task_queue(name)
-    for name in consumed - wanted:
+    for name in consumed - queues:
         consumer.cancel_task_queue(name)

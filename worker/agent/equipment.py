@@ -143,12 +143,12 @@ class NodeEquipment:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def probe_more(self, known: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Probe the providers that `known` lacks and whose signs this machine shows. Return `known` with their tags.
+    def probe_more(self, earlier: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+        """Probe the providers that `earlier` lacks and whose signs this machine shows. Return all that is proven.
 
         It installs the runtimes that it needs, and waits for the machine while others measure.
         """
-        abilities = known
+        abilities = earlier
         for short in probes.list_probable_providers(self.read_facts()):
             if short not in abilities.tags and not is_cancelled():
                 with host_lock.try_to_hold_machine(patience_s=LATER_PATIENCE_S, is_cancelled=is_cancelled):

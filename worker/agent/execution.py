@@ -267,8 +267,8 @@ class _Block:
         stage, memory_bytes = self._environment.stage, self._order.memory_bytes
         return Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=memory_bytes, is_cancelled=self._is_cancelled)
 
-    def _say(self, arm: PreparedArm, what: str) -> None:
-        self._environment.say(f"{what}: {arm.words}")
+    def _say(self, arm: PreparedArm, activity: str) -> None:
+        self._environment.say(f"{activity}: {arm.words}")
 
     def _stop_if_over(self) -> None:
         if self._is_cancelled():

@@ -84,4 +84,4 @@ def start(
 def continue_without_sandbox() -> None:
     """Let models run without a sandbox where this machine has none, and log that as a warning."""
     # such a node gets only models of its owner, and its self-test is its own
-    unconfined.accept_unconfined(lambda why: logger.warning("Models run with all rights of this agent. %s", why))
+    unconfined.accept_unconfined(lambda reason: logger.warning("Models run with all rights of this agent. %s", reason))

@@ -156,11 +156,11 @@ class Measurer:
                 return self._outbox.send(spooled, is_cancelled=self._make_cancel_check(keeper))
             except farm.NodeUnknownError as problem:
                 self._on_refused(str(problem))
-                why = str(problem)
+                problem_text = str(problem)
             except (farm.LeaseLostError, farm.RejectedError) as problem:
-                why = str(problem)
-            keeper.give_up(why)
-            raise BlockDroppedError(why)
+                problem_text = str(problem)
+            keeper.give_up(problem_text)
+            raise BlockDroppedError(problem_text)
 
         return report
 

@@ -36,10 +36,10 @@ def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_byt
     is_cheap = find_engine_kind(order).has_sessions and spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
     if order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
         return {}
-    held: list[Feed] = []
+    feeds: list[Feed] = []
     try:
         return measure_growth(
-            threads=order.session.threads, add=lambda threads: held.append(_open_session(order, inputs, threads))
+            threads=order.session.threads, add=lambda threads: feeds.append(_open_session(order, inputs, threads))
         )
     except Exception:  # one of ONNX Runtime's own classes, or a Refusal, as for lack of memory
         return {}

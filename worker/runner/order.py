@@ -156,19 +156,19 @@ class Order:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":
         """Build an order from decoded JSON. Raises ValueError, KeyError or TypeError for another version or keys."""
-        known = dict(value)
-        version = known.pop("version")
+        fields = dict(value)
+        version = fields.pop("version")
         if version != ORDER_VERSION:
             raise ValueError(f"order version {version!r}, this runner speaks {ORDER_VERSION}")
-        session = known.pop("session", {})
+        session = fields.pop("session", {})
         session["disabled_optimizers"] = tuple(session.get("disabled_optimizers", ()))
-        budget = BudgetOrder(**known.pop("budget", {}))
-        evaluation = known.pop("evaluation", None)
+        budget = BudgetOrder(**fields.pop("budget", {}))
+        evaluation = fields.pop("evaluation", None)
         part = EvaluationPart(**evaluation) if evaluation else None
-        building = known.pop("building", None)
+        building = fields.pop("building", None)
         if building:
-            known["building"] = BuildingPart(**{**building, "shapes": tuple(building.get("shapes", ()))})
-        return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **known)
+            fields["building"] = BuildingPart(**{**building, "shapes": tuple(building.get("shapes", ()))})
+        return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **fields)
 
 
 # phases with verdicts of their own, which on a busy machine are by the processor time of the process

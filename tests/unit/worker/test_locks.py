@@ -16,7 +16,7 @@ LOCKS = sorted((PROJECT / "requirements").glob("node-*.txt"))
 
 def pin_requirements(text: str, *, own: tuple[str, ...] = ()) -> locks.Requirements:
     runtime = Runtime(distribution=text.partition("==")[0], version=text.partition("==")[2])
-    return locks.pin_requirements(runtime, requirements.make_recipe(runtime), own=own)
+    return locks.pin_requirements(runtime, requirements.make_recipe(runtime), allowed=own)
 
 
 @pytest.mark.parametrize("version", releases.ONNXRUNTIME)

@@ -141,14 +141,14 @@ def probe(
 def load_stored(folder: Path) -> Abilities:
     """Load what earlier probes proved beside the CPU; nothing where the file is missing or invalid."""
     try:
-        known = json.loads((folder / FILE).read_text())
-        return Abilities(tags=dict(known["tags"]), providers=tuple(known["providers"]))
+        stored = json.loads((folder / FILE).read_text())
+        return Abilities(tags=dict(stored["tags"]), providers=tuple(stored["providers"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Abilities()
 
 
-def store(folder: Path, found: Abilities) -> None:
-    (folder / FILE).write_text(json.dumps({"tags": found.tags, "providers": list(found.providers)}, indent=2))
+def store(folder: Path, abilities: Abilities) -> None:
+    (folder / FILE).write_text(json.dumps({"tags": abilities.tags, "providers": list(abilities.providers)}, indent=2))
 
 
 def _prepare_probe(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:

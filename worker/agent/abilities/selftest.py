@@ -93,8 +93,8 @@ def _describe_failure(check: CheckReport) -> str:
 
 
 def _max_abs(check: CheckReport) -> float | None:
-    known = [output.max_abs for output in check.outputs if output.max_abs is not None]
-    return max(known, default=None)
+    differences = [output.max_abs for output in check.outputs if output.max_abs is not None]
+    return max(differences, default=None)
 
 
 def _prepare_golden_arm(installed: Installed, folder: Path) -> PreparedArm:

@@ -187,15 +187,15 @@ class Gateway:
     ) -> Answer:
         return _parse_answer(self._send("POST", address, **_make_json_options(body, headers)), answer)
 
-    def _send(self, method: str, address: str, **given: Unpack[_RequestOptions]) -> httpx2.Response:
+    def _send(self, method: str, address: str, **options: Unpack[_RequestOptions]) -> httpx2.Response:
         sent_headers = self._make_headers()
-        response = self._send_once(method, address, **given)
+        response = self._send_once(method, address, **options)
         if response.status_code == 401 and self._renew_secret(sent_headers):
-            response = self._send_once(method, address, **given)
+            response = self._send_once(method, address, **options)
         return _check_response(response)
 
-    def _send_once(self, method: str, address: str, **given: Unpack[_RequestOptions]) -> httpx2.Response:
-        options: _RequestOptions = {**given, "headers": {**self._make_headers(), **given.get("headers", {})}}
+    def _send_once(self, method: str, address: str, **options: Unpack[_RequestOptions]) -> httpx2.Response:
+        options["headers"] = {**self._make_headers(), **options.get("headers", {})}
         try:
             return self._client.request(method, self._make_address(address), **options)
         except (httpx2.TransportError, RuntimeError) as problem:  # RuntimeError: the client was closed meanwhile

@@ -30,7 +30,6 @@ class LeaseKeeper:
         self._lost = threading.Event()
         self._has_news = threading.Event()
         self._doing = ""
-        self.why = ""
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def __enter__(self) -> LeaseKeeper:
@@ -51,11 +50,10 @@ class LeaseKeeper:
     def is_lost(self) -> bool:
         return self._lost.is_set()
 
-    def give_up(self, why: str) -> None:
-        """Mark the lease as lost, and log why. A second call does nothing."""
+    def give_up(self, reason: str) -> None:
+        """Mark the lease as lost, and log the reason. A second call does nothing."""
         if not self._lost.is_set():
-            self.why = why
-            logger.warning("Block %s was released: %s", self._order.block, why)
+            logger.warning("Block %s was released: %s", self._order.block, reason)
             self._lost.set()
 
     def _keep(self) -> None:

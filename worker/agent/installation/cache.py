@@ -112,9 +112,9 @@ class ArtifactCache:
         path.unlink(missing_ok=True)
         return False
 
-    def _make_room(self, wanted: int, *, keep: set[str]) -> None:
+    def _make_room(self, needed_bytes: int, *, keep: set[str]) -> None:
         present = sorted((path for path in self.folder.glob("??/*") if path.is_file()), key=lambda p: p.stat().st_mtime)
-        total = wanted + sum(path.stat().st_size for path in present)
+        total = needed_bytes + sum(path.stat().st_size for path in present)
         for path in present:
             if total <= self.limit_bytes:
                 return

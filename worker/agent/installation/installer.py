@@ -79,9 +79,9 @@ def find_uv() -> str:
 
         return os.fsdecode(uv.find_uv_bin())
     except (ImportError, FileNotFoundError):
-        found = shutil.which("uv")
-        if found:
-            return found
+        path = shutil.which("uv")
+        if path:
+            return path
     raise InstallError("uv is not installed beside the agent; install onnxfarm[node], which brings it")
 
 
@@ -92,12 +92,12 @@ def find_pythons() -> list[Python]:
         entries = json.loads(text)
     except ValueError:
         return []
-    found = [
+    pythons = [
         Python(path=Path(entry["path"]), minor=int(entry["version_parts"]["minor"]))
         for entry in entries
         if entry.get("implementation") == "cpython" and entry["version_parts"]["major"] == 3 and entry.get("path")
     ]
-    return sorted(found, key=lambda python: -python.minor)
+    return sorted(pythons, key=lambda python: -python.minor)
 
 
 def make_environment(

@@ -30,19 +30,18 @@ class Requirements:
     is_whole: bool
 
 
-def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] = ()) -> Requirements:
+def pin_requirements(runtime: Runtime, recipe: Recipe, *, allowed: Collection[str] = ()) -> Requirements:
     """Return the recipe's requirements with their hashes; for a locked runtime, every pin of its environment.
 
-    `own`: packages that the machine's owner allows by name. They may be builds of the owner's, and get no hashes.
+    `allowed`: packages that the machine's owner allows by name. They may be builds of the owner's, and get no hashes.
     """
     hashes, environments = _read_locks()
-    own = package_names(own)
+    unlocked = package_names(allowed)
     lines = recipe.requirements
-    if recipe.with_dependencies and runtime.distribution not in own:
+    if recipe.with_dependencies and runtime.distribution not in unlocked:
         lines = tuple(environments.get(str(runtime), lines))
-    locked = {
-        line: hashes.get(parse_pin(line), []) for line in lines if Runtime.of(parse_pin(line)).distribution not in own
-    }
+    pins = {line: parse_pin(line) for line in lines}
+    locked = {line: hashes.get(pin, []) for line, pin in pins.items() if Runtime.of(pin).distribution not in unlocked}
     is_closed = not recipe.with_dependencies or lines is not recipe.requirements
     return Requirements(
         lines=tuple(" ".join([line, *(f"--hash=sha256:{sha}" for sha in locked.get(line, []))]) for line in lines),
@@ -52,8 +51,8 @@ def pin_requirements(runtime: Runtime, recipe: Recipe, *, own: Collection[str] =
 
 def parse_pin(line: str) -> str:
     """Return the `name==version` of a requirement's line, without extras and marker; empty where it pins nothing."""
-    found = _PIN.match(line)
-    return found[1] + found[2] if found is not None else ""
+    match = _PIN.match(line)
+    return match[1] + match[2] if match is not None else ""
 
 
 def parse_lock(text: str) -> dict[str, list[str]]:

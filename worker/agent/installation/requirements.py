@@ -55,9 +55,9 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
         named = tuple(map(str, plugins.packages_of(runtime)))
         return Recipe(requirements=(*named, numpy), with_dependencies=bool(plugin.beside))
     build = distributions.build_of(runtime.distribution)
-    which = f"=={runtime.version}" if wheel is None else f" @ {wheel.as_uri()}"
+    source = f"=={runtime.version}" if wheel is None else f" @ {wheel.as_uri()}"
     return Recipe(
-        requirements=(f"{build.package}{build.extras}{which}", numpy),
+        requirements=(f"{build.package}{build.extras}{source}", numpy),
         with_dependencies=not build.is_complete,
     )
 
@@ -74,5 +74,5 @@ def find_supported_pythons(runtime: Runtime) -> tuple[int, int] | None:
 def _find_pythons(
     table: tuple[tuple[tuple[int, int], tuple[int, int]], ...], release: tuple[int, int], *, last: str
 ) -> tuple[int, int] | None:
-    found = next((pythons for since, pythons in table if release >= since), None)
-    return (found[0], _UNKNOWN) if found is not None and release > minor_of(last) else found
+    supported = next((pythons for since, pythons in table if release >= since), None)
+    return (supported[0], _UNKNOWN) if supported is not None and release > minor_of(last) else supported

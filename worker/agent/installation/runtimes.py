@@ -91,27 +91,31 @@ class RuntimeStore:
         if refusal is not None:
             raise RuntimeUnavailableError(Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=refusal))
         # how a framework runs a program does not matter for what is installed
-        runtime, *keep = (engines.engine_of(asked).installed_as(asked) for asked in (runtime, *keep))
+        runtime, *keep = (engines.engine_of(named).installed_as(named) for named in (runtime, *keep))
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._lock_runtime(runtime):
-            found = self._read_installed(self._make_path(runtime))
-            if found is None:
+            installed = self._read_installed(self._make_path(runtime))
+            if installed is None:
                 self._raise_if_failed_lately(runtime)
                 self._say(f"installing {runtime}")
-                found = self._install(runtime, files)
+                installed = self._install(runtime, files)
                 self._evict(keep={runtime, *keep})
-        os.utime(found.folder / MARKER)
-        return found
+        os.utime(installed.folder / MARKER)
+        return installed
 
     def list_installed(self) -> tuple[Installed, ...]:
         """List the installed runtimes, in the order of their names."""
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
-        return tuple(found for found in map(self._read_installed, places) if found is not None)
+        return tuple(installed for installed in map(self._read_installed, places) if installed is not None)
 
     def list_loads(self) -> dict[str, Loads]:
-        return {str(found.runtime): found.loads for found in self.list_installed() if found.loads is not None}
+        return {
+            str(installed.runtime): installed.loads
+            for installed in self.list_installed()
+            if installed.loads is not None
+        }
 
     def _make_path(self, runtime: Runtime) -> Path:
         return self.folder / f"{runtime.distribution}-{runtime.version}"
@@ -119,7 +123,7 @@ class RuntimeStore:
     def _read_installed(self, place: Path) -> Installed | None:
         try:
             stored = json.loads((place / MARKER).read_text())
-            found = Installed(
+            installed = Installed(
                 runtime=Runtime(**stored["runtime"]),
                 folder=place,
                 python_version=stored["python"],
@@ -132,7 +136,7 @@ class RuntimeStore:
             return None
         # an environment is unusable if its interpreter was removed from the machine; a marker of another runtime came
         # with a package
-        return found if found.python.exists() and self._make_path(found.runtime) == place else None
+        return installed if installed.python.exists() and self._make_path(installed.runtime) == place else None
 
     def _explain_refused_index(self, runtime: Runtime, files: Sequence[WheelFile]) -> str | None:
         index = indexes.split_index(runtime.version)[1]
@@ -158,7 +162,7 @@ class RuntimeStore:
             facts = installer.make_environment(
                 place,
                 python=python,
-                requirements=locks.pin_requirements(runtime, recipe, own=self._allowed),
+                requirements=locks.pin_requirements(runtime, recipe, allowed=self._allowed),
                 with_dependencies=recipe.with_dependencies,
                 module=module,
             )
@@ -173,9 +177,9 @@ class RuntimeStore:
         marker: dict[str, object] = {**facts, "runtime": runtime.model_dump(), "bytes": measure_disk_bytes(place)}
         marker["loads"] = loads and loads.model_dump()
         (place / MARKER).write_text(json.dumps(marker))
-        found = self._read_installed(place)
-        assert found is not None
-        return found
+        installed = self._read_installed(place)
+        assert installed is not None
+        return installed
 
     def _choose_python(self, allowed: tuple[int, int] | None) -> Path:
         """Return the agent's own interpreter if the runtime has wheels for it, else the newest that it has some for.
@@ -200,8 +204,8 @@ class RuntimeStore:
             if time.time() - path.stat().st_mtime < FAILURE_S:
                 raise RuntimeUnavailableError(Reason.model_validate_json(path.read_text()))
 
-    def _remember_failure(self, runtime: Runtime, why: str) -> Reason:
-        reason = _make_reason(runtime, why + engines.engine_of(runtime).install_hint(plugins.core_of(runtime)))
+    def _remember_failure(self, runtime: Runtime, detail: str) -> Reason:
+        reason = _make_reason(runtime, detail + engines.engine_of(runtime).install_hint(plugins.core_of(runtime)))
         self._make_failure_path(runtime).write_text(reason.model_dump_json())
         return reason
 
@@ -210,16 +214,18 @@ class RuntimeStore:
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
         """Delete the least recently used runtimes until the others fit the limit."""
-        present = sorted(self.list_installed(), key=lambda found: (found.folder / MARKER).stat().st_mtime)
-        total = sum(found.bytes for found in present)
-        for found in present:
+        present = sorted(self.list_installed(), key=lambda installed: (installed.folder / MARKER).stat().st_mtime)
+        total = sum(installed.bytes for installed in present)
+        for installed in present:
             if total <= self.limit_bytes:
                 return
-            if found.runtime not in keep:
-                self._say(f"removing {found.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB")
-                (found.folder / MARKER).unlink()
-                shutil.rmtree(found.folder, ignore_errors=True)
-                total -= found.bytes
+            if installed.runtime not in keep:
+                self._say(
+                    f"removing {installed.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB"
+                )
+                (installed.folder / MARKER).unlink()
+                shutil.rmtree(installed.folder, ignore_errors=True)
+                total -= installed.bytes
 
     @contextlib.contextmanager
     def _lock_runtime(self, runtime: Runtime) -> Iterator[None]:
@@ -234,6 +240,6 @@ def measure_disk_bytes(folder: Path) -> int:
     return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
 
 
-def _make_reason(runtime: Runtime, why: str) -> Reason:
-    text = f"{plugins.format_runtime(runtime)} could not be installed: {why}"
+def _make_reason(runtime: Runtime, detail: str) -> Reason:
+    text = f"{plugins.format_runtime(runtime)} could not be installed: {detail}"
     return Reason(code=ReasonCode.RUNTIME_INSTALL_FAILED, text=text[:2000])

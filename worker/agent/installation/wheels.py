@@ -86,28 +86,28 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     fitting = [file for file in files if not platforms.isdisjoint(tag.platform for tag in tags[file.name])]
     if not fitting:
         raise WheelError(f"none of its {len(files)} wheels is for this machine.")
-    wanted = min(fitting, key=lambda file: (min(ranks.get(tag, len(supported)) for tag in tags[file.name]), file.name))
-    target = folder / wanted.name
+    best = min(fitting, key=lambda file: (min(ranks.get(tag, len(supported)) for tag in tags[file.name]), file.name))
+    target = folder / best.name
     try:
         downloads.download_file(
-            wanted.url,
+            best.url,
             target,
-            sha256=wanted.sha256,
+            sha256=best.sha256,
             limit_bytes=indexes.MAX_WHEEL_BYTES,
             within_s=FETCH_S,
-            may_follow=lambda address: indexes.may_be_fetched(address, beside=wanted.url),
+            may_follow=lambda address: indexes.may_be_fetched(address, beside=best.url),
         )
     except downloads.DownloadError as problem:
         raise WheelError(str(problem)) from problem
     except OSError as problem:
-        raise WheelError(f"{wanted.name} cannot be kept: {problem.strerror}.") from problem
+        raise WheelError(f"{best.name} cannot be kept: {problem.strerror}.") from problem
     return target
 
 
 def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
     """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: it does not say."""
     tags = parse_wheel_filename(wheel.name)[3]
-    minors = [int(found[1]) for tag in tags if (found := _PYTHON.fullmatch(tag.interpreter))]
+    minors = [int(match[1]) for tag in tags if (match := _PYTHON.fullmatch(tag.interpreter))]
     if not minors:
         return None
     return min(minors), 99 if any(tag.abi == "abi3" for tag in tags) else max(minors)

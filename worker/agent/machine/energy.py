@@ -25,8 +25,8 @@ PERIOD_S = 0.05
 class EnergyUnreadableError(RuntimeError):
     """The energy cannot be read. The message begins with NOT_READABLE."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"{NOT_READABLE}: {why}")
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"{NOT_READABLE}: {cause}")
 
 
 @dataclass(frozen=True)
@@ -75,25 +75,25 @@ def read_during(
     meter: Meter | None, *, period_s: float = PERIOD_S, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[Readings]:
     """Read the meter every `period_s` seconds inside the `with`, and once before and after. None is never read."""
-    found = Readings(clock=clock)
+    readings = Readings(clock=clock)
     if meter is None:
-        yield found
+        yield readings
         return
-    over = threading.Event()
+    ended = threading.Event()
 
     def read_on() -> None:
-        while not over.wait(period_s):
-            found.take(meter)
+        while not ended.wait(period_s):
+            readings.take(meter)
 
-    found.take(meter)
+    readings.take(meter)
     thread = threading.Thread(target=read_on, daemon=True, name="energy")
     thread.start()
     try:
-        yield found
+        yield readings
     finally:
-        over.set()
+        ended.set()
         thread.join()
-        found.take(meter)
+        readings.take(meter)
 
 
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
@@ -164,8 +164,8 @@ def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
 
 def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
     """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences); None where it is not known."""
-    found = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
-    return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in found]
+    parts = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
+    return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in parts]
 
 
 def _read_text(path: Path) -> str:

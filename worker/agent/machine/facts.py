@@ -46,69 +46,71 @@ class Surroundings:
     counters_closed_at: int | None = None
 
 
-def list_warnings(seen: Surroundings) -> tuple[str, ...]:
+def list_warnings(state: Surroundings) -> tuple[str, ...]:
     """List a sentence for each state that makes measurements worse, the most serious first; none on a quiet machine."""
-    return (*_warn_of_other_programs(seen), *_warn_of_clock(seen), *_warn_of_machine(seen))
+    return (*_warn_of_other_programs(state), *_warn_of_clock(state), *_warn_of_machine(state))
 
 
-def _warn_of_other_programs(seen: Surroundings) -> Iterator[str]:
-    cores = seen.logical_cores or 1
-    if seen.is_emulated:
+def _warn_of_other_programs(state: Surroundings) -> Iterator[str]:
+    cores = state.logical_cores or 1
+    if state.is_emulated:
         yield (
             "The agent runs under emulation: its numbers do not describe this processor; "
             "install an agent that is built for it."
         )
-    if seen.busy_share is not None and seen.busy_share > OTHERS_SHARE:
+    if state.busy_share is not None and state.busy_share > OTHERS_SHARE:
         yield (
-            f"Other programs used {_percent(seen.busy_share)} of the processor just before the block: "
+            f"Other programs used {_percent(state.busy_share)} of the processor just before the block: "
             "expect disturbed samples; stop them, or dedicate the machine to the farm."
         )
-    if seen.other_runners:
-        runners = "Another runner" if seen.other_runners == 1 else f"{seen.other_runners} other runners"
+    if state.other_runners:
+        runners = "Another runner" if state.other_runners == 1 else f"{state.other_runners} other runners"
         yield (
             f"{runners} measured on this machine just before the block, by another lock file than this node's: expect "
             "disturbed samples; let all that measure here take turns by one lock file (ONNXFARM_HOST_LOCK)."
         )
-    if seen.load_1m is not None and seen.load_1m > LOAD_PER_CORE * cores:
+    if state.load_1m is not None and state.load_1m > LOAD_PER_CORE * cores:
         yield (
-            f"The load was {seen.load_1m:.1f} over the last minute on {cores} cores: expect wider intervals; "
+            f"The load was {state.load_1m:.1f} over the last minute on {cores} cores: expect wider intervals; "
             "wait for other work to finish."
         )
 
 
-def _warn_of_clock(seen: Surroundings) -> Iterator[str]:
-    if seen.governor is not None and "powersave" in seen.governor:
+def _warn_of_clock(state: Surroundings) -> Iterator[str]:
+    if state.governor is not None and "powersave" in state.governor:
         yield (
-            f"The governor is {seen.governor}: expect slower and noisier results; "
+            f"The governor is {state.governor}: expect slower and noisier results; "
             "set it to performance (cpupower frequency-set -g performance)."
         )
-    elif seen.governor is not None and seen.governor != "performance":
+    elif state.governor is not None and state.governor != "performance":
         yield (
-            f"The governor is {seen.governor}: expect the clock to follow the load and first samples to differ; "
+            f"The governor is {state.governor}: expect the clock to follow the load and first samples to differ; "
             "set it to performance (cpupower frequency-set -g performance)."
         )
-    if seen.turbo:
+    if state.turbo:
         yield (
             "Turbo is on: expect the clock to depend on heat and on how many cores work; "
             "switch it off for steadier, but slower, results."
         )
-    if seen.temperature_c is not None and seen.temperature_c > HOT_C:
-        yield f"The processor is at {seen.temperature_c:.0f} °C: expect throttling; let it cool or improve its cooling."
-    if seen.is_on_battery:
+    if state.temperature_c is not None and state.temperature_c > HOT_C:
+        yield (
+            f"The processor is at {state.temperature_c:.0f} °C: expect throttling; let it cool or improve its cooling."
+        )
+    if state.is_on_battery:
         yield "The machine runs on battery: expect lowered clocks; plug it in."
 
 
-def _warn_of_machine(seen: Surroundings) -> Iterator[str]:
-    if seen.free_memory_share is not None and seen.free_memory_share < LITTLE_MEMORY:
-        yield f"Only {_percent(seen.free_memory_share)} of the memory is free: expect large models to run out of it."
-    if seen.virtualization is not None:
+def _warn_of_machine(state: Surroundings) -> Iterator[str]:
+    if state.free_memory_share is not None and state.free_memory_share < LITTLE_MEMORY:
+        yield f"Only {_percent(state.free_memory_share)} of the memory is free: expect large models to run out of it."
+    if state.virtualization is not None:
         yield (
-            f"This is a virtual machine ({seen.virtualization}): other guests on its host may disturb it; "
+            f"This is a virtual machine ({state.virtualization}): other guests on its host may disturb it; "
             "the noise floor of its A/A pairs shows how much."
         )
-    if seen.counters_closed_at is not None:
+    if state.counters_closed_at is not None:
         yield (
-            f"kernel.perf_event_paranoid is {seen.counters_closed_at}: instructions are not counted; "
+            f"kernel.perf_event_paranoid is {state.counters_closed_at}: instructions are not counted; "
             "set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)."
         )
 
@@ -139,7 +141,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
     processor_facts = processor.read_processor()
     memory = psutil.virtual_memory()
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
-    seen = Surroundings(
+    state = Surroundings(
         load_1m=_read_load(),
         logical_cores=psutil.cpu_count(logical=True),
         busy_share=busy,
@@ -158,20 +160,20 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         os=_read_system_name(),
         arch=platform.machine(),
         cpu_model=processor_facts.model,
-        logical_cores=seen.logical_cores,
+        logical_cores=state.logical_cores,
         physical_cores=psutil.cpu_count(logical=False),
         memory_bytes=memory.total,
-        governor=seen.governor,
-        turbo=seen.turbo,
-        load_1m=seen.load_1m,
-        temperature_c=seen.temperature_c,
+        governor=state.governor,
+        turbo=state.turbo,
+        load_1m=state.load_1m,
+        temperature_c=state.temperature_c,
         python=platform.python_version(),
-        is_emulated=seen.is_emulated,
+        is_emulated=state.is_emulated,
         sandbox=confinement.find_available_level(),
         gpus=list_nvidia_gpus(),
         instruction_sets=processor_facts.instruction_sets,
-        advice=list_warnings(seen),
-        more=_collect_more(processor_facts, seen),
+        advice=list_warnings(state),
+        more=_collect_more(processor_facts, state),
     )
 
 
@@ -202,7 +204,7 @@ def list_nvidia_gpus() -> tuple[str, ...]:
         return ()
 
 
-def _collect_more(processor_facts: processor.Processor, seen: Surroundings) -> dict[str, object]:
+def _collect_more(processor_facts: processor.Processor, state: Surroundings) -> dict[str, object]:
     """Collect further facts. Those that change from block to block are under `load`, which comparisons ignore."""
     affinity = getattr(os, "sched_getaffinity", None)
     more: dict[str, object] = {"kernel": platform.release(), "usable_cores": len(affinity(0)) if affinity else None}
@@ -210,9 +212,9 @@ def _collect_more(processor_facts: processor.Processor, seen: Surroundings) -> d
         more["virtualization"] = processor_facts.virtualization
     if processor_facts.caches:
         more["caches"] = list(processor_facts.caches)
-    load: dict[str, object] = {"other_runners": seen.other_runners}
-    if seen.busy_share is not None:
-        load["busy_share"] = round(seen.busy_share, 3)
+    load: dict[str, object] = {"other_runners": state.other_runners}
+    if state.busy_share is not None:
+        load["busy_share"] = round(state.busy_share, 3)
     return more | {"load": load}
 
 

@@ -13,10 +13,10 @@ VMSTAT = Path("/proc/vmstat")
 def count_oom_kills(vmstat: Path = VMSTAT) -> int | None:
     """Read how many processes the kernel has killed for lack of memory since boot; None where it does not tell."""
     try:
-        found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
+        match = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return int(found.group(1)) if found else None
+    return int(match.group(1)) if match else None
 
 
 def correct_ending(ending: Ending, *, before: int | None, after: int | None) -> Ending:

@@ -206,21 +206,21 @@ def answer_questions(order: BlockOrder, questions: BlockQuestions) -> Iterator[D
 def _answer_question(question: DivergenceOrder, questions: BlockQuestions, folder: Path) -> dict[str, object]:
     """Answer one question and return the fields of its report. Raises ReasonedError."""
     ready = {arm.arm: arm for arm in questions.ready}
-    wanted = [question.arm, *([question.against] if question.against is not None else [])]
-    missing = [number for number in wanted if number not in ready]
+    arms = [question.arm, *([question.against] if question.against is not None else [])]
+    missing = [number for number in arms if number not in ready]
     if missing:
         text = f"Arm {missing[0]} could not be prepared again on this node."
-        known = Reason(code=ReasonCode.ARTIFACT_UNAVAILABLE, text=text)
-        return {"reason": questions.refused.get(missing[0], known)}
+        unavailable = Reason(code=ReasonCode.ARTIFACT_UNAVAILABLE, text=text)
+        return {"reason": questions.refused.get(missing[0], unavailable)}
     out = folder / "part"
     out.mkdir(parents=True)
-    document = find_divergence(_make_question(question, ready, asked=questions, folder=folder))
+    document = find_divergence(_make_question(question, ready, questions=questions, folder=folder))
     digest = questions.store(question.arm, _pack_part(document, out)) if document.found is not None else None
     return {"document": document, "part_sha256": digest}
 
 
 def _make_question(
-    question: DivergenceOrder, ready: dict[int, PreparedArm], *, asked: BlockQuestions, folder: Path
+    question: DivergenceOrder, ready: dict[int, PreparedArm], *, questions: BlockQuestions, folder: Path
 ) -> Question:
     arm = ready[question.arm]
     other = ready[question.against] if question.against is not None else None
@@ -228,13 +228,13 @@ def _make_question(
     preset = preset_between(other.order.cell, cell) if other is not None else preset_for(cell.recipe.precision)
     work = folder / "looks"
     work.mkdir()
-    against = TensorComparer(asked.launcher, other, preset.tolerance) if other is not None else None
+    against = TensorComparer(questions.launcher, other, preset.tolerance) if other is not None else None
     return Question(
         folder=arm.source.parent,
         main=arm.order.source.main,
         inputs=arm.inputs,
-        candidate=TensorComparer(asked.launcher, arm, preset.tolerance),
-        search=asked.search,
+        candidate=TensorComparer(questions.launcher, arm, preset.tolerance),
+        search=questions.search,
         against=against,
         reference=str(describe_side(against)) if against is not None else describe_unoptimised(),
         out=folder / "part",

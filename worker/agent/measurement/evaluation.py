@@ -47,7 +47,7 @@ def evaluate_arms(
     Arms that differ only in their workload share one evaluation. `judge` replaces the metric of the recipe. After ALL_S
     seconds, the remaining arms get a reason.
     """
-    known: dict[str, AccuracyReport] = {}
+    reports: dict[str, AccuracyReport] = {}
     ends_at = time.monotonic() + ALL_S
     for arm in arms:
         if arm.evaluation is None:
@@ -55,12 +55,12 @@ def evaluate_arms(
         key = _digest_evaluation(arm)
         if not arm.is_session:
             text = f"Labelled data are judged on ONNX Runtime alone: {arm.order.cell.runtime} has no accuracy here."
-            known[key] = _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
-        if key not in known:
+            reports[key] = _make_unjudged_report(arm, Reason(code=ReasonCode.NOT_SUPPORTED, text=text))
+        if key not in reports:
             say(arm, "evaluating")
             is_late = time.monotonic() >= ends_at
-            known[key] = _make_unjudged_report(arm, TOO_LATE) if is_late else _evaluate_arm(launcher, arm, judge)
-        yield known[key].model_copy(update={"arm": arm.arm})
+            reports[key] = _make_unjudged_report(arm, TOO_LATE) if is_late else _evaluate_arm(launcher, arm, judge)
+        yield reports[key].model_copy(update={"arm": arm.arm})
 
 
 def evaluate_block(
@@ -83,16 +83,16 @@ def evaluate_block(
         is_cancelled=is_cancelled,
     )
 
-    def say(arm: PreparedArm, what: str) -> None:
-        environment.say(f"{what}: {arm.words}")
+    def say(arm: PreparedArm, activity: str) -> None:
+        environment.say(f"{activity}: {arm.words}")
 
     try:
         ready, refused = prepare_arms(order, environment=environment, folder=folder, is_cancelled=is_cancelled)
         for arm, reason in refused.items():
             report(CheckReport(arm=arm, reason=reason))
         with launcher:
-            for found in evaluate_arms(launcher, ready, say=say, judge=environment.judge):
-                report(found)
+            for accuracy in evaluate_arms(launcher, ready, say=say, judge=environment.judge):
+                report(accuracy)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -125,10 +125,10 @@ def _evaluate_arm(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None)
     if answer.reason is not None:
         return accuracy
     try:
-        judged = {name: answer.reply[name] for name in ("n", "output", "samples")}
+        fields = {name: answer.reply[name] for name in ("n", "output", "samples")}
         if judge is not None:
-            judged["judge"] = _describe_judge(judge, answer.reply)
-        return AccuracyReport.model_validate({**dict(accuracy), **judged})
+            fields["judge"] = _describe_judge(judge, answer.reply)
+        return AccuracyReport.model_validate({**dict(accuracy), **fields})
     except (KeyError, ValidationError) as error:
         detail = (
             strip_pydantic_prefix(error.errors()[0]["msg"])

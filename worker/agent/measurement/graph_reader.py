@@ -50,14 +50,14 @@ def _read_graph(path: str) -> ReadGraph | None:
         nodes.append(node)
         if len(nodes) > MAX_NODES:
             return None
-    given = [entry.name for entry in (*model.graph.input, *model.graph.initializer)]
-    given += [entry.values.name for entry in model.graph.sparse_initializer]
-    given += [name for node in model.graph.node if node.op_type == CONSTANT for name in node.output]
-    seen = Counter(node["label"] for node in nodes)
+    given_names = [entry.name for entry in (*model.graph.input, *model.graph.initializer)]
+    given_names += [entry.values.name for entry in model.graph.sparse_initializer]
+    given_names += [name for node in model.graph.node if node.op_type == CONSTANT for name in node.output]
+    label_counts = Counter(node["label"] for node in nodes)
     for node in nodes:
-        if seen[node["label"]] > 1:
+        if label_counts[node["label"]] > 1:
             node["label"] = f"{node['label']}#{node['index']}"
-    return {"nodes": nodes, "given": given}
+    return {"nodes": nodes, "given": given_names}
 
 
 def _iterate_nodes(graph: "GraphProto", *, path: tuple[str, ...]) -> Iterator[Node]:

@@ -81,28 +81,28 @@ def _prepare_arm(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironme
     stages.compile_stage(environment.stage, python=installed.python)
     needed = cache.list_digests(block)
 
-    def bundle(what: Bundle) -> Path:
-        place = folder / "bundles" / what.digest[:32]
+    def copy_bundle(bundle: Bundle) -> Path:
+        place = folder / "bundles" / bundle.digest[:32]
         if place.is_dir():
-            return place / what.main
-        return environment.cache.copy_bundle_to(what, place, keep=needed)
+            return place / bundle.main
+        return environment.cache.copy_bundle_to(bundle, place, keep=needed)
 
-    def file(what: FileRef) -> Path:
+    def copy_file(ref: FileRef) -> Path:
         place = folder / "files"
         place.mkdir(parents=True, exist_ok=True)
-        target = place / f"{what.sha256}.npz"
-        return target if target.exists() else environment.cache.copy_file_to(what, place, name=target.name, keep=needed)
+        target = place / f"{ref.sha256}.npz"
+        return target if target.exists() else environment.cache.copy_file_to(ref, place, name=target.name, keep=needed)
 
     scratch = folder / f"arm-{arm.arm}"
     scratch.mkdir(parents=True, exist_ok=True)
     return PreparedArm(
         order=arm,
         installed=installed,
-        model=bundle(arm.bundle),
-        source=bundle(arm.source),
-        inputs=file(arm.inputs),
-        reference=file(arm.reference) if arm.reference else None,
+        model=copy_bundle(arm.bundle),
+        source=copy_bundle(arm.source),
+        inputs=copy_file(arm.inputs),
+        reference=copy_file(arm.reference) if arm.reference else None,
         scratch=scratch,
-        evaluation=file(arm.evaluation.data) if arm.evaluation else None,
-        prompts=file(arm.prompts) if arm.prompts else None,
+        evaluation=copy_file(arm.evaluation.data) if arm.evaluation else None,
+        prompts=copy_file(arm.prompts) if arm.prompts else None,
     )

@@ -44,28 +44,28 @@ class _Rates(BaseModel):
 class LoadRates:
     """The rates of requests for cells under load, which are the same for all runtimes of a cell."""
 
-    _found: dict[str, list[float]] = field(default_factory=dict)
+    _rates: dict[str, list[float]] = field(default_factory=dict)
     _reasons: dict[str, Reason] = field(default_factory=dict)
 
     def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
         """Search the rates of an arm's cell by an extra launch, unless they are known or its scenario needs none."""
         key = _digest_without_runtime(arm)
-        if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._found:
+        if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._rates:
             return
         answer = launch()
         try:
-            self._found[key] = _Rates.model_validate(answer.reply).rates
+            self._rates[key] = _Rates.model_validate(answer.reply).rates
         except ValidationError:
             self._reasons[key] = answer.reason or make_garbled_reason("a search without rates")
 
     def find(self, arm: PreparedArm) -> list[float]:
         """Return the rates of an arm's cell; empty where they are not known."""
-        return self._found.get(_digest_without_runtime(arm), [])
+        return self._rates.get(_digest_without_runtime(arm), [])
 
     def find_reason(self, arm: PreparedArm) -> Reason | None:
         """Return why the search for the rates of an arm's cell failed; None if it did not."""
         key = _digest_without_runtime(arm)
-        return None if key in self._found else self._reasons.get(key)
+        return None if key in self._rates else self._reasons.get(key)
 
 
 def _digest_without_runtime(arm: PreparedArm) -> str:

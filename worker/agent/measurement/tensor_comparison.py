@@ -67,8 +67,8 @@ class TensorComparer:
             "is_absolute": self.is_absolute,
             **more,
         }
-        on = replace(self.arm, model=model, inputs=inputs)
-        answer = self.launcher.launch(on, order, work_dir=self.arm.scratch)
+        arm = replace(self.arm, model=model, inputs=inputs)
+        answer = self.launcher.launch(arm, order, work_dir=self.arm.scratch)
         if answer.reason is not None:
             raise TensorComparisonError(answer.reason)
         return answer

@@ -32,17 +32,17 @@ def write_token_ids(
     The file has to be checked, because a sandboxed process wrote it. `stage` is the staged runner, `work` an empty
     folder. Raises TokenizationError where the tokenizer refuses or fails.
     """
-    asked, made = work / _TEXTS, work / _IDS
-    asked.write_text(json.dumps(texts))
+    texts_path, ids_path = work / _TEXTS, work / _IDS
+    texts_path.write_text(json.dumps(texts))
     order: RunnerOrder = {
         "version": RUNNER_ORDER_VERSION,
         "kind": "tokens",
         "model": str(model),
-        "inputs": str(asked),
+        "inputs": str(texts_path),
         "provider": "CPUExecutionProvider",
         "engine": GENAI.name,
         "module": GENAI.module,
-        "keep": str(made),
+        "keep": str(ids_path),
     }
     model_bytes = sum(path.stat().st_size for path in model.parent.iterdir() if path.is_file())
     ending = run_without_arm(
@@ -61,6 +61,6 @@ def write_token_ids(
     answer = parse_ending(ending)
     if answer.reason is not None:
         raise TokenizationError(answer.reason)
-    if not left_files.is_plain(made):
+    if not left_files.is_plain(ids_path):
         raise TokenizationError(make_garbled_reason("it kept no token ids"))
-    return made
+    return ids_path

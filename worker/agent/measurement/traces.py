@@ -112,8 +112,8 @@ class Profiled:
         """Find the plain file of this name in the folder. It may be missing, because a reply may say anything."""
         if self.folder is None or name is None:
             return None
-        found = left_files.list_plain_files(self.folder, re.escape(name))
-        return self.folder / found[0] if found else None
+        names = left_files.list_plain_files(self.folder, re.escape(name))
+        return self.folder / names[0] if names else None
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
@@ -279,14 +279,14 @@ def _list_read_nodes(origin: Origin, source: Graph) -> tuple[str, ...]:
     return tuple(label for label in makers if label not in labels)[:MAX_EDGES]
 
 
-def _sum_operators(rest: Sequence[Operator]) -> list[Operator]:
-    providers = dict.fromkeys(operator.provider for operator in rest)
+def _sum_operators(operators: Sequence[Operator]) -> list[Operator]:
+    providers = dict.fromkeys(operator.provider for operator in operators)
     return [
         Operator(
-            node=f"{sum(operator.provider == name for operator in rest)} further nodes",
+            node=f"{sum(operator.provider == name for operator in operators)} further nodes",
             op_type="",
             provider=name,
-            time_us=sum(operator.time_us for operator in rest if operator.provider == name),
+            time_us=sum(operator.time_us for operator in operators if operator.provider == name),
         )
         for name in providers
     ]
@@ -296,9 +296,6 @@ def _count_copies(reply: _Reply, op_type: str) -> int:
     return round(sum(row.calls for row in reply.executed if row.op_type == op_type) / reply.runs)
 
 
-# identifies an executed node of an arm, in every launch
-Key = tuple[tuple[str, ...], str, str, str, int]
-
 _ROWS = TypeAdapter(tuple[Row, ...])
 _TIMES = TypeAdapter(NodeTimes)
 
@@ -307,7 +304,7 @@ _TIMES = TypeAdapter(NodeTimes)
 class RoundTraces:
     """Makes the part of orders that asks the launches of a block's rounds for a trace, and reads their answers."""
 
-    _nodes: dict[int, dict[Key, str]] = field(default_factory=dict)
+    _nodes: dict[int, dict[node_origins.Executed, str]] = field(default_factory=dict)
 
     def remember_nodes(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
         """Remember the own node of each executed node of an arm's first trace, from `origins`.
@@ -321,7 +318,7 @@ class RoundTraces:
         if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MAX_NODES:
             return
         self._nodes[arm.arm] = {
-            _make_key(row): row.name_own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
+            row.as_executed(): row.name_own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
         }
 
     def make_order_part(self, arm: PreparedArm) -> RunnerOrder:
@@ -339,16 +336,12 @@ class RoundTraces:
             rows = _ROWS.validate_python(reply.get("traced", ()))
         except ValidationError:
             return ()
-        if not rows or any(_make_key(row) not in nodes for row in rows):
+        if not rows or any(row.as_executed() not in nodes for row in rows):
             return ()
         spent = dict.fromkeys(sorted(nodes.values()), 0.0)
         for row in rows:
-            spent[nodes[_make_key(row)]] += row.time_us
+            spent[nodes[row.as_executed()]] += row.time_us
         try:
             return _TIMES.validate_python(tuple(round(time_us, 3) for time_us in spent.values()))
         except ValidationError:
             return ()
-
-
-def _make_key(row: Row) -> Key:
-    return row.path, row.name, row.op_type, row.provider, row.index

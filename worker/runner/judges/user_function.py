@@ -100,5 +100,5 @@ class Source:
             # it caught what stopped it, or was in a call that cannot be stopped
             raise late
 
-    def _make_refusal(self, what: str, *, code: str = "inference_failed") -> faults.Refusal:
-        return faults.Refusal(code, f"{self.function} of {self.name} {what}"[:1900])
+    def _make_refusal(self, failure: str, *, code: str = "inference_failed") -> faults.Refusal:
+        return faults.Refusal(code, f"{self.function} of {self.name} {failure}"[:1900])

@@ -196,7 +196,7 @@ class SeparateRows:
 
     session: Any
     decoder: Decoder
-    given: Array
+    prompt: Array
 
     def count_differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
         """Count the rows that choose other tokens alone than in the batch; None where tokens are drawn.
@@ -206,8 +206,8 @@ class SeparateRows:
         if settings.get("sampling", "greedy") != "greedy":
             return None
         differing = 0
-        for row in {0, len(self.given) - 1}:
-            steps = Steps(self.session, self.decoder, prompt=self.given[row : row + 1], new=len(tokens))
+        for row in {0, len(self.prompt) - 1}:
+            steps = Steps(self.session, self.decoder, prompt=self.prompt[row : row + 1], new=len(tokens))
             taken = TimedGenerations(len(tokens), settings)
             taken.run(list(steps.calls()), steps)
             differing += bool(np.any(taken.tokens[0][:, 0] != tokens[:, row]))
