@@ -18,7 +18,7 @@ def list_sets(folder: Path) -> list[list[Path]]:
 
     Raises Usage where a set has no input files.
     """
-    numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _SET.fullmatch(path.name))]
+    numbered = [(int(match[1]), path) for path in folder.iterdir() if (match := _SET.fullmatch(path.name))]
     sets = [_list_inputs(path) for _, path in sorted(numbered)] if numbered else [_list_inputs(folder)]
     if not all(sets):
         raise Usage(f"{folder} holds no test_data_set_N/input_M.pb: give an .npz of the inputs by name.")
@@ -42,5 +42,5 @@ def make_sample_warning(samples: int) -> str:
 
 
 def _list_inputs(folder: Path) -> list[Path]:
-    numbered = [(int(found[1]), path) for path in folder.iterdir() if (found := _INPUT.fullmatch(path.name))]
+    numbered = [(int(match[1]), path) for path in folder.iterdir() if (match := _INPUT.fullmatch(path.name))]
     return [path for _, path in sorted(numbered)]

@@ -149,8 +149,8 @@ class GitHub:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
         kind = "error" if answer.verdict not in ("passed", "cancelled") else "warning" if answer.is_open else "notice"
-        where = f"file={_escape(model, in_property=True)},line=1,title=onnxfarm gate"
-        print(f"::{kind} {where}::{_escape(answer.line)}", flush=True)
+        location = f"file={_escape(model, in_property=True)},line=1,title=onnxfarm gate"
+        print(f"::{kind} {location}::{_escape(answer.line)}", flush=True)
         conclusions = {PASSED: "success", FAILED: "failure", TIMED_OUT: "timed_out"}
         conclusions |= dict.fromkeys(CANCELLED, "cancelled")
         check = {"name": f"onnxfarm gate: {model}"[:100], "head_sha": self.head, "status": "completed"}

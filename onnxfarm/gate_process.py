@@ -31,8 +31,8 @@ def explain_end(code: int, last_line: str) -> str:
     if code in CANCELLED:
         return f"Cancelled before the end: {SAYS_NOTHING}."
     if is_broken(code):
-        signals = {known.value: known.name for known in signal.Signals}
+        signals = {entry.value: entry.name for entry in signal.Signals}
         ended_by = signals.get(code - 128, f"signal {code - 128}")
-        why = last_line if code == INTERNAL else f"it was ended by {ended_by}"
-        return f"The gate itself failed: {why.rstrip('.') or 'it printed nothing'}; {SAYS_NOTHING}."
+        reason = last_line if code == INTERNAL else f"it was ended by {ended_by}"
+        return f"The gate itself failed: {reason.rstrip('.') or 'it printed nothing'}; {SAYS_NOTHING}."
     return last_line

@@ -85,12 +85,14 @@ def is_lfs_pointer(path: Path) -> bool:
         return file.read(len(_POINTER)) == _POINTER
 
 
-def _explain_unfetched(text: str, said: Sequence[str]) -> str:
-    """Say why Git LFS did not fetch a file of the commit. `said`: the lines of git's error."""
+def _explain_unfetched(text: str, error_lines: Sequence[str]) -> str:
+    """Say why Git LFS did not fetch a file of the commit. `error_lines`: the lines of git's error."""
     if shutil.which("git-lfs") is None:
         return f"{text} is kept by Git LFS: install git-lfs, run `git lfs install` and try again."
-    why = next((line.rpartition(": ")[2] for line in said if line.startswith("Error downloading")), said[-1])
-    return f"{text} is kept by Git LFS, which could not fetch it: {why[:200].rstrip('.')}. Try `git lfs fetch`."
+    cause = next(
+        (line.rpartition(": ")[2] for line in error_lines if line.startswith("Error downloading")), error_lines[-1]
+    )
+    return f"{text} is kept by Git LFS, which could not fetch it: {cause[:200].rstrip('.')}. Try `git lfs fetch`."
 
 
 def _run_git(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> bytes:
@@ -107,6 +109,6 @@ def _run_git(*words: str, at: Path, text: str, out: IO[bytes] | None = None) -> 
         complaint = process.stderr.decode("utf-8", "replace").strip().splitlines()
         if any("git-lfs" in line for line in complaint):
             raise Usage(_explain_unfetched(text, complaint))
-        why = complaint[-1] if complaint else "there is no such commit"
-        raise Usage(f"{text} cannot be read: {why.removeprefix('fatal: ')}")
+        cause = complaint[-1] if complaint else "there is no such commit"
+        raise Usage(f"{text} cannot be read: {cause.removeprefix('fatal: ')}")
     return process.stdout or b""

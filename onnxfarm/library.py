@@ -138,5 +138,5 @@ def _make_results(document: Document) -> Results:
     return Results.model_validate(document.model_dump(by_alias=True))
 
 
-def _make_path(given: AnyPath | None) -> Path | None:
-    return None if given is None else Path(given)
+def _make_path(path: AnyPath | None) -> Path | None:
+    return None if path is None else Path(path)

@@ -70,8 +70,8 @@ def _add_example(command: Any, words: str) -> None:
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
         print(f"onnxfarm {read_release()}")
         raise typer.Exit
 
@@ -88,7 +88,9 @@ def main(
     130 stopped by Ctrl-C.
     """
     # the user reads their own files here, so a machine without a sandbox gets a warning only
-    unconfined.accept_unconfined(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))
+    unconfined.accept_unconfined(
+        lambda reason: print(f"Warning: models run with all your rights. {reason}", file=sys.stderr)
+    )
 
 
 if __name__ == "__main__":

@@ -75,9 +75,9 @@ def find_program(source: Path) -> Path:
     return source
 
 
-def check_files_exist(given: Mapping[str, Path | None]) -> None:
-    """Raises Usage for a path that does not exist or is a folder. `given` has the paths by their option."""
-    for option, path in given.items():
+def check_files_exist(paths: Mapping[str, Path | None]) -> None:
+    """Raises Usage for a path that does not exist or is a folder. `paths` has the paths by their option."""
+    for option, path in paths.items():
         if path is not None and not path.exists():
             raise Usage(f"{option} {path} is not a file: give the path of an .npz.")
         if path is not None and path.is_dir() and option != FOLDERS_TOO:

@@ -103,8 +103,8 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{address}"), soft_wrap=True)
 
 
-def _show_table(table: Table, *kept: str, console: Console) -> None:
-    for part in split_to_width(table, *kept, width=console.width):
+def _show_table(table: Table, *first_heads: str, console: Console) -> None:
+    for part in split_to_width(table, *first_heads, width=console.width):
         console.print(part)
 
 
@@ -142,9 +142,9 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
     is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
     named = [axis.heading.lower() for axis in varying] if is_apart or len(varying) < 2 else ["measured"]
     table = make_folding_table("cell", *named)
-    first, *rest = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
+    first, *further = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
     columns = [first, *((titles.CALLS[call], metric) for call, metric in others.items())]
-    columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *rest]
+    columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *further]
     # where a column has both, which of its figures are processor time
     marked = {head: () if head == BY_CLOCK else times.find_marked(of.name, cells) for head, of in columns}
     for head, metric in columns:
@@ -155,12 +155,12 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
     for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
         table.add_column(head, no_wrap=True)
     for cell in cells:
-        apart = [_format_axis(axis, cell) for axis in varying]
-        what = apart if is_apart else [_format_axes(cell, varying)][: len(named)]
+        by_axis = [_format_axis(axis, cell) for axis in varying]
+        named_axes = by_axis if is_apart else [_format_axes(cell, varying)][: len(named)]
         whole = {head: cell if head == BY_CLOCK else times.whole(cell) for head, _ in columns}
         figures = [_format_figure(of, whole[head]) + " CPU" * (cell.id in marked[head]) for head, of in columns]
         parity = colour_text(_format_parity(cell.parity), cell.parity.verdict)
-        row: list[str | Text] = [cell.id, *what, *figures, parity]
+        row: list[str | Text] = [cell.id, *named_axes, *figures, parity]
         row += [_format_accuracy(cell)] if is_judged else []
         if is_eventful:
             state = WRONG if is_wrong(cell) else str(cell.status)
@@ -244,13 +244,13 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
     without_twins = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
     for reason, alike in refusals.group_by_reason(without_twins).items():
         shared = [axis for axis in _find_varying(cells) if len({_format_axis(axis, cell) for cell in alike}) == 1]
-        what = f", {_format_axes(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
+        axes = f", {_format_axes(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
         named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         heading = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
-        why = "the reason is above." if reason.text in opening else reason.text
-        heading = f"{signed(alike[0].status)} {heading}{what}: {why}"
-        print_lines(heading, *(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
+        text = "the reason is above." if reason.text in opening else reason.text
+        heading = f"{signed(alike[0].status)} {heading}{axes}: {text}"
+        print_lines(heading, *(f"    {way_out}" for way_out in refusals.list_ways_out(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
             print_lines(f"{cell.id}, {scenarios.describe(cell.scenario)}: {cell.scenario_text}", console=console)
@@ -361,8 +361,8 @@ def _show_operators(document: Document, *, console: Console) -> None:
         return
     largest = min(changed, key=lambda pair: _rank_change(pair, cells))
     named = list_named_operators(largest)[:NAMED_OPERATORS]
-    where = _format_sides(largest, cells, SIDE_AXES)
-    console.print(Text(f"\n{operators_heading(largest, where)}"), soft_wrap=True)
+    sides = _format_sides(largest, cells, SIDE_AXES)
+    console.print(Text(f"\n{operators_heading(largest, sides)}"), soft_wrap=True)
     for operator in named:
         part = f", {numbers.explains(operator.moved_us, operator.share)}" if operator.share else ""
         moved = f"{numbers.signed(operator.moved_us)} µs"
@@ -380,11 +380,11 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
     lines = []
     comparisons = [comparison for comparison in document.comparisons if comparison.axis != TWIN]
     for comparison in sorted(comparisons, key=lambda comparison: _rank_change(comparison, cells)):
-        where = _format_sides(comparison, cells, SIDE_AXES)
+        sides = _format_sides(comparison, cells, SIDE_AXES)
         for change in list_changed_operators(comparison):
             verdict = change.verdict or ""
             line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {format_operator_change(change)}", verdict)
-            details = ", ".join(filter(None, (operator_times(change), f"{change.rounds} rounds", where)))
+            details = ", ".join(filter(None, (operator_times(change), f"{change.rounds} rounds", sides)))
             lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)

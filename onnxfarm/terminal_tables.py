@@ -34,9 +34,10 @@ def make_folding_table(*heads: str) -> Table:
 
 
 def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
-    """Take the columns under `heads` whose rows all have the same text out of a table.
+    """Remove the columns under `heads` in which every row has the same text.
 
-    Return those texts as one line, and the table without these columns.
+    Return their heads and texts as one line, and the table without them. A column that says that all outputs are wrong
+    stays, and so does every column of a table with a single row.
     """
     texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
     # wrong outputs are marked in every row
@@ -49,15 +50,15 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
     return ", ".join(f"{head} {value}" for head, value in same.items() if value), narrower
 
 
-def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
+def split_to_width(table: Table, *first_heads: str, width: int) -> list[Table]:
     """Split a table into parts that are no wider than the terminal.
 
-    The first part has the columns up to the first figures, then those under the heads of `kept`, in this order, and
-    others as far as there is room. The rest stands in further parts, each behind the first column again.
+    The first part has the columns up to the first figures, then those under `first_heads`, in this order, and others as
+    far as there is room. All other columns stand in further parts, each of which begins with the first column again.
     """
     first = next((place for place, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
-    order = {head: place for place, head in enumerate(kept)}
-    others = sorted(table.columns[first + 1 :], key=lambda column: order.get(str(column.header), len(kept)))
+    order = {head: place for place, head in enumerate(first_heads)}
+    others = sorted(table.columns[first + 1 :], key=lambda column: order.get(str(column.header), len(first_heads)))
     parts = [table.columns[: first + 1]]
     room = width - sum(map(_measure_width, parts[0]))
     for column in others:
@@ -66,8 +67,8 @@ def split_to_width(table: Table, *kept: str, width: int) -> list[Table]:
             parts.append([table.columns[0]])
             room = width - _measure_width(table.columns[0]) - _measure_width(column)
         parts[-1].append(column)
-    whole, *rest = (sorted(part, key=table.columns.index) for part in parts)
-    return [_select_columns(table, whole), *(_select_columns(table, part, is_rest=True) for part in rest)]
+    whole, *further = (sorted(part, key=table.columns.index) for part in parts)
+    return [_select_columns(table, whole), *(_select_columns(table, part, is_rest=True) for part in further)]
 
 
 def _measure_width(column: Column) -> int:

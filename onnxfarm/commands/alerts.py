@@ -24,21 +24,21 @@ ReasonOption = Annotated[str, typer.Option(help="The reason.")]
 
 @app.command("list")
 def list_alerts(
-    which: Annotated[str, typer.Option("--list", help=f"Of {', '.join(LISTS)}.")] = "open",
+    list_name: Annotated[str, typer.Option("--list", help=f"Of {', '.join(LISTS)}.")] = "open",
     server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List alerts of your teams; by default those that somebody has to look at now."""
-    if which not in LISTS:
-        raise Usage(f"--list {which!r} is not one of {', '.join(LISTS)}.")
+    if list_name not in LISTS:
+        raise Usage(f"--list {list_name!r} is not one of {', '.join(LISTS)}.")
     with Client(find_account(server)) as client:
-        alerts = client.list_rows(operations.ALERTS, params={"list": which})
+        alerts = client.list_rows(operations.ALERTS, params={"list": list_name})
 
     def format_row(alert: AlertOut) -> tuple[str, ...]:
         return str(alert.id), _format_state(alert), alert.release, alert.model, alert.node, alert.sentence
 
     heads = ("alert", "state", "release", "model", "node", "what")
-    none = f"No {'' if which == 'all' else which + ' '}alerts."
+    none = f"No {'' if list_name == 'all' else list_name + ' '}alerts."
     show_rows(alerts, heads, format_row, as_json=as_json, none=none)
 
 
@@ -127,8 +127,8 @@ def bisect_alert(
     print_lines(f"Bisection {bisection.id} of alert {alert} is {bisection.state}; each step is one run.")
 
 
-def _send_order(server: str | None, alert: int, what: str, **body: str) -> None:
-    changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=what).shape
+def _send_order(server: str | None, alert: int, order: str, **body: str) -> None:
+    changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=order).shape
     latest = changed.events[-1].text if changed.events else ""
     print_lines(f"Alert {alert} is {_format_state(changed)}. {latest}".strip())
 

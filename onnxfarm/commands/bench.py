@@ -1,12 +1,15 @@
 """`onnxfarm bench MODEL`: measures a model on this machine, in the blocks and by the verdicts of a farm."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.rules.matrices.matrix import Matrix
+from farm.rules.planning.plans import Plan
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import add_axis_options, apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_prompts_alone
@@ -17,6 +20,9 @@ from onnxfarm.outputs import STDOUT, make_console, make_folder, write_document
 from onnxfarm.problems import Stopped, Usage, exit_with_problem, require_extra
 from onnxfarm.screen import show
 from onnxfarm.subject import Subject
+
+if TYPE_CHECKING:
+    from onnxfarm.here.workbench import Workbench
 
 SustainedOption = Annotated[
     float | None,
@@ -85,8 +91,8 @@ def bench(  # noqa: PLR0913  every option of the command
     values: dict[str, object] = {"runtime": runtimes, "provider": provider, "batch": batch, "shapes": sizes}
     values |= {"threads": threads, "precision": precision, "opset": opset, **axes, "budget": budget}
     settings = {"sustained": sustained, "tolerance": parse_tolerances(tolerance), "operators": operators or None}
-    asked = read_matrix(matrix, values, packages=allow_package)
-    declared = apply_settings(asked, inputs=parse_fills(input_), **settings)
+    matrix_of_options = read_matrix(matrix, values, packages=allow_package)
+    declared = apply_settings(matrix_of_options, inputs=parse_fills(input_), **settings)
     if diverge and allow_package:
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     judging = options.parse_judging(recipe, judge, evaluation)
@@ -104,10 +110,7 @@ def bench(  # noqa: PLR0913  every option of the command
             bench.set_calibration(calibration)
         if evaluation is not None:
             bench.set_evaluation(evaluation, judging)
-        plan = bench.plan(bench.add_default_shapes(declared))
-        if rounds is not None:
-            plan = workbench.reshape_plan(plan, lambda block: workbench.limit_rounds(block, rounds))
-        document = bench.template.measure(plan)
+        document = bench.template.measure(_make_plan(bench, declared, rounds=rounds))
         is_stopped = bench.template.is_cancelled()
     if diverge and not is_stopped:
         from onnxfarm.commands.bench_divergence import add_divergent_nodes
@@ -118,3 +121,11 @@ def bench(  # noqa: PLR0913  every option of the command
     if is_stopped:
         raise Stopped("Stopped before the end; what was measured until then is shown above.")
     judge_cells_here(document, strict=strict)
+
+
+def _make_plan(bench: "Workbench", matrix: Matrix, *, rounds: int | None) -> Plan:
+    """Plan the matrix with the model's default shapes, in at most `rounds` rounds a block; None: the budget's."""
+    from onnxfarm.here import workbench
+
+    plan = bench.plan(bench.add_default_shapes(matrix))
+    return plan if rounds is None else workbench.reshape_plan(plan, partial(workbench.limit_rounds, rounds=rounds))

@@ -23,20 +23,20 @@ def add_divergent_nodes(
     At most MAX_PAIRS changes are searched, by processes on this machine. Raises Usage and Infrastructure as `diverge`
     does.
     """
-    named: dict[tuple[str, str], EngineParity] = {}
+    changed_pairs: dict[tuple[str, str], EngineParity] = {}
     for old, new, pair in parities.find_runtime_changes(document)[:MAX_PAIRS]:
         if pair.command:
-            found = diverge.search_first_divergence(
+            divergence = diverge.search_first_divergence(
                 _make_request(old, new, model=model, inputs=inputs, seed=document.seed),
                 home=home,
                 out=None,
                 console=console,
             )
-            node = found.found.node if found.found is not None else ""
-            named[new.id, old.id] = pair.model_copy(update={"node": node, "divergence": found.sentence})
+            node = divergence.found.node if divergence.found is not None else ""
+            changed_pairs[new.id, old.id] = pair.model_copy(update={"node": node, "divergence": divergence.sentence})
     cells = []
     for cell in document.cells:
-        engines = [named.get((cell.id, pair.cell), pair) for pair in cell.engines]
+        engines = [changed_pairs.get((cell.id, pair.cell), pair) for pair in cell.engines]
         cells.append(cell.model_copy(update={"engines": engines}))
     return document.model_copy(update={"cells": cells})
 
@@ -53,6 +53,6 @@ def _make_request(old: Cell, new: Cell, *, model: Path, inputs: Path | None, see
         inputs=inputs,
         batch=None if inputs is not None else new.batch,
         shapes=new.shapes,
-        fills={made.name: made.fill for made in new.inputs if made.fill},
+        fills={fed.name: fed.fill for fed in new.inputs if fed.fill},
         seed=seed,
     )

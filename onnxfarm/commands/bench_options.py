@@ -108,12 +108,12 @@ def apply_settings(
         raise Usage(str(problem)) from problem
 
 
-def parse_tolerances(given: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
+def parse_tolerances(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
     """Parse --tolerance NAME=ATOL[,RTOL] into texts by output, as a matrix reads them. Raises Usage."""
-    if not given:
+    if not texts:
         return None
     tolerances: dict[str, dict[str, str]] = {}
-    for text in given:
+    for text in texts:
         name, sign, numbers = text.rpartition("=")
         atol, comma, rtol = numbers.partition(",")
         if not sign or not name or not atol or (comma and not rtol):

@@ -39,7 +39,10 @@ MAX_CONFOUNDERS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bench:
-    """What a comparison needs of a bench document. `done`: measured cells; `unmeasured`: others, as (cell, why not)."""
+    """The parts of a bench document that a comparison needs.
+
+    `done` are the measured cells, and `unmeasured` the others, each with the reason why it was not measured.
+    """
 
     machine: Mapping[str, object]
     done: list[Cell]
@@ -84,10 +87,7 @@ def compare(  # noqa: PLR0913  every option of the command
     axes |= {"precision": precision, "scenario": scenario, "budget": budget}
     judging = options.parse_judging(recipe, judge, evaluation)
     settings = ComparisonSettings(axes, tolerance, operators, inputs, evaluation, judging, seed, home)
-    are_files = {path.suffix.lower() == ".json" for path in (old, new)}
-    if len(are_files) > 1:
-        raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
-    if are_files == {True}:
+    if _are_bench_files(old, new):
         if settings.is_measuring or pre:
             raise Usage(
                 "Two files of `bench` are shown as they are: leave out the options that measure, or give models."
@@ -107,22 +107,28 @@ def compare(  # noqa: PLR0913  every option of the command
     judge_cells_here(document, strict=False)
 
 
+def _are_bench_files(old: Path, new: Path) -> bool:
+    """Say whether both are files of `bench`, by their endings, and not models. Raises Usage for one of each."""
+    are_files = [path.suffix.lower() == ".json" for path in (old, new)]
+    if any(are_files) and not all(are_files):
+        raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
+    return all(are_files)
+
+
 def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
     before, after = (read_bench(path) for path in (old, new))
     matches, only_old, only_new = matching_cells.match_cells(before.done, after.done)
     unmatched: list[dict[str, str]] = [
-        *_explain_unmatched(only_old, before.unmeasured, path=old),
-        *_explain_unmatched(only_new, after.unmeasured, path=new),
+        *_list_unmatched(only_old, before.unmeasured, path=old),
+        *_list_unmatched(only_new, after.unmeasured, path=new),
     ]
     if not matches:
         raise Usage(
             f"{old} and {new} have no measured cell in common: {' '.join(entry['reason'] for entry in unmatched)}"
         )
     differing = confounders.find_confounders(before.machine, after.machine)
-    judged = judge([_read_arms(match, old=old, new=new) for match in matches], margin=margin)
-    entries = [
-        _make_entry(match, comparison, differing=differing) for match, comparison in zip(matches, judged, strict=True)
-    ]
+    compared = judge([_read_arms(match, old=old, new=new) for match in matches], margin=margin)
+    entries = [_make_entry(*pair, differing=differing) for pair in zip(matches, compared, strict=True)]
     wrong_first = sorted(entries, key=lambda entry: not entry["wrong_outputs"])
     for text in [*(entry["sentence"] for entry in wrong_first), *(entry["reason"] for entry in unmatched)]:
         print(text, file=sys.stderr if as_json else sys.stdout)
@@ -147,27 +153,27 @@ def read_bench(path: Path) -> Bench:
             raise Usage(f"{path}: cells[{place}] has no id and status: it is not a complete file of `onnxfarm bench`.")
     arms = [cell for cell in cells if not cell.get("twin_of")]
     done = [cell for cell in arms if cell["status"] == "done"]
-    return Bench(machine, done, [(cell, _explain_unmeasured(cell)) for cell in arms if cell["status"] != "done"])
+    unmeasured = []
+    for cell in arms:
+        if cell["status"] != "done":
+            reason = cell.get("reason")
+            text = reason.get("text") if isinstance(reason, dict) else None
+            unmeasured.append((cell, f"was not measured ({cell['status']}){f': {text}' if text else '.'}"))
+    return Bench(machine, done, unmeasured)
 
 
-def _explain_unmeasured(cell: Cell) -> str:
-    reason = cell.get("reason")
-    text = reason.get("text") if isinstance(reason, dict) else None
-    return f"was not measured ({cell['status']}){f': {text}' if text else '.'}"
-
-
-def _explain_unmatched(
+def _list_unmatched(
     alone: Sequence[Cell], unmeasured: Sequence[tuple[Cell, str]], *, path: Path
 ) -> list[dict[str, str]]:
-    """Make an entry for each cell of a file that is in no comparison, with the reason."""
+    """List an entry for each cell of the file `path` that is in no comparison, with the reason."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
     return [
         {
             "file": str(path),
             "cell": cell["id"],
-            "reason": f"{path}: {matching_cells.label_cell(cell)} ({cell['id']}) {why}",
+            "reason": f"{path}: {matching_cells.label_cell(cell)} ({cell['id']}) {reason}",
         }
-        for cell, why in [*unpaired, *unmeasured]
+        for cell, reason in [*unpaired, *unmeasured]
     ]
 
 
@@ -181,7 +187,7 @@ def _read_arms(match: Match, *, old: Path, new: Path) -> Arms:
     return Arms(*sides)
 
 
-def _make_entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
+def _make_entry(match: Match, comparison: Comparison, *, differing: Sequence[str]) -> dict[str, object]:
     repeat = matching_cells.make_repeat_command(match)
     reasons = [*differing[:MAX_CONFOUNDERS]]
     if len(differing) > len(reasons):
@@ -194,12 +200,12 @@ def _make_entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -
             f"The models differ (model file digests {old} and {new}): `onnxfarm compare BASE.onnx NEW.onnx` measures "
             "both in one block."
         )
-    comparison = comparisons.mark_not_comparable(judged, reasons=[NOT_INTERLEAVED, *reasons, way_out])
+    unjudged = comparisons.mark_not_comparable(comparison, reasons=[NOT_INTERLEAVED, *reasons, way_out])
     sides = {
         "BASE": matching_cells.explain_wrong_outputs(match.old),
         "NEW": matching_cells.explain_wrong_outputs(match.new),
     }
-    wrong = [f"Wrong outputs of {side}: {why}" for side, why in sides.items() if why]
+    wrong = [f"Wrong outputs of {side}: {reason}" for side, reason in sides.items() if reason]
     axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
         "baseline": match.old["id"],
@@ -208,11 +214,11 @@ def _make_entry(match: Match, judged: Comparison, *, differing: Sequence[str]) -
         "interleaved": False,
         "baseline_p50_ms": match.old.get("p50_ms"),
         "candidate_p50_ms": match.new.get("p50_ms"),
-        **dataclasses.asdict(comparison),
+        **dataclasses.asdict(unjudged),
         "command": repeat.command if repeat else None,
         "matrix": repeat.matrix if repeat else None,
         "wrong_outputs": wrong,
         "sentence": " ".join(
-            [*wrong, f"{matching_cells.label_cell(match.new)} ({axes}): {comparisons.describe_comparison(comparison)}"]
+            [*wrong, f"{matching_cells.label_cell(match.new)} ({axes}): {comparisons.describe_comparison(unjudged)}"]
         ),
     }

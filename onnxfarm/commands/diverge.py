@@ -115,11 +115,13 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
                 table.add_row(name, *shown, str(spread.nan_count), str(spread.inf_count))
         console.print(table)
         beyond = f"{look.violations:,} of {look.elements:,} values are beyond tolerance"
-        at = look.furthest
-        where = (
-            f"; at {list(at.index)} {at.candidate:g} where the reference has {at.reference:g}" if at is not None else ""
+        furthest = look.furthest
+        place = (
+            f"; at {list(furthest.index)} {furthest.candidate:g} where the reference has {furthest.reference:g}"
+            if furthest is not None
+            else ""
         )
-        console.print(beyond + where, highlight=False, markup=False)
+        console.print(beyond + place, highlight=False, markup=False)
     if out is not None:
         effect = "from there, it shows" if part.shows_it else "by itself, it does not show"
         console.print(

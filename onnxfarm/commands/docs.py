@@ -17,12 +17,12 @@ def docs(
     ] = "",
 ) -> None:
     """Explain why a cell was refused or did not finish, by its code."""
-    known = {str(name): entry for name, entry in REASONS.items()}
-    if code and code not in known:
-        raise Usage(choice_sentence("code", code, known))
+    entries = {str(name): entry for name, entry in REASONS.items()}
+    if code and code not in entries:
+        raise Usage(choice_sentence("code", code, entries))
     console = make_console()
-    for name, entry in known.items() if not code else ():
+    for name, entry in entries.items() if not code else ():
         print_lines(f"{name}: {entry.meaning}", console=console)
     if code:
-        entry = known[code]
+        entry = entries[code]
         print_lines(entry.meaning, f"Example: {entry.example}", f"Way out: {entry.way_out}", console=console)

@@ -78,8 +78,8 @@ def evaluate(  # noqa: PLR0913  every option of the command
 def _make_judged_document(document: Document) -> Document:
     """Return the document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
     cells = [_copy_accuracy_status(cell) for cell in document.cells if cell.twin_of is None]
-    judged = sum(cell.status == CellStatus.DONE for cell in cells)
-    sentence = f"{judged} of {len(cells)} cells were judged on labelled data."
+    judged_count = sum(cell.status == CellStatus.DONE for cell in cells)
+    sentence = f"{judged_count} of {len(cells)} cells were judged on labelled data."
     return document.model_copy(update={"cells": cells, "comparisons": [], "sentence": sentence})
 
 

@@ -69,9 +69,9 @@ def restore(
     _run_backup_command("restore", file, home)
 
 
-def _run_backup_command(what: str, file: Path, home: Path | None) -> None:
+def _run_backup_command(command: str, file: Path, home: Path | None) -> None:
     check_server_installed()
-    exec_module(PROGRAM, what, str(file), "--home", str(find_farm_home(home)))
+    exec_module(PROGRAM, command, str(file), "--home", str(find_farm_home(home)))
 
 
 @app.command()
@@ -153,8 +153,8 @@ def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None
 
 def _list_people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
     for member in team.members:
-        seen = format_minute(member.last_seen_at) if member.last_seen_at else "never"
-        yield team.name, member.username, member.role, seen if member.is_open else "account closed"
+        last_seen = format_minute(member.last_seen_at) if member.last_seen_at else "never"
+        yield team.name, member.username, member.role, last_seen if member.is_open else "account closed"
     for waiting in team.invited:
         yield team.name, waiting.username, waiting.role, "invited"
 
@@ -335,12 +335,12 @@ def make(
 ) -> None:
     """Create a token; its secret is printed once."""
     request = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days, "team": team}
-    made = ask_farm(server, operations.MAKE_TOKEN, json=request)
+    answer = ask_farm(server, operations.MAKE_TOKEN, json=request)
     if as_json:
-        write_json(made.plain)
+        write_json(answer.plain)
         return
-    print(made.shape.secret)
-    may, until = _describe_scopes(made.shape), f"{made.shape.expires_at:%Y-%m-%d}"
+    print(answer.shape.secret)
+    may, until = _describe_scopes(answer.shape), f"{answer.shape.expires_at:%Y-%m-%d}"
     print(f"It may {may}, until {until}. It is not shown again.", file=sys.stderr)
 
 

@@ -60,31 +60,31 @@ def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
         raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
-def parse_scenarios(given: str) -> list[str]:
+def parse_scenarios(text: str) -> list[str]:
     """Parse --scenario into texts, one a scenario. Raises Usage."""
     try:
-        return [scenarios.normalise_text(text.strip()) for text in given.split(",")]
+        return [scenarios.normalise_text(scenario.strip()) for scenario in text.split(",")]
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
 
 
-def parse_memory_limits(given: str) -> list[int]:
+def parse_memory_limits(text: str) -> list[int]:
     """Parse --memory-limit-mb into limits in MiB. Raises Usage."""
     try:
-        return [read_memory_limit(text.strip()) for text in given.split(",")]
+        return [read_memory_limit(limit.strip()) for limit in text.split(",")]
     except MatrixProblem as problem:
         raise Usage(f"--{problem}") from problem
 
 
-def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
+def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
     """Parse --shape NAME=SIZE into a list of one mapping, sizes by dimension; None where none was given.
 
     Raises Usage.
     """
-    if not given:
+    if not texts:
         return None
     sizes: dict[str, int] = {}
-    for text in given:
+    for text in texts:
         name, sign, size = text.rpartition("=")
         if _SEVERAL.match(text):
             raise Usage(f"--shape {text!r} holds several sizes: give --shape once for each.")
@@ -98,12 +98,12 @@ def parse_sizes(given: Sequence[str] | None) -> list[dict[str, int]] | None:
     return [sizes]
 
 
-def parse_fills(given: Sequence[str] | None) -> dict[str, str] | None:
+def parse_fills(texts: Sequence[str] | None) -> dict[str, str] | None:
     """Parse --input NAME=VALUE and NAME=LOW..HIGH into texts by input, as a matrix reads them. Raises Usage."""
-    if not given:
+    if not texts:
         return None
     fills_by_input: dict[str, str] = {}
-    for text in given:
+    for text in texts:
         name, sign, fill = text.rpartition("=")
         if not sign or not name or not fill:
             raise Usage(f"--input {text!r} is not NAME=VALUE or NAME=LOW..HIGH, like speed=1 or ids=0..99.")

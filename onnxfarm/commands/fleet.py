@@ -73,17 +73,17 @@ def invite(
 ) -> None:
     """Make a one-time code; prints what to type on the machine that joins."""
     answer = ask_farm(server, operations.INVITE_NODE, json={"team": team})
-    made = answer.shape
-    if made.warning:
-        print(f"onnxfarm: {made.warning}", file=sys.stderr)
+    invitation = answer.shape
+    if invitation.warning:
+        print(f"onnxfarm: {invitation.warning}", file=sys.stderr)
     if as_json:
         write_json(answer.plain)
         return
-    if made.install:
-        print_lines("On the machine that joins, where onnxfarm is not installed yet:", made.install, "Then:")
-    print(made.command)
-    until = f"{made.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-    print_lines(f"It lets one machine into team {made.team or team}, until {until}. Then: onnxfarm node list")
+    if invitation.install:
+        print_lines("On the machine that joins, where onnxfarm is not installed yet:", invitation.install, "Then:")
+    print(invitation.command)
+    until = f"{invitation.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+    print_lines(f"It lets one machine into team {invitation.team or team}, until {until}. Then: onnxfarm node list")
 
 
 @app.command("list")
@@ -93,7 +93,7 @@ def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     show_rows(ask_farm(server, operations.NODES), HEADS, make_row, as_json=as_json, none=none)
 
 
-def _make_order_command(what: str) -> Callable[..., None]:
+def _make_order_command(order_name: str) -> Callable[..., None]:
     def order(
         node: NodeArgument,
         fingerprint: Annotated[str, typer.Option(help="Only if the node has this fingerprint.")] = "",
@@ -103,14 +103,14 @@ def _make_order_command(what: str) -> Callable[..., None]:
             before = find_node(client, node)
             if fingerprint and fingerprint != before.fingerprint:
                 raise Usage(f"{before.name} has the fingerprint {before.fingerprint}, not {fingerprint}.")
-            changed = _resume(client, before) if what == "resume" else _order(client, before, what)
+            changed = _resume(client, before) if order_name == "resume" else _order(client, before, order_name)
         print(describe_node(changed))
 
     return order
 
 
-for what, line in ORDERS.items():
-    app.command(what, help=line)(_make_order_command(what))
+for order_name, line in ORDERS.items():
+    app.command(order_name, help=line)(_make_order_command(order_name))
 
 
 @app.command()
@@ -141,8 +141,8 @@ def ledger(
 
 def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
     """Yield the lines of a node's ledger for people; `name` is the node's, and the ledger covers `days` days."""
-    blocks, took = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
-    yield f"{name} measured {blocks} in {counted(days, 'day')}, {took} in all."
+    blocks, total_time = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
+    yield f"{name} measured {blocks} in {counted(days, 'day')}, {total_time} in all."
     for work in ledger.work:
         person = f"{work.person or 'a former user'} of {work.team}" + (f", {work.reason}" if work.reason else "")
         counts = f"{counted(work.runs, 'run')}, {counted(work.blocks, 'block')}"
@@ -151,12 +151,12 @@ def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
         yield f"{installed.at:%Y-%m-%d %H:%M}: {installed.text}"
     yield f"Now: {ledger.now.removesuffix('.') or 'unknown, as the farm is older'}."
     for waiting in ledger.next:
-        what = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
+        work_name = f"run {waiting.run}" if waiting.run is not None else f"a run of {waiting.team}"
         if waiting.begins_in_minutes is None or waiting.minutes is None:
-            yield f"Waits: {what}, until its machine is free for it."
+            yield f"Waits: {work_name}, until its machine is free for it."
         else:
             begins, lasts = (format_about(60.0 * minutes) for minutes in (waiting.begins_in_minutes, waiting.minutes))
-            yield f"Next: {what}, in {begins}, for {lasts}."
+            yield f"Next: {work_name}, in {begins}, for {lasts}."
     if not ledger.next:
         yield "Nothing waits for it."
 
@@ -274,8 +274,8 @@ def deny(trial: TrialArgument, server: ServerOption = None) -> None:
     print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="decline").shape.sentence)
 
 
-def _answer_lending(lending: int, what: str, server: str | None) -> None:
-    answered = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=what).shape
+def _answer_lending(lending: int, answer: str, server: str | None) -> None:
+    answered = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=answer).shape
     print(f"{answered.node}: {answered.sentence}")
 
 
@@ -291,8 +291,8 @@ def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: st
 
 def describe_node(node: NodeOut) -> str:
     """Describe a node: `bench-2 is active. Paused by its owner.`"""
-    why = "" if node.health == "retired" else node.pause
-    return " ".join(text for text in (f"{node.name} is {node.health}.", why) if text)
+    pause = "" if node.health == "retired" else node.pause
+    return " ".join(text for text in (f"{node.name} is {node.health}.", pause) if text)
 
 
 def read_limits(node: NodeOut) -> NodeSettings:
@@ -352,8 +352,8 @@ def make_row(node: NodeOut) -> tuple[str, ...]:
     return str(node.id), node.name, node.state, node.health, tags, node.fingerprint, self_test
 
 
-def _order(client: Client, node: NodeOut, what: str) -> NodeOut:
-    return client.call(operations.ORDER_NODE, node=node.id, what=what)
+def _order(client: Client, node: NodeOut, order_name: str) -> NodeOut:
+    return client.call(operations.ORDER_NODE, node=node.id, what=order_name)
 
 
 def _resume(client: Client, node: NodeOut) -> NodeOut:

@@ -26,6 +26,7 @@ from farm.contract.cells import Budget, Runtime
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.readers import read_runtime
 from farm.rules.changes import gate_comment, gate_reports
+from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
@@ -178,10 +179,7 @@ def gate(  # noqa: PLR0913  every option of the command
     axes |= {"precision": precision, "scenario": scenario, "memory-limit-mb": memory_limit_mb, "budget": budget}
     if sides is None:
         axes |= {"runtime": resolve_runtimes(ort, home=place.home, with_prereleases=pre)}
-        declared = apply_settings(read_matrix(matrix, axes), tolerance=parse_tolerances(tolerance))
-    else:
-        declared = read_matrix_without_runtimes(matrix, axes, command="A gate", options="--baseline and --candidate")
-        declared = replace(declared, axes={**declared.axes, "runtime": sides})
+    declared = _declare_matrix(matrix, axes, sides=sides, tolerance=tolerance)
     declared = replace(declared, operators=True) if operators else declared
     request = GateRequest(
         Subject(model, inputs=inputs, expected=expected, seed=seed),
@@ -196,16 +194,16 @@ def gate(  # noqa: PLR0913  every option of the command
     console = make_console(stderr=True)
     search = Gate(lambda: declared, sides, checks, confirm)
     outcome, took_s = _measure(search, request, place, against=against, console=console)
-    asked = gate_comment.Asked(str(model) if against else new, _make_repeat_command(), took_s)
+    gate_request = gate_comment.Asked(str(model) if against else new, _make_repeat_command(), took_s)
     files = {"--summary": summary, "--comment": comment, "--junit": junit}
-    _write_files(outcome, asked, files | {"--benchmark-json": benchmark_json, "--json": json_file})
+    _write_files(outcome, gate_request, files | {"--benchmark-json": benchmark_json, "--json": json_file})
     show(outcome.document, console=console, address=outcome.document.url or "")
     print_lines(
         "", outcome.headline, *filter(None, [gate_comment.describe_detectable(outcome.document)]), console=console
     )
+    if outcome.answer.infra and server is None:
+        check_installable(outcome.document)
     if outcome.answer.infra:
-        if server is None:
-            check_installable(outcome.document)
         raise Infrastructure(outcome.headline)
     if not outcome.answer.is_passed:
         raise GateFailed(outcome.headline)
@@ -225,6 +223,19 @@ def _refuse_mixed_kinds(against: str, of_runtimes: Mapping[str, object], of_mode
         raise Usage(f"--against compares two models: leave out {' and '.join(named)}, or --against.")
     if not against and (named := [name for name, value in of_models.items() if value]):
         raise Usage(f"{named[0]} is for --against, which names the model in use now: add it.")
+
+
+def _declare_matrix(
+    text: str | None, axes: Mapping[str, object], *, sides: tuple[Runtime, Runtime] | None, tolerance: list[str] | None
+) -> Matrix:
+    """Read the matrix of --matrix, and set the axes of the options in it. Raises Usage.
+
+    A gate between two runtimes measures `sides`, and its matrix may not name runtimes; None is a gate of two models.
+    """
+    if sides is None:
+        return apply_settings(read_matrix(text, axes), tolerance=parse_tolerances(tolerance))
+    declared = read_matrix_without_runtimes(text, axes, command="A gate", options="--baseline and --candidate")
+    return replace(declared, axes={**declared.axes, "runtime": sides})
 
 
 def _refuse_misplaced_options(
@@ -248,7 +259,7 @@ def _refuse_misplaced_options(
 def _measure(
     search: "Gate", request: GateRequest, place: _Place, *, against: str, console: Console
 ) -> "tuple[GateOutcome, float]":
-    """Measure both sides and judge them. Return the outcome, and the seconds that took without waiting for a machine.
+    """Measure both sides, and judge them. Return the outcome, and the seconds it took beside waiting for a machine.
 
     Raises Usage, Infrastructure and TimedOut.
     """
@@ -264,9 +275,10 @@ def _measure(
 
 
 def _add_base(request: GateRequest, against: str, place: _Place, folder: Path) -> GateRequest:
-    """Return the request with the model in use now, which gets the inputs of the new one. Raises Usage.
+    """Return the request with the model in use now, which is measured with the inputs of the new one.
 
-    Where both models are the same, byte for byte, it prints that and raises typer.Exit with 0.
+    `against` is a file, git:REF[:PATH], or NAME@VERSION of a farm. Where both models are the same, byte for byte, it
+    prints that and raises typer.Exit with 0. Raises Usage.
     """
     path, new = Path(against), request.subject.model
     is_version = not path.exists() and lookups.VERSION.fullmatch(against) is not None
@@ -299,24 +311,29 @@ def _open_bench(
     return here.open_local(request, home=place.home, releases=releases, console=console)
 
 
-def _parse_checks(text: str, metrics: str | None) -> "Checks":
+def _parse_checks(fail_on: str, metric: str | None) -> "Checks":
+    """Parse the texts of --fail-on and --metric; None: DEFAULT_METRICS. Raises Usage for an unknown name."""
     from farm.rules.changes.gate import DEFAULT_METRICS
     from farm.rules.findings.kinds import CHECKS
     from farm.rules.searches.gate import Checks
     from farm.rules.searches.sought import MEMORY, NAMES, find_metric_names
 
-    named = [part.strip() for part in text.split(",") if part.strip()]
-    for check in named:
+    checks = _split_list(fail_on)
+    for check in checks:
         if check not in CHECKS:
             raise Usage(f"--fail-on: {choice_sentence('check', check, CHECKS)}")
-    if not named:
+    if not checks:
         raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
-    wanted = DEFAULT_METRICS if metrics is None else [part.strip() for part in metrics.split(",") if part.strip()]
-    for metric in wanted:
-        if not find_metric_names(metric):
-            raise Usage(f"--metric: {choice_sentence('metric', metric, (MEMORY, *NAMES))}")
-    judged = tuple(name for metric in wanted for name in find_metric_names(metric))
-    return Checks(fail_on=tuple(check for check in CHECKS if check in named), metrics=judged)
+    metrics = DEFAULT_METRICS if metric is None else _split_list(metric)
+    for name in metrics:
+        if not find_metric_names(name):
+            raise Usage(f"--metric: {choice_sentence('metric', name, (MEMORY, *NAMES))}")
+    metric_names = tuple(each for name in metrics for each in find_metric_names(name))
+    return Checks(fail_on=tuple(check for check in CHECKS if check in checks), metrics=metric_names)
+
+
+def _split_list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _parse_percent(percent: str) -> float:
@@ -348,10 +365,10 @@ def _read_runtime(text: str, option: str) -> Runtime:
         raise Usage(f"{option}: {problem}") from problem
 
 
-def _write_files(outcome: "GateOutcome", asked: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
+def _write_files(outcome: "GateOutcome", request: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
     """Write the answer to each file that an option names, and to the step summary of GitHub Actions. Raises Usage."""
     answer, document = outcome.answer, outcome.document
-    comment = gate_comment.as_comment(answer, document, asked)
+    comment = gate_comment.as_comment(answer, document, request)
     texts = {"--summary": gate_reports.as_markdown(answer, document), "--comment": comment}
     for option, text in (texts | {"--junit": gate_reports.as_junit(answer, document)}).items():
         if (path := files[option]) is not None:

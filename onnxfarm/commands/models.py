@@ -73,9 +73,9 @@ def label(
     """Add labels, by which watches and lists find a model, or take them away."""
     with Client(find_account(server)) as client:
         before = find_model(client, model)
-        remaining = [known for known in before.labels if known not in labels]
-        wanted = remaining if remove else [*before.labels, *labels]
-        labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": wanted}, model=before.id)
+        kept_labels = [label for label in before.labels if label not in labels]
+        new_labels = kept_labels if remove else [*before.labels, *labels]
+        labelled = client.call(operations.DESCRIBE_MODEL, json={"labels": new_labels}, model=before.id)
     print_lines(f"{labelled.name}: {', '.join(labelled.labels) or 'no labels'}.")
 
 

@@ -52,8 +52,8 @@ BudgetOption = Annotated[
 ]
 
 
-def _refuse_axis_of_matrix(ctx: typer.Context, given: list[str] | None) -> None:
-    if given:
+def _refuse_axis_of_matrix(ctx: typer.Context, values: list[str] | None) -> None:
+    if values:
         raise Usage(
             f"`onnxfarm {ctx.info_name}` reads runtimes, providers, batches and precisions from a file: write "
             "`runtime: [1.29.0, 1.31.1]` in it and give it with --matrix. `onnxfarm bench` takes them as options."
@@ -166,8 +166,8 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
         raise Usage(
             "--judge judges in place of a --recipe, on samples: give it with --evaluation, and leave --recipe out."
         )
-    path, _, rest = judge.partition(".py:")
-    function, _, better = rest.partition(":")
+    path, _, named_function = judge.partition(".py:")
+    function, _, better = named_function.partition(":")
     if not path or not function.isidentifier() or better not in ("", "lower", "higher"):
         raise Usage(f"--judge has {judge[:200]!r}: write FILE.py:FUNCTION, or FILE.py:FUNCTION:lower.")
     if not re.fullmatch(METRIC_NAME, function.lower()) or function.lower() in METRICS:
@@ -175,11 +175,11 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
     return UserJudge(Path(f"{path}.py"), function, better == "lower" if better else None)
 
 
-def _check_file(given: Path | None) -> Path | None:
+def _check_file(path: Path | None) -> Path | None:
     """Refuse an option in place of a file: where --json FILE lacks its FILE, the next option would be taken for it."""
-    if given is not None and str(given).startswith("--"):
-        raise typer.BadParameter(f"needs a FILE (- is stdout), and {given} follows it.", param_hint="--json")
-    return given
+    if path is not None and str(path).startswith("--"):
+        raise typer.BadParameter(f"needs a FILE (- is stdout), and {path} follows it.", param_hint="--json")
+    return path
 
 
 # one rule: a command that measures writes a file beside what it shows, a command that answers prints JSON in its place

@@ -98,7 +98,7 @@ def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
             f"⊘ {_describe_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}",
             console=console,
         )
-        print_lines(*(f"    {way}" for way in refusals.list_ways_out(alike)), console=console)
+        print_lines(*(f"    {way_out}" for way_out in refusals.list_ways_out(alike)), console=console)
         for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
             print_lines(f"    {_describe_point(point)}", console=console)
         if len(alike) > NAMED_POINTS:

@@ -37,18 +37,19 @@ def status(
         else:
             if wait:
                 follow_run(client, run, console=Console(stderr=True))
-            asked = client.ask(operations.RUN, run=run)
-            answer, found = asked.plain, asked.shape
-            # where the sentence is not the same count
-            sentences = dict.fromkeys((f"{make_progress(found).words}.", found.sentence))
-            show = f"Run {found.id}: {format_status(found)}, {' '.join(filter(None, sentences))}\n{found.url}"
+            one_run = client.ask(operations.RUN, run=run)
+            answer, shown_run = one_run.plain, one_run.shape
+            # the sentence may be the same as the progress
+            sentences = dict.fromkeys((f"{make_progress(shown_run).words}.", shown_run.sentence))
+            texts = " ".join(filter(None, sentences))
+            show = f"Run {shown_run.id}: {format_status(shown_run)}, {texts}\n{shown_run.url}"
         document = read_document(client, run) if run is not None and wait else None
     if as_json:
         write_json(answer)
     else:
         console.print(show, highlight=False, soft_wrap=True)
     if document is not None:
-        judge_run(document, found)
+        judge_run(document, shown_run)
 
 
 def _make_table(runs: list[RunOut]) -> Table | str:

@@ -96,12 +96,11 @@ def submit(  # noqa: PLR0913  every option of the command
         _warn_of_calibration(version, console=console)
         order = make_order(version.id, declared) | ({} if seed is None else {"seed": seed})
         run = client.call(operations.START_RUN, json=order)
-        run_id = str(run.id)
-        print_lines(f"Run {run_id}: {run.url}", console=console)
+        print_lines(f"Run {run.id}: {run.url}", console=console)
         if not wait:
-            print(run_id)
+            print(run.id)
             return
-        _wait_and_show(client, run_id, console=console, json_file=json_file, timeout=timeout, strict=strict)
+        _wait_and_show(client, str(run.id), console=console, json_file=json_file, timeout=timeout, strict=strict)
 
 
 def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
@@ -113,23 +112,31 @@ def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
         print_lines(make_sample_warning(calibration.samples), console=console)
 
 
-def read_matrix(given: str | None) -> dict[str, object] | None:
-    """Read the matrix of a file, of - (stdin) or of JSON text, as the API takes it; None stays None.
+def read_matrix(source: str | None) -> dict[str, object] | None:
+    """Read the matrix that `source` names, a file or - for stdin, or is, as JSON text; None stays None.
 
-    Raises Usage with the sentence that names the wrong key or value.
+    The matrix is in plain values, as the API takes it. Raises Usage, which names the wrong key or value.
     """
-    if given is None:
+    if source is None:
         return None
-    is_text = given.lstrip().startswith("{")
-    text = sys.stdin.read() if given == "-" else given if is_text else read_text(Path(given))
+    is_text = source.lstrip().startswith("{")
+    if source == "-":
+        text = sys.stdin.read()
+    elif is_text:
+        text = source
+    else:
+        text = read_text(Path(source))
     try:
         return _parse_matrix(text)
     except MatrixProblem as problem:
-        raise Usage(f"{'--matrix' if is_text else given}: {problem}") from problem
+        raise Usage(f"{'--matrix' if is_text else source}: {problem}") from problem
 
 
 def _parse_matrix(text: str) -> dict[str, object]:
-    """Parse a matrix. Its keys are checked here where numpy is installed, which the rules need, else by the farm."""
+    """Parse a matrix. Raises MatrixProblem.
+
+    The rules that check its keys need numpy. Where it is not installed, the farm checks them.
+    """
     try:
         from farm.rules.matrices import matrix
     except ModuleNotFoundError:

@@ -56,11 +56,11 @@ def verdict(
         comparison = judge([parse_entry(document, where=str(file))], margin=margin)[0]
         _print_answer(dataclasses.asdict(comparison), [comparisons.describe_comparison(comparison)], as_json=as_json)
         return
-    judged = judge(_parse_entries(document["comparisons"], path=file), margin=margin)
-    lines = [f"{place}. {comparisons.describe_comparison(comparison)}" for place, comparison in enumerate(judged)]
-    counts = Counter(comparison.verdict for comparison in judged)
-    last = f"{len(judged)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
-    _print_answer({"comparisons": _make_figures(judged)}, [] if as_json else lines, as_json=as_json, last=last)
+    compared = judge(_parse_entries(document["comparisons"], path=file), margin=margin)
+    lines = [f"{place}. {comparisons.describe_comparison(comparison)}" for place, comparison in enumerate(compared)]
+    counts = Counter(comparison.verdict for comparison in compared)
+    last = f"{len(compared)} comparisons: {', '.join(f'{counts[word]} {word}' for word in counts) or 'none'}."
+    _print_answer({"comparisons": _make_figures(compared)}, [] if as_json else lines, as_json=as_json, last=last)
 
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
@@ -127,13 +127,16 @@ def _parse_arms(entry: Mapping[str, object], *, where: str) -> Arms:
     return Arms(old, new)
 
 
-def _make_figures(judged: Sequence[Comparison]) -> list[dict[str, object]]:
+def _make_figures(compared: Sequence[Comparison]) -> list[dict[str, object]]:
     with require_extra("node"):
         from farm.rules.comparing import multiplicity
-    holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in judged])
+    holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in compared])
     return [
-        {**dataclasses.asdict(comparison), "holds_across": held if comparison.verdict in ("slower", "faster") else None}
-        for comparison, held in zip(judged, holds, strict=True)
+        {
+            **dataclasses.asdict(comparison),
+            "holds_across": holds_across if comparison.verdict in ("slower", "faster") else None,
+        }
+        for comparison, holds_across in zip(compared, holds, strict=True)
     ]
 
 

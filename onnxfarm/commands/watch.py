@@ -86,9 +86,9 @@ def add(  # noqa: PLR0913  every option of the command
     if rule:
         order["rule"] = _parse_rule(rule)
     answer = ask_farm(server, operations.CREATE_WATCH, json=order)
-    made = answer.shape
-    print_lines(f"Watch {made.id} of team {made.team}: {made.url}")
-    write_json(answer.plain) if as_json else print(made.id)
+    watch = answer.shape
+    print_lines(f"Watch {watch.id} of team {watch.team}: {watch.url}")
+    write_json(answer.plain) if as_json else print(watch.id)
 
 
 @app.command("list")
@@ -179,7 +179,7 @@ def _set_active(watch: str, server: str | None, *, is_active: bool) -> None:
 
 
 def _follow_rounds(
-    client: Client, watch_id: int, wanted: set[int], *, minutes: float | None, poll_s: float = POLL_S
+    client: Client, watch_id: int, round_ids: set[int], *, minutes: float | None, poll_s: float = POLL_S
 ) -> Answered[list[RoundOut]]:
     """Follow rounds until all are judged, show how far the first open one is, and return all. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
@@ -187,34 +187,37 @@ def _follow_rounds(
     console = make_console(stderr=True)
     with open_progress(console) as show:
         while True:
-            answer = _read_rounds(client, watch_id, wanted)
-            for each in answer.shape:
-                if printed.get(each.id) != each.state:
-                    printed[each.id] = each.state
+            answer = _read_rounds(client, watch_id, round_ids)
+            for round_ in answer.shape:
+                if printed.get(round_.id) != round_.state:
+                    printed[round_.id] = round_.state
                     print_lines(
-                        f"Round {each.id}: {each.state}{': ' + each.sentence if each.sentence else ''}", console=console
+                        f"Round {round_.id}: {round_.state}{': ' + round_.sentence if round_.sentence else ''}",
+                        console=console,
                     )
-            still_open = [each for each in answer.shape if each.state != "judged"]
+            still_open = [round_ for round_ in answer.shape if round_.state != "judged"]
             if not still_open:
                 return answer
             if limit is not None and time.monotonic() > limit:
                 raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
-            measuring = [run for each in still_open if (run := each.confirming or each.run)]
+            measuring = [run for round_ in still_open if (run := round_.confirming or round_.run)]
             if measuring:
                 show(make_progress(client.call(operations.RUN, run=measuring[0])))
             time.sleep(poll_s)
 
 
-def _read_rounds(client: Client, watch_id: int, wanted: Collection[int]) -> Answered[list[RoundOut]]:
+def _read_rounds(client: Client, watch_id: int, round_ids: Collection[int]) -> Answered[list[RoundOut]]:
     """Return these rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
     rows: list[tuple[object, RoundOut]] = []
     for page in client.iterate_pages(operations.ROUNDS, watch=watch_id):
         plain = cast(list[object], page.plain)
-        rows += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in wanted]
-        if len(rows) == len(wanted):
+        rows += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in round_ids]
+        if len(rows) == len(round_ids):
             return Answered([plain for plain, _ in rows], [shape for _, shape in rows])
-    gone = len(wanted) - len(rows)
-    raise Infrastructure(f"{gone} of {len(wanted)} rounds are gone: was the watch or a model deleted in the meantime?")
+    gone = len(round_ids) - len(rows)
+    raise Infrastructure(
+        f"{gone} of {len(round_ids)} rounds are gone: was the watch or a model deleted in the meantime?"
+    )
 
 
 def _parse_rule(text: str) -> dict[str, object]:

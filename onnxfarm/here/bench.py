@@ -128,9 +128,9 @@ class Run:
                 seed=self.seed,
                 budget=plan.budget,
                 references={
-                    digest: words for made in self.preparation.all for digest, words in made.references.items()
+                    digest: words for prepared in self.preparation.all for digest, words in prepared.references.items()
                 },
-                sizes={digest: size for made in self.preparation.all for digest, size in made.sizes.items()},
+                sizes={digest: size for prepared in self.preparation.all for digest, size in prepared.sizes.items()},
                 created_at=datetime.now(UTC).isoformat(timespec="seconds"),
                 command=self.command,
             )

@@ -55,8 +55,8 @@ def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases
     Raises Usage where one of the two is unknown or yanked, or where they are equal or swapped.
     """
     early = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
-    known = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
-    versions = sorted({*known, *early}, key=release_order)
+    listed = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
+    versions = sorted({*listed, *early}, key=release_order)
     for side in (good, bad):
         if side.version not in versions:
             raise Usage(f"{side} is not on the package index.")
@@ -98,22 +98,24 @@ class Question:
             Experiment(both_sides, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
         )
         document = measured.document
-        wanted = self._find_sought(document)
-        point = measured.narrow_to([self._pair(wanted, self.bad.version).new.id], runtimes=[self.good, self.bad])
-        over = f" over {counted(len(self.versions), 'version')}"
-        search = SinceWhen(lambda: point, self.versions, self.good, self.bad, wanted, over=over)
-        search.record(self._report_step(wanted.judge_probe(document, good=self.good, probe=self.bad), began=began))
+        sought_change = self._find_sought(document)
+        point = measured.narrow_to([self._pair(sought_change, self.bad.version).new.id], runtimes=[self.good, self.bad])
+        scope = f" over {counted(len(self.versions), 'version')}"
+        search = SinceWhen(lambda: point, self.versions, self.good, self.bad, sought_change, over=scope)
+        search.record(
+            self._report_step(sought_change.judge_probe(document, good=self.good, probe=self.bad), began=began)
+        )
         since = carry_out(search, self)
         steps = cast(list[StepTaken], search.steps)
         first_bad_step = next(step for step in steps if step["version"] == since.plain["first_bad"])
-        pair = self._pair(wanted, first_bad_step["version"])
+        pair = self._pair(sought_change, first_bad_step["version"])
         return {
             "schema": SCHEMA,
             "model": self.bench.name,
             "distribution": self.good.distribution,
             "good": self.good.version,
             "bad": self.bad.version,
-            "kind": wanted.words[1],
+            "kind": sought_change.words[1],
             "sentence": since.sentence,
             "change": first_bad_step["text"],
             **since.plain,
@@ -162,20 +164,20 @@ class Question:
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)
         is_bad = step["outcome"] == Outcome.BAD
-        why = (explain_change(compared) or "") if compared is not None and is_bad else ""
+        cause = (explain_change(compared) or "") if compared is not None and is_bad else ""
         size = f", {_format_size(step)}" if _format_size(step) else ""
         reason = f": {step['text']}" if step["outcome"] == Outcome.SKIPPED else ""
         self.bench.console.print(
             f"  {step['version']} is {step['outcome']}{size} ({minutes:.1f} min){reason}", highlight=False, markup=False
         )
-        return StepTaken(**step, minutes=round(minutes, 2), explanation=why)
+        return StepTaken(**step, minutes=round(minutes, 2), explanation=cause)
 
     def _pairs(self, version: str) -> list[Pair]:
         probe = Runtime(distribution=self.good.distribution, version=version)
         return cell_pairs.pair_cells(self.evidence[version][0], old=self.good, new=probe)
 
-    def _pair(self, wanted: Sought, version: str) -> Pair:
-        return next(pair for pair in self._pairs(version) if pair.series == wanted.series)
+    def _pair(self, sought_change: Sought, version: str) -> Pair:
+        return next(pair for pair in self._pairs(version) if pair.series == sought_change.series)
 
 
 def _format_size(step: Step) -> str:

@@ -138,9 +138,9 @@ def _provide_inputs(
 ) -> Path:
     """Copy the user's inputs, or make inputs. Sizes and fills that the request leaves open are those of `workload`."""
     if request.inputs is not None:
-        given = import_inputs(model, inputs=request.inputs, expected=None, folder=folder, files=files)
-        assert given.inputs is not None
-        return files.paths[given.inputs.sha256]
+        user_inputs = import_inputs(model, inputs=request.inputs, expected=None, folder=folder, files=files)
+        assert user_inputs.inputs is not None
+        return files.paths[user_inputs.inputs.sha256]
     out_folder = folder / "inputs"
     out_folder.mkdir()
     with raise_usage_of_workshop():

@@ -24,9 +24,9 @@ def default_home() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "onnxfarm"
 
 
-def find_farm_home(given: Path | None) -> Path:
+def find_farm_home(folder: Path | None) -> Path:
     """Return the folder of this machine's farm: the given one, else $ONNXFARM_HOME, else `var`."""
-    return given or Path(os.environ.get(HOME_VARIABLE) or "var")
+    return folder or Path(os.environ.get(HOME_VARIABLE) or "var")
 
 
 def check_server_installed() -> None:

@@ -130,17 +130,17 @@ class Preparation:
         work = spec.workload
 
         def make() -> FileRef:
-            out = self._make_folder("inputs")
-            made = orders.prepare_inputs(
+            folder = self._make_folder("inputs")
+            prepared = orders.prepare_inputs(
                 self.model.folder,
                 self.model.main,
-                out_dir=out,
+                out_dir=folder,
                 batch=work.batch,
                 shapes=work.shapes,
                 seed=work.seed,
                 inputs=work.inputs,
             )
-            return self.files.add(made.path, name="inputs.npz")
+            return self.files.add(prepared.path, name="inputs.npz")
 
         return self._make_once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
@@ -155,7 +155,7 @@ class Preparation:
         def make() -> tuple[FileRef | None, str]:
             self.say("making the reference outputs")
             try:
-                made = orders.make_reference(
+                reference = orders.make_reference(
                     self.model.folder,
                     self.model.main,
                     inputs=self.files.paths[inputs.sha256],
@@ -164,7 +164,7 @@ class Preparation:
             except orders.WorkshopError as error:
                 self.say(f"no reference outputs: {error.reason.text}")
                 return None, ""
-            return self.files.add(made.path, name="reference.npz"), made.made_by
+            return self.files.add(reference.path, name="reference.npz"), reference.made_by
 
         return self._make_once(("reference", inputs.sha256), make)
 
@@ -184,21 +184,21 @@ class Preparation:
             return self.model.bundle
 
         def make() -> Bundle:
-            what = recipes.describe_recipe(spec.recipe)
-            self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {what}")
-            made = orders.make_variant(
+            recipe_words = recipes.describe_recipe(spec.recipe)
+            self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {recipe_words}")
+            variant = orders.make_variant(
                 self.model.folder,
                 self.model.main,
                 recipe=spec.recipe,
                 out_dir=self._make_folder("variant"),
                 calibration=self.files.paths[self.calibration.sha256] if self.calibration else None,
             )
-            return self.files.make_bundle(made.folder, made.main, names=made.files)
+            return self.files.make_bundle(variant.folder, variant.main, names=variant.files)
 
         return self._make_once(("variant", _make_recipe_key(spec.recipe)), make)
 
-    def _make_folder(self, what: str) -> Path:
-        place = self.folder / f"{what}-{next(self._numbers)}"
+    def _make_folder(self, name: str) -> Path:
+        place = self.folder / f"{name}-{next(self._numbers)}"
         place.mkdir(parents=True)
         return place
 
@@ -209,10 +209,10 @@ class Preparation:
                 self._made[key] = make()
             except orders.WorkshopError as error:
                 self._made[key] = error
-        made = self._made[key]
-        if isinstance(made, orders.WorkshopError):
-            raise made
-        return cast(T, made)
+        result = self._made[key]
+        if isinstance(result, orders.WorkshopError):
+            raise result
+        return cast(T, result)
 
 
 def _make_recipe_key(recipe: Recipe) -> str:

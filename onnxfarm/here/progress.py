@@ -6,7 +6,7 @@ A line is printed when something changed, and after SAY_EVERY_S seconds without 
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -108,11 +108,12 @@ class Follower:
         self._console = console
         self._bar = bar
         self._clock = clock
-        self._task = bar.add_task("", total=sum(map(_count_processes, blocks))) if bar else TaskID(0)
+        # of each arm: its checks, and a process a round
+        self._total = sum(len(block.arms) * (CHECKS + block.min_rounds) for block in blocks)
+        self._task = bar.add_task("", total=self._total) if bar else TaskID(0)
         self._estimate = Estimate(blocks, clock=clock)
-        self._of = len(blocks)
+        self._block_count = len(blocks)
         self._done = 0
-        self._total = sum(map(_count_processes, blocks))
         self._block = ""
         self._cells: dict[int, str] = {}
         self._doing, self._doing_since = "", clock()
@@ -120,7 +121,7 @@ class Follower:
 
     def start_block(self, block: PlannedBlock, *, number: int) -> None:
         """Show that a block begins, with this number, from 1."""
-        self._block = f"block {number} of {self._of}"
+        self._block = f"block {number} of {self._block_count}"
         self._cells = {arm.arm: arm.id for arm in block.arms}
         self._estimate.start_block(number)
         self._set_activity("preparing the inputs")
@@ -150,7 +151,7 @@ class Follower:
             self._print_line(text)
 
     def repeat_activity(self) -> None:
-        """Show again what is being done, for how long and how long it will take, if nothing was shown for a while."""
+        """Show again what is being done, for how long, and the time left, if nothing was shown for a while."""
         now = self._clock()
         is_waiting = self._doing.startswith(WAITING) and not self._bar
         if not self._doing or now - self._said_at < (WAIT_EVERY_S if is_waiting else SAY_EVERY_S):
@@ -180,8 +181,8 @@ class Follower:
         left_s = self._estimate.left_s
         if left_s is None:
             return ""
-        how = {"is_measuring": self._estimate.has_begun, "is_slowed": self._estimate.is_slowed}
-        return f", {time_left.describe_time_left(left_s, **how)}"
+        state = {"is_measuring": self._estimate.has_begun, "is_slowed": self._estimate.is_slowed}
+        return f", {time_left.describe_time_left(left_s, **state)}"
 
     def _show_on_bar(self, for_s: str = "") -> None:
         """Show on the bar, if there is one, what is being done and how long it will take."""
@@ -199,11 +200,6 @@ class Follower:
 @contextmanager
 def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterator[Follower]:
     """Yield a follower for these blocks, with a bar where there is a terminal, and plain lines elsewhere."""
-    if not console.is_terminal:
-        follower = Follower(blocks, console=console, bar=None)
-        with _repeat_every_second(follower.repeat_activity):
-            yield follower
-        return
     columns = (
         SpinnerColumn(),
         TextColumn("runs"),
@@ -211,15 +207,16 @@ def follow_blocks(blocks: Sequence[PlannedBlock], *, console: Console) -> Iterat
         MofNCompleteColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    progress = Progress(*columns, console=console, transient=True) if console.is_terminal else nullcontext()
+    with progress as bar:
         follower = Follower(blocks, console=console, bar=bar)
         with _repeat_every_second(follower.repeat_activity):
             yield follower
 
 
 @contextmanager
-def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
-    """Print `what` every `every_s` seconds while the `with` lasts, with how long it has taken."""
+def report_meanwhile(activity: str, *, console: Console, every_s: float = SAY_EVERY_S) -> Iterator[None]:
+    """Print `activity` every `every_s` seconds while the `with` lasts, with how long it has taken."""
     began = said_at = time.monotonic()
 
     def say_again() -> None:
@@ -227,7 +224,7 @@ def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_
         now = time.monotonic()
         if now - said_at >= every_s:
             said_at = now
-            print_lines(f"{what}, for {now - began:.0f} s", console=console)
+            print_lines(f"{activity}, for {now - began:.0f} s", console=console)
 
     with _repeat_every_second(say_again):
         yield
@@ -235,10 +232,10 @@ def report_meanwhile(what: str, *, console: Console, every_s: float = SAY_EVERY_
 
 @contextmanager
 def _repeat_every_second(say_again: Callable[[], None]) -> Iterator[None]:
-    over = threading.Event()
+    ended = threading.Event()
 
     def remind() -> None:
-        while not over.wait(1.0):
+        while not ended.wait(1.0):
             say_again()
 
     thread = threading.Thread(target=remind, name="progress", daemon=True)
@@ -246,9 +243,5 @@ def _repeat_every_second(say_again: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
-
-
-def _count_processes(block: PlannedBlock) -> int:
-    return len(block.arms) * (CHECKS + block.min_rounds)

@@ -64,7 +64,9 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
 def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
     """Raises Usage when the release was yanked, with the index's reason and the nearest other release."""
     if runtime.version in listing.yanked:
-        yanked = {Runtime(distribution=runtime.distribution, version=name): why for name, why in listing.yanked.items()}
+        yanked = {
+            Runtime(distribution=runtime.distribution, version=name): reason for name, reason in listing.yanked.items()
+        }
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
 
 
@@ -165,11 +167,11 @@ def list_releases(distribution: str, *, home: Path, with_prereleases: bool = Fal
     """
     listing = load_listing(distribution, home=home)
     offered = {version for version in listing.offered if with_prereleases or not is_prerelease(version)}
-    known = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
-    last = max(known, key=release_order, default="0")
+    known_here = set(ONNXRUNTIME) if distribution == "onnxruntime" else set()
+    last = max(known_here, key=release_order, default="0")
     # an older release that this version does not know was yanked
     newer = {version for version in offered if release_order(version) > release_order(last)}
-    return sorted((known | newer) - listing.yanked.keys(), key=release_order)
+    return sorted((known_here | newer) - listing.yanked.keys(), key=release_order)
 
 
 def load_listing(distribution: str, *, home: Path) -> Listing:

@@ -105,8 +105,8 @@ def make_figure(sweep: Plain) -> dict[str, object]:
     }
 
 
-def _make_axis(**own: object) -> dict[str, object]:
-    return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **own}
+def _make_axis(**settings: object) -> dict[str, object]:
+    return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **settings}
 
 
 def _make_trace(line: Plain, place: int) -> dict[str, object]:
@@ -167,9 +167,9 @@ def _render_row(point: Plain, turn: Plain | None) -> str:
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""
     p50 = f"{point['p50_ms']:.4g} ms" if point["p50_ms"] else ""
     compared = "" if turn is None else f"{_format_change(turn)} than {turn['before']}"
-    why = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
+    cause = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
     cells = (escape(point["version"]), f"×{point['ratio']:.3f}", interval, p50)
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(compared + why)}</td></tr>"
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(compared + cause)}</td></tr>"
 
 
 def measure_sweep(

@@ -58,17 +58,17 @@ def import_prompts(
     )
 
 
-def import_calibration(model: ImportedModel, given: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
+def import_calibration(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
     """Check and copy calibration data, and add them to `files`. Return their file and its number of samples."""
     data, sets = None, []
-    with raise_usage_of_workshop(given):
-        if given.is_dir():
-            for number, inputs in enumerate(list_sets(given)):
+    with raise_usage_of_workshop(path):
+        if path.is_dir():
+            for number, inputs in enumerate(list_sets(path)):
                 sets.append([copy_into(file, folder / f"calibration-{number}-{file.stem}") for file in inputs])
         else:
-            data = copy_into(given, folder / "given-calibration")
-        out = _make_folder(folder / "calibration")
-        accepted = orders.accept_calibration(model.folder, model.main, data=data, sets=sets, out_dir=out)
+            data = copy_into(path, folder / "given-calibration")
+        out_folder = _make_folder(folder / "calibration")
+        accepted = orders.accept_calibration(model.folder, model.main, data=data, sets=sets, out_dir=out_folder)
     return files.add(accepted.path, name="calibration.npz"), accepted.samples
 
 
@@ -82,26 +82,26 @@ def import_evaluation(
             accepted = orders.accept_samples(
                 model.folder, model.main, data=copy, out_dir=_make_folder(folder / "labelled")
             )
-        named = EvaluationRecipe(metric=recipe.function.lower())
-        return EvaluationOrder(data=files.add(accepted.path, name="evaluation.npz"), recipe=named)
+        recipe_of_judge = EvaluationRecipe(metric=recipe.function.lower())
+        return EvaluationOrder(data=files.add(accepted.path, name="evaluation.npz"), recipe=recipe_of_judge)
     try:
         parsed = evaluation.parse_recipe(recipe or "top1")
     except evaluation.RecipeProblem as problem:
         raise Usage(f"--recipe: {problem}") from problem
     copy = copy_into(path, folder / "given-evaluation")
     with raise_usage_of_workshop(path):
-        out = _make_folder(folder / "labelled")
-        accepted = orders.check_evaluation(model.folder, model.main, data=copy, recipe=parsed, out_dir=out)
+        out_folder = _make_folder(folder / "labelled")
+        accepted = orders.check_evaluation(model.folder, model.main, data=copy, recipe=parsed, out_dir=out_folder)
     return EvaluationOrder(data=files.add(accepted.path, name="evaluation.npz"), recipe=parsed)
 
 
-def add_prompt_shapes(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> Matrix:
+def add_prompt_shapes(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> Matrix:
     """Add the sizes of a prompt to the matrix, so that a decoder is measured with a prompt as well as a single token.
 
     A matrix with shapes or scenarios, and any matrix for inputs of the user's, is returned as it is.
     """
     feed = model.inspection.feed
-    is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or given.inputs is not None
+    is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or user_inputs.inputs is not None
     if is_asked or feed is None or not feed.prompt:
         return matrix
     changed = {name: size for name, size in feed.prompt.items() if size != feed.sizes[name]}
@@ -119,7 +119,7 @@ def read_judge_source(judge: UserJudge) -> bytes:
     return content
 
 
-def check_against_model(matrix: Matrix, given: UserInputs, *, model: ImportedModel) -> None:
+def check_against_model(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> None:
     """Raises Usage for a dimension or output that the model lacks, and for a batch other than that of the inputs."""
     dimensions = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
@@ -132,16 +132,16 @@ def check_against_model(matrix: Matrix, given: UserInputs, *, model: ImportedMod
     unknown_output = next((name for name in matrix.tolerances if name not in outputs), None)
     if unknown_output is not None:
         raise Usage(f"{model.main}: {choice_sentence('output', unknown_output, sorted(outputs))}")
-    if given.inputs is None:
+    if user_inputs.inputs is None:
         return
-    other_batches = [batch for batch in matrix.axes.get("batch", ()) if batch != given.batch]
-    if other_batches and given.batch is None:
+    other_batches = [batch for batch in matrix.axes.get("batch", ()) if batch != user_inputs.batch]
+    if other_batches and user_inputs.batch is None:
         raise Usage(
             f"The batch {other_batches[0]} is asked for, and the given inputs have no batch: leave --batch out."
         )
     if other_batches:
         raise Usage(
-            f"The batch {other_batches[0]} is asked for, and the given inputs have batch {given.batch}: "
+            f"The batch {other_batches[0]} is asked for, and the given inputs have batch {user_inputs.batch}: "
             "leave --batch out, or give other inputs."
         )
 

@@ -96,10 +96,10 @@ class Workbench:
                 f"models names {', '.join(matrix.models)}, versions of a farm: submit the matrix there, or measure two "
                 "models here with `onnxfarm compare BASE.onnx NEW.onnx`."
             )
-        if any(wanted != "as-is" for wanted in matrix.axes.get("opset", ())):
+        if any(opset != "as-is" for opset in matrix.axes.get("opset", ())):
             self._update_facts(
-                lambda made: {
-                    "opset_reach": orders.find_opset_range(made.model.folder, made.model.main) or OpsetReach()
+                lambda prepared: {
+                    "opset_reach": orders.find_opset_range(prepared.model.folder, prepared.model.main) or OpsetReach()
                 }
             )
         runtimes = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
@@ -109,7 +109,7 @@ class Workbench:
         newest = None if runtimes else release_index.find_newest_release(home=home, with_prereleases=matrix.pre)
         if not runtimes and newest is None:
             self.console.print(f"{release_index.SILENT} The newest release known here is measured.", highlight=False)
-        known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
+        known_releases = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(
             id=facts.hostname,
@@ -121,7 +121,7 @@ class Workbench:
             matrix,
             (run.model, *run.beside),
             seed=run.seed,
-            known=known,
+            known=known_releases,
             machine=machine,
             with_null_pair=self.with_null_pair,
         )
@@ -131,11 +131,11 @@ class Workbench:
 
     def _name_path(self, point: RefusedPoint) -> RefusedPoint:
         """Put the model's path into the command of a way out, because planning knows only the file's name."""
-        way, name = point.way_out, file_argument(self.template.model.main)
-        if way is None or name not in (words := shlex.split(way.command)) or self.template.beside:
+        way_out, name = point.way_out, file_argument(self.template.model.main)
+        if way_out is None or name not in (words := shlex.split(way_out.command)) or self.template.beside:
             return point
         words[words.index(name)] = file_argument(str(self.path))
-        return point.model_copy(update={"way_out": way.model_copy(update={"command": shlex.join(words)})})
+        return point.model_copy(update={"way_out": way_out.model_copy(update={"command": shlex.join(words)})})
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
         """Add the default sizes of a decoder to a matrix without sizes, and print a hint about generating."""
@@ -165,7 +165,9 @@ class Workbench:
                 preparation.model, data, folder=_make_model_folder(run.scratch, number), files=run.files
             )
             preparation.calibration = samples
-        self._update_facts(lambda made: {"calibration_sha256": made.calibration and made.calibration.sha256})
+        self._update_facts(
+            lambda prepared: {"calibration_sha256": prepared.calibration and prepared.calibration.sha256}
+        )
         if make_sample_warning(count):
             run.console.print(make_sample_warning(count), highlight=False, soft_wrap=True)
 
@@ -180,7 +182,7 @@ class Workbench:
         """Update the facts of each model by what `find_changes` returns for its preparation."""
         run = self.template
         models = zip((run.model, *run.beside), run.preparation.all, strict=True)
-        run.model, *others = (facts.model_copy(update=find_changes(made)) for facts, made in models)
+        run.model, *others = (facts.model_copy(update=find_changes(prepared)) for facts, prepared in models)
         run.beside = tuple(others)
 
     def measure(self, plan: Plan) -> Document:
@@ -302,7 +304,7 @@ def open_workbench(
         if beside is not None:
             with progress.report_meanwhile(f"reading {beside.model.name}", console=console):
                 other, preparation.beside = _import_subject(beside, folder=_make_model_folder(folder, 1), files=files)
-            contents = [{file.sha256 for file in made.model.bundle.files} for made in preparation.all]
+            contents = [{file.sha256 for file in prepared.model.bundle.files} for prepared in preparation.all]
             if contents[0] == contents[1]:
                 raise Usage(
                     f"{subject.model} and {beside.model} are the same model, byte for byte: give two that differ."
@@ -334,8 +336,10 @@ def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles)
         prompt_file, prompt_facts = user_files.import_prompts(imported, prompts, folder=folder, files=files)
         user_inputs = replace(user_inputs, prompts=prompt_file)
         facts = facts.model_copy(update={"prompts": prompt_facts})
-    made = folder / "made"
-    return facts, Preparation(model=imported, files=files, user_inputs=user_inputs, folder=made, say=lambda text: None)
+    preparation = Preparation(
+        model=imported, files=files, user_inputs=user_inputs, folder=folder / "made", say=lambda text: None
+    )
+    return facts, preparation
 
 
 def _align_models(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:

@@ -28,35 +28,35 @@ def find_team(client: Client, name: str) -> TeamWithMembersOut:
     if not name and managed:
         raise Usage(f"No team was named: give --team; you manage {', '.join(managed)}.")
     names = ", ".join(team.name for team in teams) or "none"
-    wanted = f"There is no team “{name}” of yours" if name else "You manage no team"
-    raise Usage(f"{wanted}; your teams: {names}.")
+    problem = f"There is no team “{name}” of yours" if name else "You manage no team"
+    raise Usage(f"{problem}; your teams: {names}.")
 
 
-def find_node(client: Client, wanted: str) -> NodeOut:
+def find_node(client: Client, number_or_name: str) -> NodeOut:
     """Find a node by number or name; of several with one name, the one that is not retired. Raises Usage."""
     nodes = client.call(operations.NODES)
-    named = [node for node in nodes if node.name == wanted]
+    named = [node for node in nodes if node.name == number_or_name]
     working = [node for node in named if node.health != "retired"]
     return _get_single(
-        [node for node in nodes if str(node.id) == wanted] or working or named,
-        none=f"There is no node “{wanted[:60]}” that you can access: `onnxfarm node list` shows them.",
-        several=f"nodes are called {wanted}: give a number, as `onnxfarm node list` shows it.",
+        [node for node in nodes if str(node.id) == number_or_name] or working or named,
+        none=f"There is no node “{number_or_name[:60]}” that you can access: `onnxfarm node list` shows them.",
+        several=f"nodes are called {number_or_name}: give a number, as `onnxfarm node list` shows it.",
     )
 
 
-def find_model(client: Client, wanted: str, *, is_removed: bool = False) -> ModelOut:
+def find_model(client: Client, number_or_name: str, *, is_removed: bool = False) -> ModelOut:
     """Find a model by number or name; `is_removed`: among the deleted ones. Raises Usage."""
     models: list[ModelOut]
-    if wanted.isdecimal():
-        models = [client.call(operations.MODEL, model=wanted)]
+    if number_or_name.isdecimal():
+        models = [client.call(operations.MODEL, model=number_or_name)]
     else:
-        params = {"limit": 100, "removed": "true" if is_removed else "false", "search": wanted[:100]}
+        params = {"limit": 100, "removed": "true" if is_removed else "false", "search": number_or_name[:100]}
         models = client.call(operations.MODELS, params=params)
-    named = [model for model in models if wanted in (model.name, str(model.id))]
-    which = "deleted model" if is_removed else "model"
-    none = f"There is no {which} “{wanted}” that you can access: `onnxfarm models` lists them."
-    known = ", ".join(f"{model.id} of team {model.team}" for model in named)
-    return _get_single(named, none=none, several=f"models are called {wanted}: give a number, {known}.")
+    named = [model for model in models if number_or_name in (model.name, str(model.id))]
+    kind = "deleted model" if is_removed else "model"
+    none = f"There is no {kind} “{number_or_name}” that you can access: `onnxfarm models` lists them."
+    choices = ", ".join(f"{model.id} of team {model.team}" for model in named)
+    return _get_single(named, none=none, several=f"models are called {number_or_name}: give a number, {choices}.")
 
 
 def find_version_by_number(client: Client, model_id: int, number: int) -> VersionOut:
@@ -64,8 +64,8 @@ def find_version_by_number(client: Client, model_id: int, number: int) -> Versio
     page = client.call(operations.MODEL, model=model_id)
     versions = {version.number: version for version in (*page.versions, *page.removed_versions)}
     if number not in versions:
-        known = ", ".join(map(str, versions)) or "none"
-        raise Usage(f"{page.name} has no version {number}; its versions: {known}.")
+        numbers = ", ".join(map(str, versions)) or "none"
+        raise Usage(f"{page.name} has no version {number}; its versions: {numbers}.")
     return versions[number]
 
 
@@ -77,18 +77,18 @@ def find_version(client: Client, named: str) -> VersionOut:
     return find_version_by_number(client, find_model(client, match["model"]).id, int(match["number"]))
 
 
-def find_watch(client: Client, named: str) -> WatchOut:
+def find_watch(client: Client, number_or_name: str) -> WatchOut:
     """Find a watch by number or name. Raises Usage."""
-    if named.isdecimal():
-        return client.call(operations.WATCH, watch=named)
+    if number_or_name.isdecimal():
+        return client.call(operations.WATCH, watch=number_or_name)
     return _get_single(
-        [watch for watch in client.list_rows(operations.WATCHES).shape if watch.name == named],
-        none=f"There is no watch “{named}” that you can access: `onnxfarm watch list` shows yours.",
-        several=f"watches are named “{named}”: give the number of one, as `onnxfarm watch list` does.",
+        [watch for watch in client.list_rows(operations.WATCHES).shape if watch.name == number_or_name],
+        none=f"There is no watch “{number_or_name}” that you can access: `onnxfarm watch list` shows yours.",
+        several=f"watches are named “{number_or_name}”: give the number of one, as `onnxfarm watch list` does.",
     )
 
 
-def _get_single(found: Sequence[Named], *, none: str, several: str) -> Named:
-    if len(found) == 1:
-        return found[0]
-    raise Usage(f"{len(found)} {several}" if found else none)
+def _get_single(candidates: Sequence[Named], *, none: str, several: str) -> Named:
+    if len(candidates) == 1:
+        return candidates[0]
+    raise Usage(f"{len(candidates)} {several}" if candidates else none)

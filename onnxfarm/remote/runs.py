@@ -45,10 +45,10 @@ class RunProgress(NamedTuple):
     @property
     def news(self) -> object:
         """The part of the progress that is worth a new line once it changes: a round, a block, an activity."""
-        where, _, doing = self.block.partition("; ")
+        place, _, doing = self.block.partition("; ")
         doing_now = doing if self.is_waiting else tuple(_cut_to_phase(part) for part in doing.split("; "))
         # without the round, which the activity of each node names already
-        return self.cells, where.rpartition(", ")[0] if doing else where, doing_now
+        return self.cells, place.rpartition(", ")[0] if doing else place, doing_now
 
     @property
     def words(self) -> str:
@@ -58,14 +58,14 @@ class RunProgress(NamedTuple):
             parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
         if self.minutes_left is not None and not self.is_finished:
             begins_in, begins_at_least = self.begins_in_minutes, self.begins_in_minutes_at_least
-            left = describe_time_left(
+            time_left = describe_time_left(
                 60.0 * self.minutes_left,
                 is_measuring=not self.is_waiting,
                 begins_s=None if begins_in is None else 60.0 * begins_in,
                 least_s=None if begins_at_least is None else 60.0 * begins_at_least,
                 is_slowed=self.is_slowed,
             )
-            parts.append(left)
+            parts.append(time_left)
         return ", ".join(parts)
 
 

@@ -70,13 +70,13 @@ def upload_and_inspect(client: Client, bundle: Bundle, *, console: Console) -> V
 
 def _wait_for_data(client: Client, version: VersionOut, data: Path, *, until: float) -> VersionOut:
     """Wait until a version's labelled data are checked, and return it. Raises Usage when they do not fit, TimedOut."""
-    while (found := version.evaluation) and found.state in ("pending", "making"):
+    while (evaluation := version.evaluation) and evaluation.state in ("pending", "making"):
         if time.monotonic() > until:
             raise TimedOut(f"{data.name} was not checked in time; is the farm's `prepare` worker running?")
         time.sleep(POLL_S)
         version = client.call(operations.VERSION, version=version.id)
-    if found and found.state == "failed":
-        raise Usage(f"{data}: {found.problem}")
+    if evaluation and evaluation.state == "failed":
+        raise Usage(f"{data}: {evaluation.problem}")
     return version
 
 

@@ -169,21 +169,21 @@ class FakeFarm:
         return Answer(200, self._files[digest], "application/octet-stream")
 
     def _answer_about_block(self, question: Question) -> Answer:
-        kind, _, rest = question.address.partition("/")
-        block, _, what = rest.partition("/")
+        kind, _, remaining = question.address.partition("/")
+        block, _, action = remaining.partition("/")
         order = self._orders.get(block)
         if kind != "blocks" or order is None:
             raise _RefusedError(404, "missing", f"There is no {question.address}.")
-        if what == "claim":
+        if action == "claim":
             attempt = _parse_body(question, messages.ClaimRequest).attempt
             _refuse_unless(attempt == order.attempt, f"Attempt {attempt} of block {block} is over.")
             return _make_answer(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
         token = question.headers.get(messages.ATTEMPT_TOKEN_HEADER.lower())
         _refuse_unless(token == TOKEN, f"Block {block} is another attempt's.")
-        if what == "heartbeat":
+        if action == "heartbeat":
             _parse_body(question, messages.HeartbeatRequest)
             return _make_answer(messages.HeartbeatReply(lease_s=self.lease_s))
-        if what == "reports":
+        if action == "reports":
             return _make_answer(self._take_report(block, _parse_body(question, messages.ReportPost).report))
         digest = hashlib.sha256(question.content).hexdigest()
         self.traces[digest] = question.content
@@ -192,7 +192,7 @@ class FakeFarm:
     def _take_report(self, block: str, report: Report) -> Reply:
         reports = self._reports.setdefault(block, [])
         reports.append(report)
-        measured = sum(isinstance(known, RoundReport) for known in reports)
+        measured = sum(isinstance(earlier, RoundReport) for earlier in reports)
         return Reply(go_on=measured < self.rounds)
 
 
