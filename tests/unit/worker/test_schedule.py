@@ -57,7 +57,7 @@ def test_a_busy_machine_measures_the_rounds_that_a_verdict_takes_until_the_limit
     clock: Clock, limit_s: float, rounds: int
 ) -> None:
     """Two rounds in four minutes decided nothing, and a larger budget gave no more of them."""
-    pace = BlockSchedule(40.0, limit_s=limit_s, least=8, clock=clock)
+    pace = BlockSchedule(40.0, limit_s=limit_s, min_rounds=8, clock=clock)
     pace.begin()
     assert rounds_within(pace, clock, round_s=60.0, most=24) == rounds
 

@@ -58,37 +58,37 @@ class Ticket:
 
     def __init__(self) -> None:
         self._folder = _find_tickets_folder()
-        self._name_program, self._touched_s = "", 0.0
+        self._file_name, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
         """Say whether no fresh ticket is older than this one, as far as tickets can be read."""
         try:
-            names = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
+            tickets = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
         except OSError:
             return True
-        return not any(_is_fresh(path) for path in names if not self._name_program or path.name < self._name_program)
+        return not any(_is_fresh(path) for path in tickets if not self._file_name or path.name < self._file_name)
 
     def touch(self) -> None:
         """Keep the place. A ticket that was not touched for FRESH_S seconds gets a new place, as the last one."""
         now_s = time.monotonic()
-        if not self._name_program or now_s - self._touched_s >= FRESH_S:
+        if not self._file_name or now_s - self._touched_s >= FRESH_S:
             self.leave()
             # all processes of a machine share the monotonic clock
-            self._name_program = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
+            self._file_name = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
         self._touched_s = now_s
         with contextlib.suppress(OSError):
             self._show()
 
     def leave(self) -> None:
-        if self._name_program:
+        if self._file_name:
             with contextlib.suppress(OSError):
-                (self._folder / self._name_program).unlink(missing_ok=True)
-            self._name_program = ""
+                (self._folder / self._file_name).unlink(missing_ok=True)
+            self._file_name = ""
 
     def _show(self) -> None:
         with _open_tickets() as folder:
-            os.close(os.open(self._name_program, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
-            os.utime(self._name_program, dir_fd=folder, follow_symlinks=False)
+            os.close(os.open(self._file_name, FLAGS | os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
+            os.utime(self._file_name, dir_fd=folder, follow_symlinks=False)
 
 
 def _find_tickets_folder() -> Path:
@@ -212,17 +212,17 @@ def find_lock_path() -> Path:
 
 
 def compute_host_id() -> str:
-    """Compute an id of 16 hexadecimal digits that all programs have in common which share the host's lock.
+    """Compute an id of 16 hexadecimal digits, the same for all programs that share the host's lock.
 
     It is empty where the lock file or the id of the boot cannot be read. A missing lock file is made.
     """
     try:
         os.close(_open_lock_file(find_lock_path()))
         # each kernel has its own boot id, and the inode is the same in all containers that mount the file
-        named = f"{BOOT.read_text().strip()} {find_lock_path().stat().st_ino}"
+        boot_and_inode = f"{BOOT.read_text().strip()} {find_lock_path().stat().st_ino}"
     except OSError:
         return ""
-    return hashlib.sha256(f"onnxfarm host {named}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"onnxfarm host {boot_and_inode}".encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager

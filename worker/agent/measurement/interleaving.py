@@ -59,13 +59,13 @@ class InterleavedProcess:
     def listen(self) -> bytes:
         """Wait for the next word of the process; ENDED if it has ended. The process's time limit runs meanwhile."""
         while True:
-            is_over = self._future.done()
-            heard, _, _ = select.select([self._outcomes], [], [], 0.0 if is_over else LISTEN_S)
-            if heard:
+            has_ended = self._future.done()
+            readable, _, _ = select.select([self._outcomes], [], [], 0.0 if has_ended else LISTEN_S)
+            if readable:
                 if self._running is not None:
                     self._running.stop_clock()
                 return os.read(self._outcomes, 1)
-            if is_over:
+            if has_ended:
                 return ENDED
 
     def take_turn(self) -> bytes:
@@ -116,36 +116,36 @@ def interleave_processes(
     """
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(max_workers=len(launches), thread_name_prefix="turns"))
-        seats: list[InterleavedProcess] = []
-        at_work: list[InterleavedProcess] = []
+        processes: list[InterleavedProcess] = []
+        ready: list[InterleavedProcess] = []
         for first in range(0, len(launches), MAX_STARTING):
             started = [
                 stack.enter_context(InterleavedProcess(launch, folder=folder, threads=threads))
                 for launch, folder in launches[first : first + MAX_STARTING]
             ]
-            seats += started
-            at_work += [seat for seat in started if seat.listen() == MORE]
+            processes += started
+            ready += [process for process in started if process.listen() == MORE]
             on_ready(time.monotonic())
-        at_work = [seat for seat in at_work if seat.take_turn() == MORE]
+        ready = [process for process in ready if process.take_turn() == MORE]
         # each process has its own limit; this one is for processes that never want to end
         limit = time.monotonic() + limit_s
         # tracing comes last, because it would disturb the windows of others
-        resting = _give_turns(at_work, dice=dice, limit=limit)
-        _give_turns(resting, dice=dice, limit=limit)
-        for seat in seats:
-            seat.let_end()
-        return [seat.wait_for_answer() for seat in seats]
+        waiting_to_trace = _give_turns(ready, dice=dice, limit=limit)
+        _give_turns(waiting_to_trace, dice=dice, limit=limit)
+        for process in processes:
+            process.let_end()
+        return [process.wait_for_answer() for process in processes]
 
 
-def _give_turns(seats: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
+def _give_turns(processes: list[InterleavedProcess], *, dice: random.Random, limit: float) -> list[InterleavedProcess]:
     """Give turns until no process wants another, or until `limit`. Return the processes that wait to trace."""
-    resting: list[InterleavedProcess] = []
-    while seats and time.monotonic() < limit:
-        dice.shuffle(seats)
-        answers = [(seat, seat.take_turn()) for seat in seats]
-        resting += [seat for seat, word in answers if word == TRACE]
-        seats = [seat for seat, word in answers if word == MORE]
-    return resting
+    waiting_to_trace: list[InterleavedProcess] = []
+    while processes and time.monotonic() < limit:
+        dice.shuffle(processes)
+        answers = [(process, process.take_turn()) for process in processes]
+        waiting_to_trace += [process for process, word in answers if word == TRACE]
+        processes = [process for process, word in answers if word == MORE]
+    return waiting_to_trace
 
 
 def _make_pipe(path: Path) -> int:

@@ -72,7 +72,7 @@ class Launcher:
         self._memory_bytes = memory_bytes
         self._is_cancelled = is_cancelled
         self._running: set[Running] = set()
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._free_since: float | None = None
         self.gaps_s: list[float] = []
 
@@ -81,7 +81,7 @@ class Launcher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._ended.set()
 
     def forget_last_process(self) -> None:
         self._free_since = None
@@ -172,7 +172,7 @@ class Launcher:
             self.gaps_s.append(time.monotonic() - self._free_since)
 
     def _end_when_cancelled(self) -> None:
-        while not self._over.wait(CANCEL_POLL_S):
+        while not self._ended.wait(CANCEL_POLL_S):
             alive = self._running.copy()
             if alive and self._is_cancelled():
                 for running in alive:
@@ -201,8 +201,8 @@ def parse_ending(ending: Ending) -> Answer:
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):
-        reply = "nothing" if not ending.reply else f"{ending.reply[:60]!r}"
-        answer.reason = make_garbled_reason(f"it answered {reply} where a JSON object was expected")
+        shown = f"{ending.reply[:60]!r}" if ending.reply else "nothing"
+        answer.reason = make_garbled_reason(f"it answered {shown} where a JSON object was expected")
         return answer
     stated = reply.pop("reason", None)
     answer.reply = reply

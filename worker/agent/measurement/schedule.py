@@ -57,7 +57,7 @@ def _zigzag(count: int) -> list[int]:
 class BlockSchedule:
     """The time of one block. `promised_s`: how long it should take; None: any time.
 
-    `limit_s`: the seconds after which it fails. `least`: the rounds that a verdict needs.
+    `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class BlockSchedule:
         promised_s: float | None = None,
         *,
         limit_s: float = inf,
-        least: int = MIN_ROUNDS,
+        min_rounds: int = MIN_ROUNDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # a verdict on memory needs a repeated round
-        self._least = max(MIN_ROUNDS, least)
+        self._min_rounds = max(MIN_ROUNDS, min_rounds)
         self._ends_at = clock() + limit_s
         self._promised_s = inf if promised_s is None else promised_s
         self._clock = clock
@@ -84,20 +84,20 @@ class BlockSchedule:
 
     @property
     def may_repeat(self) -> bool:
-        return self._repeats_s < REPEATS_SHARE * self._promised_s and self._left_s > 0
+        return self._repeats_s < REPEATS_SHARE * self._promised_s and self._remaining_s > 0
 
     @property
     def has_room_for_a_round(self) -> bool:
         """Whether another round fits, if it takes as long as the last one."""
-        if self._rounds < self._least and self._ends_at - self._clock() >= SPARE * self._round_s:
+        if self._rounds < self._min_rounds and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
         traces_s = (
             TRACES_SHARE * self._promised_s if self._rounds >= PLANNED_LOOKS[0] and self._promised_s < inf else 0.0
         )
-        return self._left_s >= self._round_s + traces_s
+        return self._remaining_s >= self._round_s + traces_s
 
     def has_room_for_traces(self, arms: int) -> bool:
-        return self._left_s >= arms * self._trace_s
+        return self._remaining_s >= arms * self._trace_s
 
     def count_traceable_arms(self, arms: int, *, rounds: int) -> int:
         """Return how many of `arms` arms can be traced `rounds` times in the time that is left, at least PAIR.
@@ -106,9 +106,9 @@ class BlockSchedule:
         """
         each_s = rounds * self._trace_s
         # without arms or rounds there is nothing to divide the time by
-        if arms <= PAIR or each_s == 0.0 or self._left_s >= arms * each_s:
+        if arms <= PAIR or each_s == 0.0 or self._remaining_s >= arms * each_s:
             return arms
-        return max(PAIR, int(self._left_s / each_s))
+        return max(PAIR, int(self._remaining_s / each_s))
 
     @contextlib.contextmanager
     def time_repeats(self) -> Iterator[None]:
@@ -134,5 +134,5 @@ class BlockSchedule:
         self._trace_s = (self._clock() - began) / max(1, arms)
 
     @property
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         return self._promised_s - (self._clock() - self._began)
