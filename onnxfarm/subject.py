@@ -39,23 +39,25 @@ Judging = str | UserJudge
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a gate measures. With a `base` or a `base_version` it compares two models, and two runtimes otherwise.
-
-    `deadline` is a time of `time.monotonic`; None: there is no limit. `rounds`: the maximum of a block on this machine;
-    None: that of the budget. `is_of_pipeline`: an A/A pair is measured too, and processor time decides. `base_version`:
-    NAME@VERSION on the farm. `recipe`: how both models are judged on the labelled data of `evaluation`. `origin`: the
-    `branch` and `commit` of the model, as far as they are given.
-    """
+    """What a gate measures. With a `base` or a `base_version` it compares two models, and two runtimes otherwise."""
 
     subject: Subject
+    # a moment of time.monotonic(); None: there is no limit
     deadline: float | None
+    # at most so many rounds a block, on this machine; None: those of the budget
     rounds: int | None = None
+    # an A/A pair is measured too, and processor time decides
     is_of_pipeline: bool = False
+    # the model in use now, as files here
     base: Subject | None = None
+    # the same as NAME@VERSION of the farm
     base_version: str = ""
+    # the commit that the base is from, where it is named by its digest
     base_commit: str = ""
+    # labelled data, and how both models are judged on them
     evaluation: Path | None = None
     recipe: Judging = ""
+    # the `branch` and `commit` of the new model, as far as they are given
     origin: Mapping[str, str] = field(default_factory=dict)
 
     @property

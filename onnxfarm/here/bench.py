@@ -71,13 +71,7 @@ class Home:
 
 @dataclass
 class Run:
-    """The settings of measurements on this machine.
-
-    `beside`: further models that are measured in the same blocks. `is_cancelled`: measuring ends once it returns True.
-    `timings_dir`: a CSV file with every timing of each cell is written there. `execute`: measures a block, or only
-    judges it on labelled data. `allowed`: packages beyond the known distributions that may be installed. `judge`: the
-    user's function that judges in place of a recipe.
-    """
+    """The settings of measurements on this machine."""
 
     home: Home
     scratch: Path
@@ -85,13 +79,20 @@ class Run:
     model: ModelFacts
     preparation: Preparation
     console: Console
+    # further models, which are measured in the same blocks
     beside: tuple[ModelFacts, ...] = ()
     seed: int = 0
+    # the command that the user typed, for the document
     command: str = ""
+    # measuring ends once this returns True
     is_cancelled: Callable[[], bool] = lambda: False
+    # the folder for a CSV file of each cell with all its timings; None: no such files
     timings_dir: Path | None = None
+    # measures a block, or only judges it on labelled data
     execute: Execute = execute_block
+    # packages that may be installed beside the known distributions
     allowed: frozenset[str] = frozenset()
+    # the user's function that judges in place of a recipe
     judge: JudgeFile | None = None
     _facts: Facts | None = field(default=None, init=False)
     _waited_s: float = field(default=0.0, init=False)

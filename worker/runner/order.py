@@ -40,20 +40,23 @@ class BudgetOrder:
 
 @dataclass(frozen=True)
 class EvaluationPart:
-    """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe.
+    """Labelled data and how outputs are judged; the names are those of the contract's EvaluationRecipe."""
 
-    `judge` is the place of the metric's judge, `at_once` the samples in a batch. `own` is a user's judge in its place:
-    the path of its file, its name for the user, and the function in it. `most_s` is the time limit.
-    """
-
+    # the path of the data (.npz)
     data: str
     metric: str = "top1"
+    # the place of the metric's judge in the runner (MODULE:NAME), or a name of another package's
     judge: str = "judges.classes:TOP1"
+    # samples in a batch, where the model does not fix it
     at_once: int = 64
+    # the user's judge in place of the metric's: the path of its file, its name for the user, and the function in it
     own: tuple[str, str, str] | None = None
+    # the output, or several by comma; None: the first one
     output: str | None = None
+    # the step that is applied to the output before it is judged, see `judges.output_steps`
     apply: str | None = None
     threshold: float = 0.5
+    # the time limit of all batches
     most_s: float = 60.0
 
 
@@ -75,10 +78,7 @@ class Tolerance(TypedDict):
 
 
 class Pair(TypedDict):
-    """Two arms whose outputs are compared: the arms, the files of their outputs, and the tolerance.
-
-    `own` has tolerances of single outputs. `is_by_order`: outputs with other names are compared too, in their order.
-    """
+    """Two arms whose outputs are compared: their numbers, the files of their outputs, and the tolerance."""
 
     one: int
     other: int
@@ -86,7 +86,9 @@ class Pair(TypedDict):
     other_path: str
     atol: float
     rtol: float
+    # atol and rtol of single outputs, by name
     own: dict[str, tuple[float, float]]
+    # whether outputs that have different names are compared too, in their order
     is_by_order: bool
 
 

@@ -35,22 +35,22 @@ class JudgeFile:
 
 @dataclass(frozen=True)
 class NodeEnvironment:
-    """What a node needs to carry out an order.
-
-    `stage` is the staged runner (see `stages`). `work_dir` has a folder for each block, which is removed at its end.
-    `store_compiled` None: compiled models are not wanted. `say` is called with each activity, in words. `search` finds
-    the first operator whose outputs differ; None: such questions are refused. `judge` exists only for a bench on the
-    user's own machine, as no order of a farm has one.
-    """
+    """What a node needs to carry out an order."""
 
     runtimes: RuntimeStore
     cache: ArtifactCache
+    # the staged runner, see `stages`
     stage: Path
+    # a block makes a folder in it, and removes that at its end
     work_dir: Path
     store_trace: StoreTrace = lambda arm, trace_round, path: None
     store_part: StorePart = lambda arm, path: None
+    # None: compiled models are not stored
     store_compiled: StoreCompiled | None = None
     read_facts: Callable[[], Facts] = facts.read_facts
+    # called with each activity, in words
     say: Say = field(default=lambda text: None)
+    # finds the first operator whose outputs differ; None: such questions are refused
     search: Search | None = None
+    # the user's own judge, of a bench on their own machine; no order of a farm has one
     judge: JudgeFile | None = None

@@ -35,24 +35,25 @@ REPEATED_OTHERWISE = " Run again, that part did not show it: the difference come
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A model (`folder`, `main`) and its inputs, for which the first tensor is searched at which two sides differ.
+    """The question at which tensor of a model two sides first differ."""
 
-    `variant`: the folder of the model that the candidate runs, if it is another. `against`: the side whose outputs are
-    the reference; None: the CPU without optimisations. `reference` names it in words. `out`: the folder for the part of
-    the model that shows the difference. `ends_at`: the time.monotonic() at which the search is given up.
-    """
-
+    # the model's folder, and the name of the .onnx in it
     folder: Path
     main: str
     inputs: Path
     candidate: TensorComparer
     search: Search
+    # the name of the side whose outputs are the reference, in words
     reference: str
+    # the folder for the part of the model that shows the difference
     out: Path
     work_dir: Path
+    # the side whose outputs are the reference; None: the CPU without optimisations
     against: TensorComparer | None = None
+    # the folder of the model that the candidate runs, where it is another
     variant: Path | None = None
     preset: Preset = FP32
+    # the moment of time.monotonic() at which the search is given up
     ends_at: float = float("inf")
 
 

@@ -81,18 +81,17 @@ class _SampleAnswer(BaseModel):
 
 @dataclass
 class Sampler:
-    """Measures the rounds of a block. `core`: the core of its one-thread processes; None: any.
-
-    `peaks`: the peak memory of each arm's check in bytes; an arm without one takes no turns. `traces`: what launches
-    trace after their windows; None: nothing.
-    """
+    """Measures the rounds of a block."""
 
     launcher: Launcher
     budget: Budget
     seed: str
+    # the core on which one-thread processes run; None: any
     core: int | None = None
+    # the peak memory of each arm's check in bytes; an arm without one takes no turns
     peaks: dict[int, int] = field(default_factory=dict)
     pace: BlockSchedule = field(default_factory=BlockSchedule)
+    # what launches trace after their windows; None: nothing
     traces: RoundTraces | None = None
     rates: LoadRates = field(default_factory=LoadRates)
 

@@ -51,24 +51,25 @@ class FeedEngine(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of engine. `module` is the Python module that runs models.
+    """One kind of engine: the functions by which the runner uses it, and the passes and scenarios that it can do."""
 
-    `is_first_free`: whether the first dimension of every input may have any size. `dimensions` lists each input's
-    dimensions, dynamic ones by name. `passes` has the place in the runner of each pass that it can do. `scenarios` has
-    the places of its own loops by the kind of scenario, and it runs no others; None: it runs all. `has_sessions`: a
-    second session with other settings is cheap. `other_call` returns the name and the callable of a second way to run a
-    feed, or None.
-    """
-
+    # the Python module that runs models
     module: str
     open_engine: OpenEngine
+    # returns the arrays that the model takes, by name; raises Refusal where one is missing
     choose_inputs: Callable[[Engine, Arrays], Arrays]
     feed: FeedEngine
+    # whether the first dimension of every input may have any size
     is_first_free: Callable[[Engine], bool]
+    # the dimensions of each input, dynamic ones by name
     dimensions: Callable[[Engine], dict[str, list[object]]]
+    # the place in the runner (MODULE:NAME) of each pass that the engine can do
     passes: Mapping[str, str]
+    # the places of its own loops by kind of scenario, where it runs no others; None: it runs every scenario
     scenarios: Mapping[str, str] | None = None
+    # whether a second session with other settings is cheap
     has_sessions: bool = False
+    # returns the name and the callable of a second way to run a feed, or None where there is none
     other_call: Callable[[Feed], tuple[str, Callable[[], object]] | None] | None = None
 
 
