@@ -391,5 +391,3 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
     more = len(lines) - CALLED_OPERATORS
     for line in [*lines[:CALLED_OPERATORS], *([Text(f"  and {more} more")] if more > 0 else [])]:
         console.print(line, soft_wrap=True)
-    if len(lines) > CALLED_OPERATORS:
-        console.print(Text(f"  and {len(lines) - CALLED_OPERATORS} more"))

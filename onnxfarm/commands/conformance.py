@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, TypedDict
 
@@ -51,19 +52,13 @@ def conformance(
     write_json(document, json_file)
 
 
-class CaseReport(TypedDict):
-    case: str
-    outcome: str
-    text: str
-
-
 class Report(TypedDict):
-    """What a runtime did with the suite. `counts`: cases by outcome."""
+    """The outcomes of the suite on a runtime: `counts` by outcome, and `cases` as plain values of CaseOutcome."""
 
     runtime: str
     seconds: float
     counts: dict[str, int]
-    cases: list[CaseReport]
+    cases: list[dict[str, str]]
 
 
 def _make_suite(folder: Path) -> tuple[Path, dict[str, int]]:
@@ -92,7 +87,7 @@ def _run_suite(runtime: Runtime, *, suite: Path, home: Path, work: Path, console
         "runtime": str(runtime),
         "seconds": round(time.monotonic() - began, 1),
         "counts": {name: sum(case.outcome == name for case in outcomes) for name in OUTCOMES},
-        "cases": [{"case": case.case, "outcome": case.outcome, "text": case.text} for case in outcomes],
+        "cases": [asdict(case) for case in outcomes],
     }
 
 

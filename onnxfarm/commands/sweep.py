@@ -56,6 +56,10 @@ def sweep(  # noqa: PLR0913  every option of the command
     home: options.HomeOption = None,
 ) -> None:
     """Measure one model over all releases, and mark where it became slower or faster."""
+    if html is not None:
+        # said before anything is measured
+        with require_extra("server"):
+            import plotly  # noqa: F401
     place = home or default_home()
     versions, pinned = _choose_releases(distribution, ort, reference, home=place)
     axes = {"batch": batch, "shapes": parse_sizes(shape), "threads": threads, "precision": precision, "budget": budget}
@@ -65,9 +69,6 @@ def sweep(  # noqa: PLR0913  every option of the command
     with require_extra("node"):
         from onnxfarm.here import sweep as sweep_run
         from onnxfarm.here import workbench
-    if html is not None:
-        with require_extra("server"):
-            pass
     console = make_console(stderr=True)
     releases = [Runtime(distribution=distribution, version=version) for version in {*versions, pinned}]
     subject = Subject(model, inputs, seed=seed)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.searches import sweeps
 from farm.rules.searches.search import carry_out
@@ -66,7 +64,10 @@ SCHEMA = "onnxfarm.sweep/1"
 
 
 def render_page(sweep: Plain) -> str:
-    """Render a document `onnxfarm.sweep/1` as one HTML page that loads no other file."""
+    """Render a document `onnxfarm.sweep/1` as one HTML page that loads no other file. It needs plotly."""
+    # only the server's extra has plotly, and a sweep without a page does not need it
+    from plotly.offline import get_plotlyjs
+
     title = f"{sweep['model']} over {sweep['distribution']}"
     # no text in it may end the script element
     figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")

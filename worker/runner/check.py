@@ -123,7 +123,7 @@ def _compare_with_unoptimised(
     ):
         return []
     plain = replace(order, session=replace(order.session, optimization="disable"))
-    quiet = PhaseTimer(launched_ns=None, entered_ns=0)
+    quiet = PhaseTimer()
     try:
         kind = find_engine_kind(plain)
         feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
@@ -141,7 +141,7 @@ def _compare_with_unoptimised(
 
 
 def _open_quietly(order: Order) -> Engine:
-    return find_engine_kind(order).open_engine(order, timer=PhaseTimer(launched_ns=None, entered_ns=0))
+    return find_engine_kind(order).open_engine(order, timer=PhaseTimer())
 
 
 def _keep_array(value: object) -> Array | None:

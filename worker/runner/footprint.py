@@ -65,7 +65,7 @@ def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, flo
 def _open_session(order: Order, inputs: Arrays, threads: int) -> Feed:
     of_threads = replace(order, session=replace(order.session, threads=threads))
     kind = find_engine_kind(of_threads)
-    feed = kind.feed(kind.open_engine(of_threads, timer=PhaseTimer(launched_ns=None, entered_ns=0)), inputs)
+    feed = kind.feed(kind.open_engine(of_threads, timer=PhaseTimer()), inputs)
     feed.run_first()
     return feed
 

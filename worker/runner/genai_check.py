@@ -68,7 +68,7 @@ def _compute_plain_scores(order: Order, prompt: Array) -> Array | None:
     """Compute the scores by a plain session of ONNX Runtime; None where it cannot bind the model's caches or fails."""
     plain = replace(order, engine=ONNXRUNTIME)
     try:
-        session: Any = open_engine(plain, timer=PhaseTimer(launched_ns=None, entered_ns=0)).session
+        session: Any = open_engine(plain, timer=PhaseTimer()).session
         steps = Steps(session, describe_decoder(session), prompt=prompt, new=1)
         steps.calls()[0]()
     except Exception:  # one of ONNX Runtime's own classes, or a Refusal

@@ -181,11 +181,13 @@ class PhaseTimer:
     """Times the phases of the process: wall-clock in ms by phase, and for JUDGED_PHASES the processor time too.
 
     The processor time of `session` is under `session_cpu`, and so on. `launched_ns` is when the agent started the
-    process, and `entered_ns` when its first line ran, both by time.monotonic_ns(). Scenarios pass each timed call
-    through `wrap_call`.
+    process, and `entered_ns` when its first line ran, both by time.monotonic_ns(); without `launched_ns` the start is
+    not timed. Scenarios pass each call that they time through `wrap_call`.
     """
 
-    def __init__(self, *, launched_ns: int | None, entered_ns: int, wrap_call: WrapCall = leave_unwrapped) -> None:
+    def __init__(
+        self, *, launched_ns: int | None = None, entered_ns: int = 0, wrap_call: WrapCall = leave_unwrapped
+    ) -> None:
         self.wrap_call = wrap_call
         self.phases_ms: dict[str, float] = {}
         if launched_ns is not None:

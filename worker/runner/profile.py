@@ -187,13 +187,8 @@ def _list_executed(run: list[TraceEvent]) -> list[_Event]:
         facts = raw.get("args", {})
         path = tuple(parent.node.name for parent in stack)
         index = _read_integer(facts, "node_index")
-        node = Node(
-            path,
-            name,
-            str(facts.get("op_name", "")),
-            str(facts.get("provider", "")),
-            -1 if index is None else index,
-        )
+        index = -1 if index is None else index
+        node = Node(path, name, str(facts.get("op_name", "")), str(facts.get("provider", "")), index)
         event = _Event(start, end, node, memory_bytes=_read_allocated_bytes(facts))
         if stack:
             stack[-1].inner_us += end - start

@@ -37,7 +37,7 @@ def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None)
 def _profile_runs(order: Order, *, turns: Turns | None) -> tuple[str, set[int]]:
     """Run under the profiler: returns the profile's path, and which of its runs only filled the caches again."""
     # the sample does not report this session's creation
-    apart = PhaseTimer(launched_ns=None, entered_ns=0)
+    apart = PhaseTimer()
     prefix = os.path.join(order.work_dir, "round")
     engine = open_engine(order, timer=apart, tune={"enable_profiling": True, "profile_file_prefix": prefix})
     with faults.translate_errors("run"):

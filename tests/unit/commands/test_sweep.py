@@ -1,6 +1,7 @@
 """`onnxfarm sweep`: lines over releases on a made-up bench, the page, and what cannot be asked."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,14 @@ def test_the_page_holds_all_it_needs_and_text_stays_text() -> None:
     assert trace["x"] == ["1.29.0", "1.30.0", "1.31.0"]
     assert trace["y"][1] is None, "a release that was not measured is a gap"
     assert trace["connectgaps"] is False
+
+
+def test_a_page_without_plotly_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    ended = CliRunner().invoke(app, ["sweep", str(tmp_path / "none.onnx"), "--html", str(tmp_path / "sweep.html")])
+    assert (ended.exit_code, "needs plotly" in ended.stderr, "[server]" in ended.stderr) == (3, True, True)
 
 
 def test_the_page_has_the_colours_of_the_farms_pages() -> None:

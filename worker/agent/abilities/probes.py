@@ -116,7 +116,9 @@ def probe(
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
-    arm = _prepare_probe(entry, installed=installed, folder=folder)
+    model, inputs = folder / "bundle" / "probe.onnx", folder / "files" / "inputs.npz"
+    _write_probe_model(model, inputs)
+    arm = prepare_arm(model, inputs, entry=entry, installed=installed)
     launch = runner_process.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
     with launch as launcher:
         report = checks.run_check(launcher, arm)
@@ -151,31 +153,39 @@ def store(folder: Path, abilities: Abilities) -> None:
     (folder / FILE).write_text(json.dumps({"tags": abilities.tags, "providers": list(abilities.providers)}, indent=2))
 
 
-def _prepare_probe(entry: providers.Provider, *, installed: Installed, folder: Path) -> PreparedArm:
-    model, inputs = folder / "bundle" / "probe.onnx", folder / "files" / "inputs.npz"
-    for path in (model, inputs):
-        path.parent.mkdir(exist_ok=True)
-    _write_probe_model(model, inputs)
-    bundle = Bundle(main=model.name, files=(make_file_ref(model),))
+def prepare_arm(
+    model: Path, inputs: Path, *, entry: providers.Provider, installed: Installed, reference: Path | None = None
+) -> PreparedArm:
+    """Prepare a model of the agent's own, to be run as an arm of a block is.
+
+    `model` and `inputs` are in two folders side by side, and a scratch folder is made beside them.
+    """
+    bundle = Bundle(main=model.name, files=(_make_file_ref(model),))
     cell = CellSpec(
         artifact_sha256=bundle.digest,
         runtime=installed.runtime,
         provider=entry.name,
         provider_options=dict(entry.defaults),
     )
-    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=make_file_ref(inputs))
-    scratch = folder / "scratch"
+    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=_make_file_ref(inputs))
+    scratch = model.parents[1] / "scratch"
     scratch.mkdir(exist_ok=True)
     return PreparedArm(
-        order=order, installed=installed, model=model, source=model, inputs=inputs, reference=None, scratch=scratch
+        order=order, installed=installed, model=model, source=model, inputs=inputs, reference=reference, scratch=scratch
     )
 
 
+def _make_file_ref(path: Path) -> FileRef:
+    return FileRef(name=path.name, sha256=cache.hash_file(path), bytes=path.stat().st_size)
+
+
 def _write_probe_model(model: Path, inputs: Path) -> None:
-    """Write a model of a matrix product and an activation, which every provider and runtime can run."""
+    """Write a model of a matrix product and an activation, which every provider and runtime can run, and its inputs."""
     import numpy as np
     from onnx import TensorProto, helper, save
 
+    for path in (model, inputs):
+        path.parent.mkdir(exist_ok=True)
     weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"], "product"), helper.make_node("Relu", ["y"], ["z"], "bend")],
@@ -186,7 +196,3 @@ def _write_probe_model(model: Path, inputs: Path) -> None:
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), model)
     np.savez(inputs, x=np.ones((8, 64), np.float32))
-
-
-def make_file_ref(path: Path) -> FileRef:
-    return FileRef(name=path.name, sha256=cache.hash_file(path), bytes=path.stat().st_size)

@@ -3,21 +3,19 @@
 It shows that a machine computes wrongly, or much slower than before, before anybody relies on its figures.
 """
 
-import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from farm.contract.blocks import ArmOrder
-from farm.contract.cells import Budget, Bundle, CellSpec
+from farm.contract.cells import Budget
 from farm.contract.node import SelfTest
 from farm.contract.reports import CheckReport
+from farm.rules.runtimes import providers
 from worker.agent.abilities import probes
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import Installed
 from worker.agent.measurement import checks, runner_process, samples
-from worker.agent.measurement.prepared_arms import PreparedArm
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-logger = logging.getLogger(__name__)
-CPU: Final = "CPUExecutionProvider"
 LAUNCHES: Final = 3
 ROWS, WIDTH, LAYERS = 32, 256, 6
 
@@ -54,7 +50,15 @@ def run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
-    arm = _prepare_golden_arm(installed, folder)
+    model, files = folder / "bundle" / "golden.onnx", folder / "files"
+    _write_golden_model(model, files)
+    arm = probes.prepare_arm(
+        model,
+        files / "inputs.npz",
+        entry=providers.resolve("cpu"),
+        installed=installed,
+        reference=files / "reference.npz",
+    )
     with runner_process.Launcher(
         stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled
     ) as launcher:
@@ -97,30 +101,13 @@ def _max_abs(check: CheckReport) -> float | None:
     return max(differences, default=None)
 
 
-def _prepare_golden_arm(installed: Installed, folder: Path) -> PreparedArm:
-    model, files, scratch = folder / "bundle" / "golden.onnx", folder / "files", folder / "scratch"
-    for path in (model.parent, files, scratch):
-        path.mkdir(exist_ok=True)
-    _write_golden_model(model, files)
-    bundle = Bundle(main=model.name, files=(probes.make_file_ref(model),))
-    cell = CellSpec(artifact_sha256=bundle.digest, runtime=installed.runtime, provider=CPU)
-    order = ArmOrder(arm=0, cell=cell, bundle=bundle, source=bundle, inputs=probes.make_file_ref(files / "inputs.npz"))
-    return PreparedArm(
-        order=order,
-        installed=installed,
-        model=model,
-        source=model,
-        inputs=files / "inputs.npz",
-        reference=files / "reference.npz",
-        scratch=scratch,
-    )
-
-
 def _write_golden_model(model: Path, files: Path) -> None:
     """Write a model of several layers, each a matrix product and a tanh, with its inputs and its right answer."""
     import numpy as np
     from onnx import NodeProto, TensorProto, helper, save
 
+    for path in (model.parent, files):
+        path.mkdir(exist_ok=True)
     random = np.random.default_rng(20261)
     weights = [(random.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5).astype(np.float32) for _ in range(LAYERS)]
     inputs = random.standard_normal((ROWS, WIDTH)).astype(np.float32)
