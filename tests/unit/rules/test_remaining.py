@@ -157,7 +157,7 @@ def estimates(durations: Iterable[float]) -> Iterator[tuple[BlockProgress, float
     now = 0.0
     block = make_block(budget="standard")
     promised_s = block.max_duration_s(block.max_rounds)
-    schedule = BlockSchedule(promised_s, least=block.min_rounds, clock=lambda: now)
+    schedule = BlockSchedule(promised_s, min_rounds=block.min_rounds, clock=lambda: now)
     rounds: list[float] = []
     for duration, _ in zip(durations, range(max_rounds_to_order(block.max_rounds)), strict=False):
         with schedule.time_round():
