@@ -1,4 +1,4 @@
-"""The trace pass of a cell that generates: profiles the prompt and the steps after it, by the order of their runs."""
+"""The trace pass of a cell that generates: profiles the prompt, and steps along the sequence after it."""
 
 import time
 
@@ -10,16 +10,18 @@ from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 from worker.runner.scenarios.protocol import Call
 
-# steps that are traced behind each prompt, evenly along the sequence; passes that warm up, and the fewest that count
+# steps that are traced after each prompt, evenly along the sequence
 STEPS = 8
+# a pass is a prompt with its steps: so many warm up, and at least so many count
 WARMUP_PASSES = 2
 MIN_PASSES = 5
 
 
 def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
-    """Answer the executed nodes of a step with their median self times, and under `prompt` those of the prompt.
+    """Profile the prompt and some steps, and return their executed nodes with median self times.
 
-    Raises Refusal where the model is no decoder, or does not load or run.
+    Those of a step are under `executed`, and those of the prompt under `prompt`. Raises Refusal where the model is no
+    decoder, or does not load or run.
     """
     engine, saved = trace.open_profiled(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}

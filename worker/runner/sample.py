@@ -10,10 +10,10 @@ from worker.runner.scenarios.protocol import LaunchContext, Scenario
 
 
 def run_sample(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
-    """Run the scenario, and answer its figures, the fields of the contract's Sample, under `sample`.
+    """Run the order's scenario, and return its figures under `sample`, with the fields of the contract's Sample.
 
-    Where the order asks for it, a few inferences are traced after it, whose executed nodes are under `traced`. Raises
-    Refusal where the cell does not load or run.
+    Where the order asks for it, a few inferences are traced afterwards, and their executed nodes are under `traced`.
+    Raises Refusal where the cell does not load or run.
     """
     turns = Turns(order.turns) if order.turns else None
     answer = run_scenario(
@@ -37,9 +37,9 @@ def run_sustained(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 
 
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
-    """Open the scenario, step through it and close it, in turns where `turns` is set, without garbage collection.
+    """Open a scenario, step through it and close it, and return what `close` returns. Raises Refusal.
 
-    Return what `close` answers. Raises Refusal.
+    Garbage is not collected meanwhile. Where `turns` is set, the process waits for its turn before it warms up.
     """
     scenario.open()
     with faults.translate_errors("run"):

@@ -13,7 +13,7 @@ from worker.runner.session import Tune
 WARMUP_RUNS = 3
 MIN_RUNS = 10
 OPTIMIZED_NAME = "optimized.onnx"
-# the most node assignments in an answer; the operators name the rest
+# an answer has at most so many assigned nodes; what ran the others is known from the executed nodes
 MAX_ASSIGNED = 20_000
 
 _ASSIGNMENT_KEY = "session.record_ep_graph_assignment_info"
@@ -25,7 +25,7 @@ _EXTERNAL_KEYS = {
 
 
 def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
-    """Profile 10 to `trace_runs` runs; answer executed nodes with their median self times, and the files' names.
+    """Profile 10 to `trace_runs` runs, and return executed nodes with median self times, and the names of the files.
 
     Raises Refusal where the cell does not load or run.
     """

@@ -31,11 +31,13 @@ BESIDE_NS = TURN_NS // 4
 
 @dataclass
 class Warmup:
-    """The runs and time of a warm-up. `agreed`: its last two blocks had the same p50; `p50_ns` is the last one's."""
+    """The result of a warm-up: how many runs it took, and for how long."""
 
     runs: int = 0
     wall_ns: int = 0
+    # whether the medians of its last two blocks agreed
     agreed: bool = False
+    # the median of its last block
     p50_ns: float = 0.0
 
 
@@ -100,7 +102,7 @@ class Timings:
 
 @dataclass
 class SideCall:
-    """Another call that is timed after each part of a window. `taken.wall_ns` is the time of all of it together."""
+    """Another call, which is timed after each part of a window of the first."""
 
     name: str
     call: Call
@@ -123,9 +125,10 @@ class SideCall:
 
 
 def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
-    """Run until the time and 3 runs have passed and the last two 50 ms blocks agree within 5 %, or the cap is reached.
+    """Run the call until its times have settled, or until the budget's cap.
 
-    A run longer than a block is a block of its own.
+    They have settled when the budget's time and WARMUP_RUNS runs have passed, and the medians of the last two blocks of
+    50 ms agree within 5 %. A run that is longer than a block is a block of its own.
     """
     done = Warmup()
     began = clock()
@@ -153,10 +156,10 @@ def measure(
     cpu_clock: Clock = time.thread_time_ns,
     beside: "SideCall | None" = None,
 ) -> Timings:
-    """Measure one window, or windows until the last ones agree on p50 and throughput or the longest time has passed.
+    """Measure as many windows as the budget asks for, and more until the last ones agree or the time limit is over.
 
-    Windows have parts of 20 ms. With `turns` others measure between the parts, and `beside` is timed there too;
-    neither counts as this call's time.
+    A window has parts of 20 ms. Between the parts other processes have their turns, where `turns` is set, and the side
+    call `beside` is timed. Neither counts as time of this call.
     """
     taken = Timings(counter=counter, cpu_clock=cpu_clock, beside=beside)
     if turns is not None:

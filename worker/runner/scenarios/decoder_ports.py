@@ -91,10 +91,11 @@ def is_token_input(name: str) -> bool:
 
 
 class Steps:
-    """A call for the prompt and one for every further token, each with a binding of its own on shared buffers.
+    """The steps of a generation: a call for the prompt, and one for every further token.
 
-    Each cache has two buffers: a step reads the one that the step before wrote. Between steps nothing is bound, and
-    only the token is copied. `scores` are views of the scores after the prompt and after every further token.
+    Each call has a binding of its own on buffers that all share. Each cache has two buffers: a step reads the one that
+    the step before it wrote. So between two steps nothing is bound, and only the token is copied, into `token`.
+    `scores` are views of the scores after the prompt, and of those after any further token.
     """
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:

@@ -30,7 +30,7 @@ POINTS = 8
 
 
 class Fresh:
-    """Runs every set of inputs once alone, then all of them in turn."""
+    """Runs each set of inputs once by itself, then all sets in turn."""
 
     def __init__(self, context: LaunchContext) -> None:
         self._context = context
@@ -98,7 +98,7 @@ class Fresh:
         return {"sample": sample, **self._facts}
 
     def _group_by_shape(self, durations: windows.Durations) -> list[summaries.Phase]:
-        """Make a phase with the p50 of each shape, in the order of the sets."""
+        """Make a phase for each shape, with the p50 of its inferences, in the order of the sets."""
         labels = [input_set.label for input_set in self._sets]
         phases: list[summaries.Phase] = []
         for label in dict.fromkeys(label for label in labels if label):
@@ -129,7 +129,7 @@ class MemoryCourse:
         self._readings = 0
 
     def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
-        """Run all sets in turn, as often as needed for enough inferences and seconds, each time all of them."""
+        """Run all sets in turn, again and again, until there are enough inferences and seconds."""
         at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MAX_S * 1e9)
         clock = time.perf_counter_ns
         with ResidentReader() as resident:
@@ -230,7 +230,7 @@ def make_alternating_call(calls: Sequence[Call]) -> Call:
 
 
 class _naming_input_set:  # noqa: N801  a context manager, as faults.translate_errors is
-    """Turns an exception of the body into a Refusal that names the set of inputs."""
+    """Turns an exception inside the `with` into a Refusal that names the set of inputs."""
 
     def __init__(self, input_set: InputSet, *, number: int, count: int) -> None:
         self._label = input_set.label or "its values"

@@ -1,4 +1,4 @@
-"""Times generations: the graph, the choice of each token, and the tokens that were chosen."""
+"""Times generations: how long the graph takes, how long choosing each token takes, and which tokens were chosen."""
 
 import time
 from array import array
@@ -16,12 +16,12 @@ from worker.runner.scenarios import summaries, token_choice
 from worker.runner.scenarios.decoder_ports import Decoder, Steps
 from worker.runner.scenarios.protocol import Call
 
-# the least generations of a launch, and the seconds after which no more begin
+# a launch has at least so many generations, but begins no more after so many seconds
 GENERATIONS = 2
 MAX_S = 10.0
-# the least prompts that are timed, and the seconds after which no more begin
+# at least so many prompts are timed, but none begins after so many seconds
 PROMPTS, PROMPTS_S = 7, 1.0
-# the least steps that show by how much the time per token grows
+# the growth of the time per token is computed from so many steps on
 MIN_GROWING = 8
 # stretches of positions for which the answer gives the time per token
 STRETCHES = 8
@@ -29,7 +29,7 @@ _MS = 1e-6
 
 
 class GenerationTimes:
-    """Times of generations in ns, and figures of them that are the same for every engine."""
+    """Times of generations, and the figures that are computed alike for every engine."""
 
     wall_ns: int
     cpu_ns: int
@@ -91,7 +91,7 @@ def _group_by_place(steps: windows.Durations, length: int) -> list[summaries.Pha
 
 @dataclass
 class TimedGenerations(GenerationTimes):
-    """Runs generations, and keeps for every step the times of the graph and of choosing, and processor time."""
+    """Runs generations, and records for each step the time of the graph, of choosing a token, and of the processor."""
 
     new: int
     settings: Mapping[str, Any]

@@ -39,10 +39,10 @@ class PreparedSessions:
 
 
 class Scenario(Protocol):
-    """One launch's work. `open` loads the model; `step` runs one phase and returns whether another follows.
+    """The work of one launch. All methods may raise Refusal.
 
-    `close` answers a `sample` with the fields of the contract's Sample, or the `points` of a curve. All may raise
-    Refusal.
+    `open` loads the model. `step` runs one phase, and returns whether another one follows. `close` returns a `sample`
+    with the fields of the contract's Sample, or the `points` of a curve.
     """
 
     def open(self) -> None: ...

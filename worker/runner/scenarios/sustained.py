@@ -22,7 +22,7 @@ Clock = Callable[[], int]
 
 
 class Sustained:
-    """Runs for `order.sustained_s` seconds, and answers a summary of each `order.point_s` of them under `points`.
+    """Runs for `order.sustained_s` seconds, and returns a summary of every `order.point_s` seconds under `points`.
 
     Their `began_ns` and `ended_ns` are of CLOCK_MONOTONIC, by which the agent reads energy and heat.
     """
@@ -52,7 +52,7 @@ class Sustained:
 
 
 class Point:
-    """One point of the curve on one thread: how many inferences, and every k-th of their durations in ns."""
+    """One point of the curve on one thread: the number of inferences, and the durations in ns of every k-th of them."""
 
     def __init__(self, *, max_durations: int = MAX_DURATIONS) -> None:
         self._max_durations = max_durations
@@ -63,8 +63,8 @@ class Point:
         self._step = 1
 
     def add_durations(self, durations: "array[int]") -> None:
-        """Add durations, of which it keeps every k-th, as of earlier ones."""
-        # the next one to keep, so that thinning goes on where the last stretch ended
+        """Add durations in ns, of which every k-th is kept; k doubles where they become more than `max_durations`."""
+        # begins with the next k-th duration, counted from the first stretch on
         self.durations.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
         while len(self.durations) > self._max_durations:
