@@ -85,13 +85,11 @@ def is_lfs_pointer(path: Path) -> bool:
         return file.read(len(_POINTER)) == _POINTER
 
 
-def _explain_unfetched(text: str, error_lines: Sequence[str]) -> str:
-    """Say why Git LFS did not fetch a file of the commit. `error_lines`: the lines of git's error."""
+def _explain_unfetched(text: str, lines: Sequence[str]) -> str:
+    """Say why Git LFS did not fetch a file of the commit. `lines`: the lines of git's error."""
     if shutil.which("git-lfs") is None:
         return f"{text} is kept by Git LFS: install git-lfs, run `git lfs install` and try again."
-    cause = next(
-        (line.rpartition(": ")[2] for line in error_lines if line.startswith("Error downloading")), error_lines[-1]
-    )
+    cause = next((line.rpartition(": ")[2] for line in lines if line.startswith("Error downloading")), lines[-1])
     return f"{text} is kept by Git LFS, which could not fetch it: {cause[:200].rstrip('.')}. Try `git lfs fetch`."
 
 

@@ -88,9 +88,7 @@ def main(
     130 stopped by Ctrl-C.
     """
     # the user reads their own files here, so a machine without a sandbox gets a warning only
-    unconfined.accept_unconfined(
-        lambda reason: print(f"Warning: models run with all your rights. {reason}", file=sys.stderr)
-    )
+    unconfined.accept_unconfined(lambda why: print(f"Warning: models run with all your rights. {why}", file=sys.stderr))
 
 
 if __name__ == "__main__":

@@ -130,13 +130,13 @@ def _parse_arms(entry: Mapping[str, object], *, where: str) -> Arms:
 def _make_figures(compared: Sequence[Comparison]) -> list[dict[str, object]]:
     with require_extra("node"):
         from farm.rules.comparing import multiplicity
-    holds = multiplicity.benjamini_hochberg([comparison.p_total for comparison in compared])
+    decisions = multiplicity.benjamini_hochberg([comparison.p_total for comparison in compared])
     return [
         {
             **dataclasses.asdict(comparison),
-            "holds_across": holds_across if comparison.verdict in ("slower", "faster") else None,
+            "holds_across": holds if comparison.verdict in ("slower", "faster") else None,
         }
-        for comparison, holds_across in zip(compared, holds, strict=True)
+        for comparison, holds in zip(compared, decisions, strict=True)
     ]
 
 

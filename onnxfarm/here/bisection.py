@@ -98,24 +98,22 @@ class Question:
             Experiment(both_sides, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
         )
         document = measured.document
-        sought_change = self._find_sought(document)
-        point = measured.narrow_to([self._pair(sought_change, self.bad.version).new.id], runtimes=[self.good, self.bad])
+        kind = self._find_sought(document)
+        point = measured.narrow_to([self._pair(kind, self.bad.version).new.id], runtimes=[self.good, self.bad])
         scope = f" over {counted(len(self.versions), 'version')}"
-        search = SinceWhen(lambda: point, self.versions, self.good, self.bad, sought_change, over=scope)
-        search.record(
-            self._report_step(sought_change.judge_probe(document, good=self.good, probe=self.bad), began=began)
-        )
+        search = SinceWhen(lambda: point, self.versions, self.good, self.bad, kind, over=scope)
+        search.record(self._report_step(kind.judge_probe(document, good=self.good, probe=self.bad), began=began))
         since = carry_out(search, self)
         steps = cast(list[StepTaken], search.steps)
         first_bad_step = next(step for step in steps if step["version"] == since.plain["first_bad"])
-        pair = self._pair(sought_change, first_bad_step["version"])
+        pair = self._pair(kind, first_bad_step["version"])
         return {
             "schema": SCHEMA,
             "model": self.bench.name,
             "distribution": self.good.distribution,
             "good": self.good.version,
             "bad": self.bad.version,
-            "kind": sought_change.words[1],
+            "kind": kind.words[1],
             "sentence": since.sentence,
             "change": first_bad_step["text"],
             **since.plain,
@@ -176,8 +174,8 @@ class Question:
         probe = Runtime(distribution=self.good.distribution, version=version)
         return cell_pairs.pair_cells(self.evidence[version][0], old=self.good, new=probe)
 
-    def _pair(self, sought_change: Sought, version: str) -> Pair:
-        return next(pair for pair in self._pairs(version) if pair.series == sought_change.series)
+    def _pair(self, kind: Sought, version: str) -> Pair:
+        return next(pair for pair in self._pairs(version) if pair.series == kind.series)
 
 
 def _format_size(step: Step) -> str:

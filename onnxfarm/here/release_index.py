@@ -64,9 +64,8 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
 def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
     """Raises Usage when the release was yanked, with the index's reason and the nearest other release."""
     if runtime.version in listing.yanked:
-        yanked = {
-            Runtime(distribution=runtime.distribution, version=name): reason for name, reason in listing.yanked.items()
-        }
+        reasons = listing.yanked.items()
+        yanked = {Runtime(distribution=runtime.distribution, version=version): reason for version, reason in reasons}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
 
 

@@ -336,10 +336,8 @@ def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles)
         prompt_file, prompt_facts = user_files.import_prompts(imported, prompts, folder=folder, files=files)
         user_inputs = replace(user_inputs, prompts=prompt_file)
         facts = facts.model_copy(update={"prompts": prompt_facts})
-    preparation = Preparation(
-        model=imported, files=files, user_inputs=user_inputs, folder=folder / "made", say=lambda text: None
-    )
-    return facts, preparation
+    work = folder / "made"
+    return facts, Preparation(model=imported, files=files, user_inputs=user_inputs, folder=work, say=lambda text: None)
 
 
 def _align_models(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:

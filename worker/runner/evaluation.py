@@ -36,11 +36,8 @@ def run_evaluation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     engine = open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     with faults.translate_errors("run", **facts), timer.phase("samples"):
-        if evaluation.own is not None:
-            judgements = _judge_by_user_function(engine, data, evaluation, user_function.Source(*evaluation.own))
-        else:
-            judgements = _judge_by_metric(engine, data, evaluation)
-    return {**facts, **judgements}
+        judge = _judge_by_metric if evaluation.own is None else _judge_by_user_function
+        return {**facts, **judge(engine, data, evaluation)}
 
 
 def _judge_by_metric(engine: Engine, data: Arrays, evaluation: EvaluationPart) -> dict[str, object]:
@@ -59,21 +56,18 @@ def _judge_by_metric(engine: Engine, data: Arrays, evaluation: EvaluationPart) -
     return {"n": int(judgements.size), "output": ",".join(names), "samples": pack_judgements(judgements)}
 
 
-def _judge_by_user_function(
-    engine: Engine, data: Arrays, evaluation: EvaluationPart, judge: user_function.Source
-) -> dict[str, object]:
+def _judge_by_user_function(engine: Engine, data: Arrays, evaluation: EvaluationPart) -> dict[str, object]:
     """Run all samples, and call the user's function with all outputs and data, within the time that is left."""
-    began = time.perf_counter()
+    began, judge = time.perf_counter(), user_function.Source(*evaluation.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, data).values())))
     batches = [outputs for outputs, _ in _run_batches(engine, data, names=names, evaluation=evaluation, count=count)]
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
     remaining_s = max(1.0, evaluation.most_s - (time.perf_counter() - began))
     figures, lower_is_better = judge.judge(outputs, data, count=count, limit_s=remaining_s)
-    answer: dict[str, object] = {"n": count, "output": "", "lower_is_better": lower_is_better}
-    if isinstance(figures, float):
-        return {**answer, "value": figures, "samples": ""}
-    return {**answer, "value": None, "samples": pack_judgements(figures)}
+    is_of_all = isinstance(figures, float)
+    value, samples = (figures, "") if is_of_all else (None, pack_judgements(np.asarray(figures)))
+    return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
 
 def _choose_outputs(engine: Engine, output: str | None) -> list[str]:
@@ -124,13 +118,10 @@ def pack_judgements(judgements: Array) -> str:
     return f"{kind}:{base64.b64encode(zlib.compress(raw.tobytes(), 9)).decode()}"
 
 
-def import_judge(evaluation: EvaluationPart) -> Judge:
+def import_judge(part: EvaluationPart) -> Judge:
     """Import the judge of a metric, from the runner or from another package. Raises Refusal for an unknown metric."""
-    is_of_runner = ":" in evaluation.judge
     judge: Judge = (
-        extensions.import_own(evaluation.judge)
-        if is_of_runner
-        else extensions.import_outside("accuracy", evaluation.metric)
+        extensions.import_own(part.judge) if ":" in part.judge else extensions.import_outside("accuracy", part.metric)
     )
     return judge
 

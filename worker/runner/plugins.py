@@ -49,17 +49,15 @@ def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
             onnxruntime.register_execution_provider_library(order.provider, library)
             _registered.add(order.provider)
         listed = [device for device in onnxruntime.get_ep_devices() if device.ep_name == order.provider]
-    device_kind = order.provider_options.get(DEVICE_OPTION, "").upper()
-    fitting = [
-        device for device in listed if not device_kind or name_device_kind(device) == device_kind.partition(".")[0]
-    ]
+    kind = order.provider_options.get(DEVICE_OPTION, "").upper()
+    fitting = [device for device in listed if not kind or name_device_kind(device) == kind.partition(".")[0]]
     if fitting:
         return fitting[:1]
-    kind = f" {device_kind}" if device_kind else ""
+    kind_text = f" {kind}" if kind else ""
     has = f"; it lists {', '.join(map(name_device_kind, listed))}" if listed else ""
     raise faults.Refusal(
         "provider_not_active",
-        f"the plug-in of {order.provider} lists no{kind} device on this machine{has}, so nothing was measured; "
+        f"the plug-in of {order.provider} lists no{kind_text} device on this machine{has}, so nothing was measured; "
         "install the device's driver, or leave this provider out",
         requested_providers=requested,
         active_providers=["CPUExecutionProvider"],

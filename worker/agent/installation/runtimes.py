@@ -108,14 +108,10 @@ class RuntimeStore:
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())
-        return tuple(installed for installed in map(self._read_installed, places) if installed is not None)
+        return tuple(entry for entry in map(self._read_installed, places) if entry is not None)
 
     def list_loads(self) -> dict[str, Loads]:
-        return {
-            str(installed.runtime): installed.loads
-            for installed in self.list_installed()
-            if installed.loads is not None
-        }
+        return {str(entry.runtime): entry.loads for entry in self.list_installed() if entry.loads is not None}
 
     def _make_path(self, runtime: Runtime) -> Path:
         return self.folder / f"{runtime.distribution}-{runtime.version}"
@@ -214,18 +210,16 @@ class RuntimeStore:
 
     def _evict(self, *, keep: Collection[Runtime]) -> None:
         """Delete the least recently used runtimes until the others fit the limit."""
-        present = sorted(self.list_installed(), key=lambda installed: (installed.folder / MARKER).stat().st_mtime)
-        total = sum(installed.bytes for installed in present)
-        for installed in present:
+        present = sorted(self.list_installed(), key=lambda entry: (entry.folder / MARKER).stat().st_mtime)
+        total = sum(entry.bytes for entry in present)
+        for entry in present:
             if total <= self.limit_bytes:
                 return
-            if installed.runtime not in keep:
-                self._say(
-                    f"removing {installed.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB"
-                )
-                (installed.folder / MARKER).unlink()
-                shutil.rmtree(installed.folder, ignore_errors=True)
-                total -= installed.bytes
+            if entry.runtime not in keep:
+                self._say(f"removing {entry.runtime}, used longest ago, to stay under {self.limit_bytes / 1e9:.1f} GB")
+                (entry.folder / MARKER).unlink()
+                shutil.rmtree(entry.folder, ignore_errors=True)
+                total -= entry.bytes
 
     @contextlib.contextmanager
     def _lock_runtime(self, runtime: Runtime) -> Iterator[None]:

@@ -140,9 +140,9 @@ class ProgramFeed:
             message = re.search(r"(?:error|cannot|fatal)[: ].*", str(error).partition("Output:")[2])
             if message is None:
                 raise
-            reason = faults.extract_message(message[0])[:300]
+            cause = faults.extract_message(message[0])[:300]
             text = (
-                f"the C++ compiler of torch.compile failed here ({reason}); measure the program eager, without +compile"
+                f"the C++ compiler of torch.compile failed here ({cause}); measure the program eager, without +compile"
             )
             raise faults.Refusal("not_supported", text) from error
 

@@ -24,10 +24,8 @@ class Judge:
     samples: Callable[[Sequence[Any]], Array] = np.concatenate
 
 
-def make_shape_refusal(found_shape: str) -> faults.Refusal:
-    return faults.Refusal(
-        "inference_failed", f"on the labelled data the output has {found_shape}; judge another output"
-    )
+def make_shape_refusal(shape: str) -> faults.Refusal:
+    return faults.Refusal("inference_failed", f"on the labelled data the output has {shape}; judge another output")
 
 
 def check_row_per_label(outputs: Array, labels: Array) -> None:
