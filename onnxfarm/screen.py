@@ -115,7 +115,7 @@ def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
 
 
 def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
-    """Describe the axes in which the cells do not differ, as one of them has them, without defaults."""
+    """Describe the axes in which the cells do not differ. `cell` is one of them. Defaults are left out."""
     shared = [axis for axis in COLUMNS if axis not in varying]
     model, runtime, node = (axis in shared for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
     parts = [

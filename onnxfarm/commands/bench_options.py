@@ -61,10 +61,10 @@ def parse_ort_option(text: str) -> Runtime:
 def read_matrix(
     text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
 ) -> matrices.Matrix:
-    """Read the matrix that `text` names, a file or - for stdin, or is, as JSON; then set the axes of the options.
+    """Read a matrix, and set `axes` in it, which are the texts of options by the name of an axis.
 
-    None is an empty matrix. `packages`: names of packages that may be runtimes beside the known distributions. Raises
-    Usage.
+    `text` is the path of a file, - for stdin, or JSON text; None is an empty matrix. `packages` are names of packages
+    that may be runtimes beside the known distributions. Raises Usage.
     """
     try:
         allowed = read_names(",".join(packages or ()))
@@ -109,7 +109,10 @@ def apply_settings(
 
 
 def parse_tolerances(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
-    """Parse --tolerance NAME=ATOL[,RTOL] into texts by output, as a matrix reads them. Raises Usage."""
+    """Parse --tolerance NAME=ATOL[,RTOL] into `atol` and `rtol` by output, as a matrix reads them; None for none.
+
+    Raises Usage.
+    """
     if not texts:
         return None
     tolerances: dict[str, dict[str, str]] = {}

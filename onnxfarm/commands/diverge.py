@@ -1,4 +1,4 @@
-"""`onnxfarm diverge MODEL --ort CANDIDATE`: the first tensor of a model that a runtime computes otherwise."""
+"""`onnxfarm diverge MODEL --ort CANDIDATE`: the first tensor of a model that a runtime computes differently."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

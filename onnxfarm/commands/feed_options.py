@@ -61,7 +61,7 @@ def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
 
 
 def parse_scenarios(text: str) -> list[str]:
-    """Parse --scenario into texts, one a scenario. Raises Usage."""
+    """Parse --scenario, scenarios separated by commas, into the texts that a matrix has. Raises Usage."""
     try:
         return [scenarios.normalise_text(scenario.strip()) for scenario in text.split(",")]
     except MatrixProblem as problem:
@@ -69,7 +69,7 @@ def parse_scenarios(text: str) -> list[str]:
 
 
 def parse_memory_limits(text: str) -> list[int]:
-    """Parse --memory-limit-mb into limits in MiB. Raises Usage."""
+    """Parse --memory-limit-mb, limits separated by commas, into numbers of MiB. Raises Usage."""
     try:
         return [read_memory_limit(limit.strip()) for limit in text.split(",")]
     except MatrixProblem as problem:
@@ -77,7 +77,7 @@ def parse_memory_limits(text: str) -> list[int]:
 
 
 def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
-    """Parse --shape NAME=SIZE into a list of one mapping, sizes by dimension; None where none was given.
+    """Parse --shape NAME=SIZE into a list with one mapping of sizes by dimension; None where none was given.
 
     Raises Usage.
     """
@@ -99,7 +99,10 @@ def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
 
 
 def parse_fills(texts: Sequence[str] | None) -> dict[str, str] | None:
-    """Parse --input NAME=VALUE and NAME=LOW..HIGH into texts by input, as a matrix reads them. Raises Usage."""
+    """Parse --input NAME=VALUE and NAME=LOW..HIGH into fills by input, as a matrix reads them; None for none.
+
+    Raises Usage.
+    """
     if not texts:
         return None
     fills_by_input: dict[str, str] = {}

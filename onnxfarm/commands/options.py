@@ -140,7 +140,7 @@ TeamOption = Annotated[
 
 
 def check_rounds(rounds: int | None, budget: Budget) -> None:
-    """Raises Usage where the budget does not allow so many rounds; None was not asked for."""
+    """Raises Usage where the budget does not allow so many rounds. None: the option was not given."""
     if rounds is None:
         return
     if budget is Budget.GLANCE:

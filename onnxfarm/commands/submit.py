@@ -113,9 +113,9 @@ def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
 
 
 def read_matrix(source: str | None) -> dict[str, object] | None:
-    """Read the matrix that `source` names, a file or - for stdin, or is, as JSON text; None stays None.
+    """Read a matrix into the plain values that the API takes; None stays None.
 
-    The matrix is in plain values, as the API takes it. Raises Usage, which names the wrong key or value.
+    `source` is the path of a file, - for stdin, or JSON text. Raises Usage, which names the wrong key or value.
     """
     if source is None:
         return None

@@ -1,4 +1,4 @@
-"""The engines pass: compares the outputs that the arms of a block kept, without a session."""
+"""The engines pass: compares the outputs that the checks of a block's arms wrote to files. It opens no session."""
 
 from worker.runner import parity
 from worker.runner.arrays import Arrays, load_arrays

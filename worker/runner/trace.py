@@ -109,7 +109,10 @@ def read_profile(path: str) -> list[profile.TraceEvent]:
 
 
 def _list_assignments(engine: Engine) -> list[dict[str, object]]:
-    """List the nodes that each provider took, an entry a compiled subgraph; empty before ONNX Runtime 1.24."""
+    """List the nodes that each provider took, with one entry for each compiled subgraph.
+
+    Empty before ONNX Runtime 1.24, which does not tell.
+    """
     ask = getattr(engine.session, "get_provider_graph_assignment_info", None)
     if ask is None:
         return []

@@ -11,21 +11,24 @@ from worker.agent.installation.runtimes import RuntimeStore
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """The status of a node. `farm_answer` is None when the farm could not be asked, and `problem` says why.
-
-    `process` is the id of its agent's process; None while none runs. `is_known`: whether the farm trusts the node.
-    `proven`: tags that its probes have proven beside the CPU.
-    """
+    """The status of a node, as its own folder and the farm have it."""
 
     identity: Identity
     home: Path
+    # the id of the agent's process; None while none runs
     process: int | None
     is_ready: bool
+    # what the farm says of the node; None where it could not be asked
     farm_answer: str | None
+    # whether the farm trusts the node
     is_known: bool
+    # why the farm could not be asked; None where it could
     problem: str | None
+    # reports that the farm has not answered yet
     waiting_reports: int
+    # how many runtimes are installed
     runtimes: int
+    # tags that probes have proven beside the CPU
     proven: tuple[str, ...]
 
     def list_rows(self) -> list[tuple[str, str]]:

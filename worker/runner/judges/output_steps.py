@@ -6,7 +6,10 @@ from worker.runner.judges.judge import Array, make_shape_refusal
 
 
 def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
-    """Apply softmax, argmax, a threshold or ctc to the output; None leaves it. Raises Refusal where ctc cannot."""
+    """Apply a step to an output: softmax, argmax, ctc, or else `threshold`. None returns the output as it is.
+
+    Only ctc needs the vocabulary. Raises Refusal where the output is nothing that ctc can decode.
+    """
     if step is None:
         return outputs
     if step == "ctc":

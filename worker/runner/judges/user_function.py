@@ -30,9 +30,11 @@ class Source:
     def judge(
         self, outputs: dict[str, Array], data: dict[str, Array], *, count: int, limit_s: float
     ) -> tuple[Array | float, bool]:
-        """Call the function: returns a figure a sample, or one of all, and whether lower is better.
+        """Call the function with all outputs and data. Return its figures, and whether lower is better.
 
-        Raises Refusal with the user's own lines where it fails, takes longer than `limit_s` or returns anything else.
+        The figures are an array with one for each of the `count` samples, or a single number for all of them. Raises
+        Refusal, with the lines of the user's file, where the function fails, takes longer than `limit_s`, or returns
+        anything else.
         """
         with self._limit_time(limit_s), self._explain_failures():
             function = self._load_function()

@@ -6,7 +6,7 @@ from worker.runner.judges.judge import Array, Judge, make_shape_refusal
 
 
 def convert_to_float64_rows(outputs: Array, labels: Array) -> tuple[Array, Array]:
-    """Convert both to float64, a row a sample. Raises Refusal where their shapes differ."""
+    """Convert both to float64 arrays [sample, value]. Raises Refusal where their shapes differ."""
     if outputs.shape != labels.shape:
         raise make_shape_refusal(f"the shape {list(outputs.shape)} for labels of {list(labels.shape)}")
     output_rows, label_rows = (array.astype(np.float64).reshape(len(array), -1) for array in (outputs, labels))

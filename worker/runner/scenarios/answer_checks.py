@@ -1,4 +1,4 @@
-"""Compares answers with those that the same session gave to the same inputs alone, before anything else ran."""
+"""Compares answers with the ones that the same session gave to the same inputs before anything else ran."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from worker.runner import parity
 from worker.runner.arrays import Arrays
 from worker.runner.order import Order
 
-# answers are kept, and so compared, up to these bytes
+# more bytes of answers are neither kept nor compared
 MAX_BYTES = 256 << 20
 
 Outputs = dict[str, object]
 
 
 class Answers:
-    """The answers that were given alone, one at a time, by the number of their set of inputs."""
+    """The first answers to each set of inputs, given one at a time, with which later answers are compared."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -24,7 +24,7 @@ class Answers:
         self._differing: set[int] = set()
 
     def keep_serial(self, number: int, outputs: Outputs) -> None:
-        """Keep an answer that was given alone, unless all kept ones together are too large."""
+        """Keep the first answer to the set with this number, unless all kept answers become larger than MAX_BYTES."""
         arrays = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
         self._bytes += sum(value.nbytes for value in arrays.values())
         if self._bytes <= MAX_BYTES:
@@ -34,7 +34,7 @@ class Answers:
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:
-        """Compare an answer that was given among others with the one that was given alone."""
+        """Compare an answer that was given while other inferences ran with the first one to the same set."""
         if number in self._answers:
             self._compared.add(number)
             if self._differ(number, outputs):
@@ -42,7 +42,7 @@ class Answers:
 
     @property
     def differing_count(self) -> float | None:
-        """How many sets were answered otherwise than alone; None where answers do not repeat or none was compared."""
+        """How many sets got another answer than at first; None where none was compared, or answers never repeat."""
         return float(len(self._differing)) if self._is_repeatable and self._compared else None
 
     def _differ(self, number: int, outputs: Outputs) -> bool:

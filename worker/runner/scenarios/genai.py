@@ -96,7 +96,7 @@ class GenerateByGenai:
         }
 
     def _score(self, tokens: Array) -> None:
-        """Keep the model's scores of a given text, a token at a time after the first prompt."""
+        """Score the first prompt and then one token after another, and keep the scores at the places to compare."""
         generator = self._loaded.make_generator(batch=1)
         generator.append_tokens(np.ascontiguousarray(self._loaded.request.prompt[:1]))
         for number, token in enumerate(tokens[:, 0].tolist()):
