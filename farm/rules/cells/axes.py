@@ -1,7 +1,7 @@
 """The axes of a cell: what tells cells apart, how a matrix declares each axis, and how its values are written.
 
 The table has one entry for each axis, in the order that pages, tables and sentences follow. Whatever reads, writes,
-shows, names, sorts or compares cells goes through this table. Pure.
+shows, names, sorts or compares cells goes through this table.
 """
 
 from collections.abc import Iterable, Mapping

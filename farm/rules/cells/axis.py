@@ -1,4 +1,4 @@
-"""One axis: what a document's cell has on it, how a matrix declares it, and where a CellSpec holds it. Pure."""
+"""One axis: what a document's cell has on it, how a matrix declares it, and where a CellSpec holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command lines that repeat the work of one cell without a farm. Pure.
+"""The command lines that repeat the work of one cell without a farm.
 
 They are written from the cell and the name of its model's file alone, never from what a node answered. Every word is
 quoted for a POSIX shell; what no option can carry safely stands in the JSON of `--matrix`, which escapes all but plain

@@ -1,7 +1,4 @@
-"""Values of a matrix as pydantic reads them: a type says how a value is written, its JSON schema and what is wrong.
-
-Pure.
-"""
+"""Values of a matrix as pydantic reads them: a type says how a value is written, its JSON schema and what is wrong."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""How the array of one input is made, as workloads, matrices and commands write it: `0..177`, `normal`, `16000`. Pure.
+"""How the array of one input is made, as workloads, matrices and commands write it: `0..177`, `normal`, `16000`.
 
     VALUE           this number everywhere: a mask's 1, a speed's 1, a state's 0, a sampling rate of 16000
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers

@@ -1,4 +1,4 @@
-"""The scenario `fresh`: every inference has other inputs, of one size or of several. Pure."""
+"""The scenario `fresh`: every inference has other inputs, of one size or of several."""
 
 import re
 from collections.abc import Iterator, Mapping

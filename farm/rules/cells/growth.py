@@ -1,4 +1,4 @@
-"""Whether the memory of a cell on fresh inputs settles or grows, and by how much. Pure.
+"""Whether the memory of a cell on fresh inputs settles or grows, and by how much.
 
 A growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval, which one launch alone lacks.
 """

@@ -1,4 +1,4 @@
-"""What a cell is: the fields of its CellSpec that a matrix decides, and what a document says of them. Pure."""
+"""What a cell is: the fields of its CellSpec that a matrix decides, and what a document says of them."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What cells are called: by the axes along which they differ, or by the values that are no defaults. Pure."""
+"""What cells are called: by the axes along which they differ, or by the values that are no defaults."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The scenario `load`: requests arrive at a rate of their own (open), or streams run without pause (closed). Pure."""
+"""The scenario `load`: requests arrive at a rate of their own (open), or streams run without pause (closed)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The matrix that declares chosen cells and no others, which people copy to measure them again. Pure."""
+"""The matrix that declares chosen cells and no others, which people copy to measure them again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

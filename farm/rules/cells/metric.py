@@ -1,4 +1,4 @@
-"""What a metric is: name, unit, direction, how launches give its figure, and how it is judged. Pure."""
+"""What a metric is: name, unit, direction, how launches give its figure, and how it is judged."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The table of metrics: one entry each, in the order in which a cell's page lists them. Pure.
+"""The table of metrics: one entry each, in the order in which a cell's page lists them.
 
 Summaries, documents, CSV, pages and alerts read it. A metric that is no field of the contract's Sample or CheckReport
 is sent by its name under `metrics`, and stands under `metrics` of a document's cell: it needs an entry here or in

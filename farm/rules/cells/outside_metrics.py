@@ -1,4 +1,4 @@
-"""Metrics of other people: what an installed package may declare, and how it becomes an entry of our table. Pure.
+"""Metrics of other people: what an installed package may declare, and how it becomes an entry of our table.
 
 A scenario of a package declares the metrics of its launches. A metric that is an entry point of `onnxfarm.metrics`
 belongs to any launch whose answer has it under `metrics`.

@@ -1,4 +1,4 @@
-"""Recipes of a precision: which options each takes, how they are written, and what follows from the hardware. Pure.
+"""Recipes of a precision: which options each takes, how they are written, and what follows from the hardware.
 
 An option is written `name: value` in a matrix file and `:name=value` after the precision on a command line, as in
 `int8-qdq:per-channel:exclude-nodes=conv1+conv2`. Options with their default are left out, so that the same variant

@@ -1,4 +1,4 @@
-"""How `generate` chooses a token from its scores: the likeliest, or one drawn among the likeliest by a seed. Pure."""
+"""How `generate` chooses a token from its scores: the likeliest, or one drawn among the likeliest by a seed."""
 
 import re
 from collections.abc import MutableMapping

@@ -1,4 +1,4 @@
-"""What a scenario is: what one launch does with the session. Its class answers every question about it. Pure."""
+"""What a scenario is: what one launch does with the session. Its class answers every question about it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

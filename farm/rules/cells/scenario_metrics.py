@@ -1,4 +1,4 @@
-"""The metrics that scenarios other than `single` add: of generating, of fresh inputs, of a load. Pure."""
+"""The metrics that scenarios other than `single` add: of generating, of fresh inputs, of a load."""
 
 from statistics import median
 

@@ -1,7 +1,7 @@
 """The table of scenarios: which there are, how a matrix and the command line write them, and which a cell has.
 
 A workload holds its scenario as one text: `single`, `fresh:sequence=16+64+random`, `sustained:10`. A closed loop,
-`load:closed=4`, is held as the workload's `concurrency`, so that older cells keep their digests. Pure.
+`load:closed=4`, is held as the workload's `concurrency`, so that older cells keep their digests.
 """
 
 from collections.abc import Mapping

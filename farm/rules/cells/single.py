@@ -1,4 +1,4 @@
-"""The scenarios `single`, one inference after another, and `sustained`, which then goes on for minutes. Pure."""
+"""The scenarios `single`, one inference after another, and `sustained`, which then goes on for minutes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Sustained mode: how long the points of its curve are, and when the curve shows throttling. Pure."""
+"""Sustained mode: how long the points of its curve are, and when the curve shows throttling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Values of a matrix's axes: their types, how a matrix file writes them, and how sentences do. Pure."""
+"""Values of a matrix's axes: their types, how a matrix file writes them, and how sentences do."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The scores of two decoders over the same given text, by token, which an early difference does not stop. Pure."""
+"""The scores of two decoders over the same given text, by token, which an early difference does not stop."""
 
 from array import array
 from base64 import b64decode

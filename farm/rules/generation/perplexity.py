@@ -1,4 +1,4 @@
-"""Perplexity, how likely a model finds a given text: exp of the mean negative log-likelihood of its tokens. Pure.
+"""Perplexity, how likely a model finds a given text: exp of the mean negative log-likelihood of its tokens.
 
 The text is given as token ids, so that models with different vocabularies cannot be compared.
 """

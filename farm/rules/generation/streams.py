@@ -1,4 +1,4 @@
-"""What was generated, token by token: of a cell's launches against one another, and of two cells. Pure."""
+"""What was generated, token by token: of a cell's launches against one another, and of two cells."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""Judging a block while it is measured and afterwards: one more round or not, which arms to trace, and the verdicts.
+"""Judges a block while it is measured and afterwards: whether another round follows, which arms to trace, the verdicts.
 
 The farm judges each round's report as it comes, `onnxfarm bench` does the same on one machine, and a page judges the
-stored reports again: all three through these lines.
+stored reports again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,32 +35,34 @@ from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import MAX_ORDERED_ROUNDS, PlannedBlock, PlannedComparison, max_rounds_to_order
 from farm.rules.wording.vocabulary import is_change
 
-# Comparisons along these axes are explained by their operators when they are called slower or faster …
+# comparisons along these axes are explained by their operators where they are called slower or faster
 EXPLAINED_AXES = frozenset({"model", "runtime", "provider", "session"})
-# … from the first trace of each arm and so many interleaved ones more.
+# the explanation takes the first trace of each arm and so many interleaved ones
 MORE_TRACES = 4
+# the kinds of reports that come before the rounds
 BEFORE_ROUNDS = (FactsReport, CheckReport, EnginesReport, AccuracyReport)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A comparison of a block, judged. `figures` is None when there are too few pairs; `rounds` are those behind it.
-
-    `figures` are those of `wall` or of `processor`, as `verdict_from` says, or of the time from one request to the
-    next at the highest rate; other programs disturbed `disturbed` of all rounds. `slow` counts the launches of both
-    arms that were slow. `reason` is empty when the figures speak for themselves.
-    """
+    """A comparison of a block with its verdict."""
 
     planned: PlannedComparison
     verdict: Verdict
+    # of wall time, of processor time or of the highest rate, as `verdict_from` says; None where there are too few pairs
     figures: Comparison | None = None
+    # how many rounds the figures rest on, and how many would decide; None: no number would, or it is not known
     rounds: int = 0
     rounds_needed: int | None = None
+    # how many launches of both arms were slow
     slow: SlowLaunches | None = None
+    # why the figures do not speak for themselves; empty where they do
     reason: str = ""
     verdict_from: VerdictFrom = "wall"
+    # the figures of wall time and of processor time; None where there are too few pairs
     wall: Comparison | None = None
     processor: Comparison | None = None
+    # how many of the rounds up to the last look other programs disturbed
     disturbed: int = 0
 
     @property
@@ -76,7 +78,7 @@ class Judged:
 
     @property
     def smallest_detectable(self) -> float | None:
-        """The smallest change, a fraction, that these rounds detect; None where they are too few to detect any."""
+        """The smallest change that these rounds detect, as a fraction; None where they are too few to detect any."""
         figures = self.figures
         return None if figures is None or figures.rounds_used < look_levels.LOOKS[0] else figures.smallest_detectable
 
@@ -91,12 +93,12 @@ class BlockJudge:
         self.block = block
         self.max_rounds = block.max_rounds if max_rounds is None else max_rounds
         self.evidence = Evidence.of(reports)
-        self._found: list[Judged] | None = None
+        self._comparisons: list[Judged] | None = None
 
     def take(self, report: Report) -> Reply:
         """Add a report and answer it. The same report again is answered as before."""
         self.evidence.take(report)
-        self._found = None
+        self._comparisons = None
         return self.reply(report)
 
     def reply(self, report: Report) -> Reply:
@@ -105,8 +107,10 @@ class BlockJudge:
             return Reply(go_on=True)
         if isinstance(report, TraceReport):
             return Reply(go_on=report.trace_round == 0)
-        if not isinstance(report, RoundReport) or self.wants_more_rounds():
-            return Reply(go_on=isinstance(report, RoundReport))
+        if not isinstance(report, RoundReport):
+            return Reply(go_on=False)
+        if self.wants_more_rounds():
+            return Reply(go_on=True)
         arms = self.arms_to_explain()
         return Reply(go_on=False, trace_arms=arms, trace_rounds=MORE_TRACES if arms else 0)
 
@@ -116,8 +120,10 @@ class BlockJudge:
 
     @property
     def noise(self) -> tuple[float, Literal["node", "block", "assumed"]]:
-        """The standard deviation of ln(new / old) of identical launches, and whose it is: the node's, measured by the
-        A/A pairs of this block, or assumed."""
+        """The standard deviation of ln(new / old) of identical launches, and where it is from.
+
+        It is the node's own, or that of this block's A/A pairs, or assumed.
+        """
         if not self.block.is_noise_assumed:
             return self.block.noise, "node"
         twins = [self.pair_rounds(planned).deciding for planned in self.twins]
@@ -136,12 +142,9 @@ class BlockJudge:
 
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget."""
-        alive = [arm for arm in self.block.arms if self.evidence.failure(arm.arm) is None]
-        if (
-            self.evidence.is_out_of_time
-            or self.rounds >= rounds_to_order(self.block, max_rounds=self.max_rounds)
-            or not alive
-        ):
+        has_measured_arm = any(self.evidence.failure(arm.arm) is None for arm in self.block.arms)
+        is_at_limit = self.rounds >= rounds_to_order(self.block, max_rounds=self.max_rounds)
+        if self.evidence.is_out_of_time or is_at_limit or not has_measured_arm:
             return False
         if self.rounds < self.block.min_rounds:
             return True
@@ -151,7 +154,7 @@ class BlockJudge:
         return any(len(self.pair_rounds(planned).deciding) < self.max_rounds for planned in undecided)
 
     def pair_rounds(self, planned: PlannedComparison) -> Paired:
-        """Pair the rounds of a comparison that count."""
+        """Pair those rounds of a comparison that count for its verdict."""
         arms, block = (planned.baseline, planned.candidate), self.block
         if scenarios.of_cell(block.arms[planned.candidate].spec).looks_for_a_rate:
             return counted_rounds.pair_rates(self.evidence, *arms)
@@ -160,16 +163,16 @@ class BlockJudge:
         )
 
     def traced_rounds(self, planned: PlannedComparison) -> list[tuple[Sequence[float], Sequence[float]]]:
-        """List the times (µs) of both arms' nodes, in the order of the rounds that count and traced both arms."""
+        """List the times of both arms' nodes in µs, for each round that counts and traced both arms."""
         old, new = (self.evidence.node_times(arm) for arm in (planned.baseline, planned.candidate))
         numbers = self.pair_rounds(planned).numbers
         return [(old[number], new[number]) for number in numbers if number in old and number in new]
 
     def arms_to_explain(self) -> tuple[int, ...]:
-        """List the arms to trace: of comparisons that are slower or faster, or have two phases, and need more traces.
+        """List the arms that need more traces: those of comparisons that are slower or faster, or that have two phases.
 
-        Both arms of a comparison stand together; those of the largest changes along the axis that readers ask for first
-        come first, because busy nodes trace fewer.
+        Both arms of a comparison follow each other. Those of the largest changes, along the axis that readers ask for
+        first, come first, because busy nodes trace fewer arms.
         """
         explained = [
             judged
@@ -190,12 +193,12 @@ class BlockJudge:
 
     def comparisons(self) -> list[Judged]:
         """Judge every planned comparison by the reports so far, in the order of the plan."""
-        if self._found is None:
-            self._found = self.judge(self.block.comparisons)
-        return self._found
+        if self._comparisons is None:
+            self._comparisons = self.judge(self.block.comparisons)
+        return self._comparisons
 
     def judge(self, comparisons: Sequence[PlannedComparison]) -> list[Judged]:
-        """Judge some of the planned comparisons, each by itself."""
+        """Judge these planned comparisons."""
         per_pair = ROUNDS[self.block.budget].per_pair
         paired = [self.pair_rounds(planned) for planned in comparisons]
         by_wall = self._judge_pairs([rounds.wall for rounds in paired], per_pair=per_pair)
@@ -203,8 +206,8 @@ class BlockJudge:
         results = []
         for planned, rounds, wall, processor in zip(comparisons, paired, by_wall, by_processor, strict=True):
             obstacle = comparability.find_obstacle(planned, self.block, self.evidence)
-            lack = "" if obstacle else self._explain_lack(rounds)
-            note = " ".join(filter(None, (comparability.describe_confounders(planned, self.evidence), lack)))
+            confounders = comparability.describe_confounders(planned, self.evidence)
+            note = " ".join(filter(None, (confounders, "" if obstacle else self._explain_too_few(rounds))))
             figures = processor if rounds.verdict_from == "processor" else wall
             judged = _make_judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
             covered = rounds.until(judged.rounds)
@@ -222,7 +225,7 @@ class BlockJudge:
         pooled = [pool_rounds(pairs, per_pair=per_pair) for pairs in blocks]
         return judge_enough(pooled, partial(verdicts.judge_many, margin=self.block.margin))
 
-    def _explain_lack(self, paired: Paired) -> str:
+    def _explain_too_few(self, paired: Paired) -> str:
         """Say that a comparison has fewer rounds than the first look takes; empty where it has them."""
         counting, min_rounds = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= min_rounds:
@@ -282,7 +285,7 @@ def _sort_key(judged: Judged) -> tuple[int, bool, float]:
 
 
 def _add_explanations(judged: Judged, paired: Paired) -> Judged:
-    """Return the same verdict with sentences about rounds that do not count, and about slow launches of each arm."""
+    """Add sentences about rounds that do not count and about slow launches, and how many were slow."""
     if judged.figures is None:
         return judged
     slow = slow_launches.count_slow_launches(paired.deciding)

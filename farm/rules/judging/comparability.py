@@ -1,4 +1,4 @@
-"""Whether two arms of a block differ only in what is compared; if not, why they are not compared."""
+"""Says why two arms of a block cannot be compared: they differ in more than what the comparison is about."""
 
 from farm.contract.reports import Facts
 from farm.rules.comparing.confounders import find_confounders
@@ -6,7 +6,7 @@ from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.runtimes.provider_table import PROVIDERS
 
-# facts that vary on the same machine, or say nothing of how it measures
+# facts that vary on one machine, or that do not bear on how it measures
 _VARYING_FACTS = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
 # facts under `more` that make two attempts unlike
 _LASTING_FACTS = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel", "browser")
@@ -19,46 +19,43 @@ def find_obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evi
     for arm in (planned.baseline, planned.candidate):
         if (reason := evidence.failure(arm)) is not None:
             return f"{block.arms[arm].id} has no full set of samples: {reason.text}"
-        check, place = evidence.checks.get(arm), block.arms[arm]
-        if check is not None and check.active_providers and place.spec.provider not in check.active_providers:
-            return f"{place.id} asked for {place.spec.provider} and ran on {', '.join(check.active_providers)}."
-    if text := _explain_unreal(planned, block, evidence):
-        return text
-    return _describe_unlike_attempts(evidence.facts)
+        check, planned_arm = evidence.checks.get(arm), block.arms[arm]
+        provider = planned_arm.spec.provider
+        if check is not None and check.active_providers and provider not in check.active_providers:
+            return f"{planned_arm.id} asked for {provider} and ran on {', '.join(check.active_providers)}."
+    return _explain_unreal_latency(planned, block, evidence) or _describe_unlike_attempts(evidence.facts)
 
 
-def _explain_unreal(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
-    """Say why latencies are not those of real hardware: an emulated processor or a simulated device; else empty."""
+def _explain_unreal_latency(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
+    """Say why latencies are not those of real hardware, because it is emulated or simulated; empty where they are."""
     if any(facts.is_emulated for facts in evidence.facts):
         return "The node is emulated: its latencies are not those of the hardware."
     for arm in (planned.baseline, planned.candidate):
         check = evidence.checks.get(arm)
         if check is not None and check.is_simulated:
-            place = block.arms[arm]
-            return (
-                f"{place.id} ran on a simulator of {place.spec.provider}: its latencies are not those of the hardware."
-            )
+            name, provider = block.arms[arm].id, block.arms[arm].spec.provider
+            return f"{name} ran on a simulator of {provider}: its latencies are not those of the hardware."
     return ""
 
 
 def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
     """Say which other packages of their environments differ between the two arms; empty when none does."""
-    computing: list[dict[str, object]] = []
+    sides: list[dict[str, object]] = []
     for arm in (planned.baseline, planned.candidate):
         packages = check.packages if (check := evidence.checks.get(arm)) is not None else {}
-        computing.append({name: packages[name] for name in packages if name.startswith(_COMPUTING_PACKAGES)})
-    confounders = find_confounders(*computing)
+        sides.append({name: packages[name] for name in packages if name.startswith(_COMPUTING_PACKAGES)})
+    confounders = find_confounders(*sides)
     return f"Confounded: {' '.join(confounders)}" if confounders else ""
 
 
 def _describe_unlike_attempts(facts: list[Facts]) -> str:
     """Say how the machine changed between the attempts of a block; empty when it did not."""
-    stated = [
+    comparable = [
         fact.model_dump(mode="json", exclude=_VARYING_FACTS)
         | {name: fact.more[name] for name in _LASTING_FACTS if name in fact.more}
         for fact in facts
     ]
-    for later in stated[1:]:
-        if changes := find_confounders(stated[0], later):
+    for later in comparable[1:]:
+        if changes := find_confounders(comparable[0], later):
             return f"The node changed between two attempts: {' '.join(changes)}"
     return ""

@@ -1,7 +1,7 @@
-"""Which rounds of a comparison count, and whether wall time or processor time decides: by disturbance alone.
+"""Chooses which rounds of a comparison count, and whether wall time or processor time decides, by disturbance alone.
 
 Nothing here looks at a ratio, so that the choice favours neither side. Other programs on a busy machine slow both arms
-of a round alike, and the processor time of their own thread leaves the turns of the others out.
+of a round alike, and the processor time of an arm's own thread does not contain their turns.
 """
 
 from collections.abc import Collection
@@ -24,27 +24,27 @@ VerdictFrom = Literal["wall", "processor", "rate"]
 RATE = BY_NAME[MAX_RATE]
 # where a larger share of the rounds stayed disturbed, the machine is busy and all of them count
 BUSY_SHARE = 1 / 3
-# a wider interval of wall time is not worth a figure
+# the width of the interval of wall time is written up to this factor, and is a reason from the smaller one on
 MAX_FACTOR = 10.0
-# and a narrower one is no reason
 MIN_FACTOR = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The rounds that count, as pairs of (baseline, candidate) p50 in ms; `numbers` are the numbers of these rounds.
+    """The rounds of a comparison that count, as pairs of the baseline's and the candidate's p50 in ms."""
 
-    `wall` is wall time; where a load looks for a rate it is the time between two requests at the highest rate.
-    `processor` is processor time, empty where any launch has none. `both` are the numbers of all rounds with both
-    samples, and `disturbed` those that stayed disturbed; `core_share`: what these launches got of a core.
-    """
-
+    # wall time, or the time between two requests where a load looks for the highest rate
     wall: list[Pair]
+    # processor time; empty where any launch has none
     processor: list[Pair]
     verdict_from: VerdictFrom
+    # the numbers of the rounds that count
     numbers: tuple[int, ...] = ()
+    # the numbers of all rounds with both samples
     both: tuple[int, ...] = ()
+    # the numbers of those that stayed disturbed
     disturbed: tuple[int, ...] = ()
+    # the share of a core that the disturbed launches got; None where it is not known
     core_share: float | None = None
 
     @property
@@ -78,22 +78,22 @@ def pair_rounds(
     """Pair the rounds of two arms that count.
 
     These are the undisturbed rounds, by wall time, where there are at least `min_rounds` of them and two thirds of all.
-    Else they are all rounds, by processor time; where a launch has none, as on several threads and from older nodes,
-    the undisturbed ones again. `by_processor`: prefer processor time on a calm machine too.
+    Otherwise all rounds count, by processor time; where a launch has none, as on several threads and from older nodes,
+    only the undisturbed ones do. `by_processor` prefers processor time on a calm machine too.
     """
     rounds = evidence.sample_pairs(baseline, candidate)
     calm = {number: (old, new) for number, (old, new) in rounds.items() if not (old.is_disturbed or new.is_disturbed)}
     disturbed = tuple(number for number in rounds if number not in calm)
     is_busy = bool(disturbed) and (len(calm) < min_rounds or len(disturbed) > BUSY_SHARE * len(rounds))
     rests_on_processor = (is_busy or by_processor) and bool(_pair_processor_times(rounds.values()))
-    counted = rounds if rests_on_processor else calm
+    counting = rounds if rests_on_processor else calm
     launches = [launch for pair in rounds.values() for launch in pair if launch.is_disturbed]
     core_shares = [launch.cpu_share for launch in launches if launch.cpu_share is not None]
     return Paired(
-        wall=[(old.p50_ms, new.p50_ms) for old, new in counted.values()],
-        processor=_pair_processor_times(counted.values()),
+        wall=[(old.p50_ms, new.p50_ms) for old, new in counting.values()],
+        processor=_pair_processor_times(counting.values()),
         verdict_from="processor" if rests_on_processor else "wall",
-        numbers=tuple(counted),
+        numbers=tuple(counting),
         both=tuple(rounds),
         disturbed=disturbed,
         core_share=median(core_shares) if core_shares else None,
@@ -109,23 +109,23 @@ def _pair_processor_times(rounds: Collection[tuple[Sample, Sample]]) -> list[Pai
 def describe_disturbance(paired: Paired, *, wall: Comparison | None) -> str:
     """Say how many rounds were disturbed and what was done about it; empty where none were.
 
-    `wall`: the comparison by wall time, where the verdict rests on processor time.
+    `wall` is the comparison by wall time, which counts where the verdict rests on processor time.
     """
     if not paired.disturbed:
         return ""
     if paired.verdict_from != "processor":
-        return f"{_disturbed(paired)} and {'were' if len(paired.disturbed) > 1 else 'was'} set aside."
-    # without a direction, for a comparison may be read from its other side
+        return f"{_count_disturbed(paired)} and {'were' if len(paired.disturbed) > 1 else 'was'} set aside."
+    # the factor has no direction, because a comparison may be read from its other side
     factor = 1.0 if wall is None else wall.ci_high / wall.ci_low
     precision = f"only to within a factor of {factor:.2f}" if factor <= MAX_FACTOR else "to no useful factor"
     width = f", because wall time is known {precision}" if factor >= MIN_FACTOR else ""
-    return f"{_disturbed(paired)}: the verdict rests on processor time{width}."
+    return f"{_count_disturbed(paired)}: the verdict rests on processor time{width}."
 
 
 def too_few_sentence(counting: int, *, measured: int, min_rounds: int, is_out_of_time: bool) -> str:
-    """Say why there is no verdict where it takes at least `min_rounds`, and how to get more.
+    """Say why there is no verdict, which takes at least `min_rounds`, and how to get more.
 
-    `counting`: how many of the `measured` rounds have a pair that counts.
+    `counting` is how many of the `measured` rounds have a pair that counts.
     """
     text = look_levels.too_few_sentence(measured, min_rounds=min_rounds)
     if counting < measured:
@@ -139,6 +139,6 @@ def single_round_sentence(*, is_out_of_time: bool) -> str:
     return f"One round has it on both sides: a verdict takes a second.{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 
-def _disturbed(paired: Paired) -> str:
+def _count_disturbed(paired: Paired) -> str:
     part = "" if paired.core_share is None else f" (the measured processes got {share(paired.core_share)} of a core)"
     return f"Other programs disturbed {len(paired.disturbed)} of {counted(len(paired.both), 'round')}{part}"

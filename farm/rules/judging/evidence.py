@@ -1,4 +1,4 @@
-"""The reports of a block so far, whether they are read from storage or come one by one."""
+"""Collects the reports of a block so far, whether they are read from storage or come one by one."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -47,7 +47,6 @@ class Evidence:
         return evidence
 
     def take(self, report: Report) -> None:
-        """Add a report."""
         match report:
             case RoundReport():
                 self.rounds[report.round] = report
@@ -58,9 +57,9 @@ class Evidence:
             case EndReport():
                 self.end = report
             case CheckReport() | TraceReport() | AccuracyReport() | CurveReport():
-                self._take_of_arm(report)
+                self._take_arm_report(report)
 
-    def _take_of_arm(self, report: CheckReport | TraceReport | AccuracyReport | CurveReport) -> None:
+    def _take_arm_report(self, report: CheckReport | TraceReport | AccuracyReport | CurveReport) -> None:
         match report:
             case CheckReport():
                 self.checks[report.arm] = report
@@ -77,7 +76,7 @@ class Evidence:
         return bool(self.rounds) and self.rounds[max(self.rounds)].is_last
 
     def failure(self, arm: int) -> Reason | None:
-        """Find why the arm failed: the reason of its check, or the first of its samples; None where it did not."""
+        """Return why the arm failed: the reason of its check, or the first of its samples; None where it did not."""
         check = self.checks.get(arm)
         if check is not None and check.reason is not None:
             return check.reason
@@ -88,7 +87,7 @@ class Evidence:
         return [place.sample for place in self._places(arm) if place.sample is not None]
 
     def sample_pairs(self, baseline: int, candidate: int) -> dict[int, SamplePair]:
-        """Find the samples of both arms by round, disturbed ones too; rounds where an arm has none are left out."""
+        """Return the samples of both arms by round, disturbed ones too; rounds where an arm has none are left out."""
         pairs = {}
         for number, report in sorted(self.rounds.items()):
             samples = {place.arm: place.sample for place in report.samples}
@@ -105,16 +104,19 @@ class Evidence:
         Rounds with a disturbed sample are left out, unless `with_disturbed`.
         """
         samples = self.sample_pairs(baseline, candidate).values()
-        calm = [(old, new) for old, new in samples if with_disturbed or not (old.is_disturbed or new.is_disturbed)]
-        return read_pairs(calm, metric.read_figure)
+        pairs = [(old, new) for old, new in samples if with_disturbed or not (old.is_disturbed or new.is_disturbed)]
+        return read_pairs(pairs, metric.read_figure)
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
-        """Find the arm's traces that worked and have operators, by trace round."""
-        traces = {r: t for (of, r), t in sorted(self.traces.items()) if of == arm and t.reason is None}
-        return {number: trace for number, trace in traces.items() if trace.operators}
+        """Return the arm's traces that worked and have operators, by trace round."""
+        return {
+            trace_round: trace
+            for (traced_arm, trace_round), trace in sorted(self.traces.items())
+            if traced_arm == arm and trace.reason is None and trace.operators
+        }
 
     def prompts_of(self, arm: int) -> dict[int, TraceReport]:
-        """Find the parts of these traces that cover the prompt, by trace round; empty unless the arm generates."""
+        """Return the part of each trace that covers the prompt, by trace round; empty unless the arm generates."""
         parts = {number: (trace, trace.prompt) for number, trace in self.traces_of(arm).items()}
         return {
             number: trace.model_copy(update={"run_us": prompt.run_us, "operators": prompt.operators})
@@ -123,14 +125,16 @@ class Evidence:
         }
 
     def node_times(self, arm: int) -> dict[int, tuple[float, ...]]:
-        """Find the times (µs) of the nodes that the arm's first trace names, by round; other rounds are left out."""
+        """Return by round the times in µs of the nodes that the arm's first trace names; other rounds are left out."""
         first = self.traces_of(arm).get(0)
-        named = len({operator.node for operator in first.operators}) if first is not None else 0
+        if first is None:
+            return {}
+        nodes = len({operator.node for operator in first.operators})
         return {
             number: place.sample.nodes_us
             for number, report in sorted(self.rounds.items())
             for place in report.samples
-            if place.arm == arm and place.sample is not None and named and len(place.sample.nodes_us) == named
+            if place.arm == arm and place.sample is not None and len(place.sample.nodes_us) == nodes
         }
 
     def _places(self, arm: int) -> list[ArmSample]:
@@ -138,6 +142,6 @@ class Evidence:
 
 
 def read_pairs(samples: Iterable[SamplePair], read: Callable[[Sample], float | None]) -> list[Pair]:
-    """Read a figure of both samples of each pair; pairs of which a sample does not have it are left out."""
+    """Read a figure of both samples of each pair; pairs in which a sample lacks it are left out."""
     figures = [(read(old), read(new)) for old, new in samples]
     return [(old, new) for old, new in figures if old is not None and new is not None]

@@ -1,4 +1,4 @@
-"""The verdicts of comparisons, metric by metric: each that both arms' launches say, by the way its noise is judged."""
+"""Judges comparisons metric by metric, each by the method that fits its noise."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,8 +24,8 @@ from farm.rules.wording.numbers import counted, percent
 def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
     """List for each comparison the headline, then every further metric; nothing for arms that cannot be compared.
 
-    A metric is there where both arms' launches say it in two rounds at least; one that a repeat decides, and that one
-    round says, is there as undecided with the reason.
+    A metric is listed where launches of both arms give it in at least two rounds. One that a repeat decides is listed
+    after a single round too, as undecided with the reason.
     """
     by_comparison = [_list_headline(judge, comparison) for comparison in judged]
     kinds = [scenarios.of_cell(judge.block.arms[comparison.planned.candidate].spec).kind for comparison in judged]
@@ -44,7 +44,7 @@ def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[Metr
 
 
 def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[Pair]:
-    """Find the (baseline, candidate) pairs of launches that a change rests on."""
+    """Return the (baseline, candidate) pairs of launches that a change rests on."""
     if change.name == JUDGED.name:
         return judge.pair_rounds(judged.planned).deciding
     return _pair_launches(judge, judged, BY_NAME[change.name])[0]
@@ -57,10 +57,10 @@ def _list_headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
         return []
     pairs = judge.pair_rounds(judged.planned).deciding
     if judged.verdict_from != "rate":
-        return [_add_ratio(_change_of_medians(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
+        return [_add_ratio(_make_change(pairs, figures, JUDGED, judged.verdict, rounds=judged.rounds), figures)]
     rates = [(1000.0 / old, 1000.0 / new) for old, new in pairs]
     word = _choose_word(judged.verdict, ("lower", "higher"))
-    change = _change_of_medians(rates, figures, RATE, word, rounds=judged.rounds)
+    change = _make_change(rates, figures, RATE, word, rounds=judged.rounds)
     inverse = {"ratio": 1.0 / figures.ratio, "ci_low": 1.0 / figures.ci_high, "ci_high": 1.0 / figures.ci_low}
     return [change.model_copy(update=inverse)]
 
@@ -72,18 +72,22 @@ def _judge_by_repeat(
     for comparison in judged:
         # other programs do not change what a launch takes
         arms = comparison.planned.baseline, comparison.planned.candidate
-        every = judge.evidence.pairs(*arms, metric=metric, with_disturbed=True)
-        pairs = [pair for pair in every if min(pair) > 0.0]
-        middle = median(old for old, _ in pairs) if pairs else 0.0
-        margin = judging.margin * (middle if judging.is_share and pairs else 1.0)
-        repeated = repeats.judge(pairs, margin=max(margin, judge.block.margins.get(metric.name, 0.0) * middle))
-        is_short = repeated is not None and repeated.rounds < repeats.MIN_ROUNDS
-        lack = counted_rounds.single_round_sentence(is_out_of_time=judge.evidence.is_out_of_time) if is_short else ""
-        changes.append(None if repeated is None else _change_of_repeat(repeated, metric, judging, reason=lack))
+        all_pairs = judge.evidence.pairs(*arms, metric=metric, with_disturbed=True)
+        pairs = [pair for pair in all_pairs if min(pair) > 0.0]
+        baseline = median(old for old, _ in pairs) if pairs else 0.0
+        margin = judging.margin * (baseline if judging.is_share and pairs else 1.0)
+        repeated = repeats.judge(pairs, margin=max(margin, judge.block.margins.get(metric.name, 0.0) * baseline))
+        if repeated is None:
+            changes.append(None)
+            continue
+        reason = ""
+        if repeated.rounds < repeats.MIN_ROUNDS:
+            reason = counted_rounds.single_round_sentence(is_out_of_time=judge.evidence.is_out_of_time)
+        changes.append(_make_repeat_change(repeated, metric, judging, reason=reason))
     return changes
 
 
-def _change_of_repeat(repeated: Repeated, metric: Metric, judging: Judging, *, reason: str) -> MetricChange:
+def _make_repeat_change(repeated: Repeated, metric: Metric, judging: Judging, *, reason: str) -> MetricChange:
     return MetricChange(
         name=metric.name,
         unit=metric.unit,
@@ -113,7 +117,7 @@ def _judge_by_difference(
             continue
         figures = difference.comparison
         word = _choose_word(figures.verdict, judging.words)
-        change = _change_of_medians(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
+        change = _make_change(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
         interval = {"change": difference.change, "change_low": difference.low, "change_high": difference.high}
         changes.append(change.model_copy(update={"margin": judging.margin, **interval}))
     return changes
@@ -125,32 +129,32 @@ def _judge_by_ratio(
     per_pair = ROUNDS[judge.block.budget].per_pair
     launches = [_pair_launches(judge, comparison, metric) for comparison in judged]
     blocks = [[pair for pair in pairs if min(pair) > 0.0] for pairs, _ in launches]
-    # what is of no consequence, and what the metric's own A/A pairs on the node differ by
+    # at least what does not matter, and what the metric's own A/A pairs on the node differ by
     margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
     pooled = [pool_rounds(pairs, per_pair=per_pair) for pairs in blocks]
-    found = judge_enough(pooled, partial(judge_many, margin=margin))
+    results = judge_enough(pooled, partial(judge_many, margin=margin))
     changes: list[MetricChange | None] = []
-    for comparison, pairs, figures, (_, is_processor) in zip(judged, blocks, found, launches, strict=True):
+    for comparison, pairs, figures, (_, is_processor) in zip(judged, blocks, results, launches, strict=True):
         if figures is None:
             changes.append(None)
             continue
         word = _choose_word(figures.verdict, judging.words)
-        change = _change_of_medians(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
-        why = _explain_undecided(figures, timed=len(pairs), of=comparison.rounds)
-        update = {"is_processor": is_processor, "reason": why}
+        change = _make_change(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
+        reason = _explain_undecided(figures, timed=len(pairs), rounds=comparison.rounds)
+        update = {"is_processor": is_processor, "reason": reason}
         changes.append(_add_ratio(change, figures).model_copy(update=update))
     return changes
 
 
-def _explain_undecided(figures: Comparison, *, timed: int, of: int) -> str:
-    """Say what keeps a metric undecided: rounds in which a launch did not time it, too few of them, or their noise."""
+def _explain_undecided(figures: Comparison, *, timed: int, rounds: int) -> str:
+    """Say what keeps a metric undecided: rounds that did not time it, too few, or noise; empty if decided."""
     if figures.verdict != "undecided":
         return ""
     if figures.rounds_used >= look_levels.LOOKS[0]:
         return f"Changes under {percent(figures.smallest_detectable)} cannot be detected yet."
     too_few = look_levels.too_few_sentence(figures.rounds_used)
-    return f"{timed} of {counted(of, 'round')} timed it: {too_few}" if timed < of else too_few.capitalize()
+    return f"{timed} of {counted(rounds, 'round')} timed it: {too_few}" if timed < rounds else too_few.capitalize()
 
 
 _JUDGES = {
@@ -164,25 +168,25 @@ _JUDGES = {
 def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair], bool]:
     """Pair the launches of the rounds that count for latency, where both report the metric.
 
-    Also return whether the pairs are of processor time: they are where latency rests on it, if every launch has one.
+    The second value is whether the pairs are of processor time: they are where latency rests on it and every launch has
+    one.
     """
     arms = judged.planned.baseline, judged.planned.candidate
-    counted = counted_rounds.pair_rounds(judge.evidence, *arms, min_rounds=judge.block.min_rounds)
+    paired = counted_rounds.pair_rounds(judge.evidence, *arms, min_rounds=judge.block.min_rounds)
     by_round = judge.evidence.sample_pairs(*arms)
-    samples = [by_round[number] for number in counted.numbers]
+    samples = [by_round[number] for number in paired.numbers]
     by_clock = read_pairs(samples, metric.read_figure)
-    if counted.verdict_from != "processor":
+    if paired.verdict_from != "processor":
         return by_clock, False
     by_processor = read_pairs(samples, metric.read_processor_time)
     is_processor = 0 < len(by_processor) == len(by_clock)
     return (by_processor if is_processor else by_clock), is_processor
 
 
-def _change_of_medians(
+def _make_change(
     pairs: Sequence[Pair], figures: Comparison, metric: Metric, verdict: MetricVerdict, *, rounds: int
 ) -> MetricChange:
-    """Make a change without ratio or difference, of the `rounds` that its verdict is of: later ones came after its
-    last look."""
+    """Make a change of medians, without ratio or difference, over the `rounds` up to the verdict's last look."""
     baseline, candidate = (median(side) for side in zip(*pairs[:rounds], strict=True))
     return MetricChange(
         name=metric.name,
@@ -201,7 +205,9 @@ def _add_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
 
 
 def _choose_word(verdict: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
-    """Say the verdict in the metric's own words for more and for less of it."""
+    """Return the verdict in the metric's own words, which are those for more of it and for less."""
     if verdict in ("slower", "more"):
         return words[0]
-    return words[1] if verdict in ("faster", "less") else "equal" if verdict == "equal" else "undecided"
+    if verdict in ("faster", "less"):
+        return words[1]
+    return "equal" if verdict == "equal" else "undecided"

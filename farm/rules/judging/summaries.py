@@ -1,4 +1,4 @@
-"""A cell in numbers: the median of its launches' p50 with its interval, and the figures of all timings together."""
+"""Summarises a cell: the median of its launches' p50 with its interval, and the figures of all timings together."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES
 from farm.rules.comparing import percentiles
 from farm.rules.comparing.signed_ranks import median_interval
 
-# a node keeps fewer of each sample
+# of a sample; a node keeps fewer
 MAX_TIMINGS = 20_000
 _DTYPES = {"u4": "<u4", "u8": "<u8"}
 
@@ -29,19 +29,19 @@ class TimingsProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """A cell's figures. `launched`: those of the metrics that its launches gave a figure of, by name.
+    """A cell's figures."""
 
-    Mean, std and the percentiles are of all timings together, in milliseconds per inference; a percentile that needs
-    more timings is None. `timings`: how many there are. `throughput`: items per second.
-    """
-
+    # the figures of metrics that every launch gives, by name
     launched: Mapping[str, Figure]
+    # milliseconds per inference over all timings together; a percentile that needs more timings is None
     mean_ms: float
     std_ms: float | None
     p90_ms: float | None
     p95_ms: float | None
     p99_ms: float | None
+    # items per second
     throughput: float
+    # how many timings there are
     timings: int
     is_stable: bool
     is_bimodal: bool
@@ -49,9 +49,10 @@ class CellSummary:
 
 
 def unpack_timings(sample: Sample) -> NDArray[np.float64]:
-    """Unpack the timings of a sample in milliseconds: all n, or evenly spaced ones where the node left some out.
+    """Unpack the timings of a sample in milliseconds: all `n`, or evenly spaced ones where the node left some out.
 
-    Raises TimingsProblem where there are none, where they cannot be read, or where they are more than n or MAX_TIMINGS.
+    Raises TimingsProblem where there are none, where they cannot be read, or where there are more than `n` or
+    MAX_TIMINGS.
     """
     kind, _, packed = sample.timings.partition(":")
     if kind not in _DTYPES:
@@ -88,30 +89,31 @@ def summarise_cell(
     if not samples:
         return None
     launched = {metric.name: figure for metric in OF_LAUNCHES if (figure := summarise_launches(metric, samples))}
-    judged = launched[JUDGED.name]
-    pooled = np.concatenate([unpack_timings(sample) for sample in samples])
-    allowed = percentiles.summarise_timings(pooled.tolist())
-    mean, std = _pooled(samples)
-    together = [s.throughput for s in samples if s.throughput is not None] if concurrency > 1 or is_loaded else []
+    p50 = launched[JUDGED.name]
+    timings_ms = np.concatenate([unpack_timings(sample) for sample in samples])
+    percentiles_ms = percentiles.summarise_timings(timings_ms.tolist())
+    mean, std = _pool_moments(samples)
+    has_rates = concurrency > 1 or is_loaded
+    rates = [sample.throughput for sample in samples if has_rates and sample.throughput is not None]
     return CellSummary(
         launched=launched,
         mean_ms=mean,
         std_ms=std,
-        p90_ms=allowed["p90"],
-        p95_ms=allowed["p95"],
-        p99_ms=allowed["p99"],
-        throughput=(batch or 1) * (median(together) if together else 1000.0 / judged.value),
+        p90_ms=percentiles_ms["p90"],
+        p95_ms=percentiles_ms["p95"],
+        p99_ms=percentiles_ms["p99"],
+        throughput=(batch or 1) * (median(rates) if rates else 1000.0 / p50.value),
         timings=sum(sample.n for sample in samples),
         is_stable=all(sample.is_stable for sample in samples),
-        is_bimodal=percentiles.is_bimodal(judged.samples),
-        disturbed_samples=sum(sample.remeasured for sample in samples) + sum(s.is_disturbed for s in samples),
+        is_bimodal=percentiles.is_bimodal(p50.samples),
+        disturbed_samples=sum(sample.remeasured + sample.is_disturbed for sample in samples),
     )
 
 
 def summarise_launches(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
     """Summarise the launches' figures as the metric says, with an interval of their median where its noise is known.
 
-    Return None without figures, and for a metric that is not summarised over launches.
+    The summary is None without figures, and for a metric that is not summarised over launches.
     """
     values = [value for sample in samples if (value := metric.read_figure(sample)) is not None]
     if not values or metric.summary is None:
@@ -121,7 +123,7 @@ def summarise_launches(metric: Metric, samples: Sequence[Sample]) -> Figure | No
     return Figure(value=metric.summary(values), unit=unit, better=better, low=low, high=high, samples=values)
 
 
-def _pooled(samples: Sequence[Sample]) -> tuple[float, float | None]:
+def _pool_moments(samples: Sequence[Sample]) -> tuple[float, float | None]:
     """Compute mean and standard deviation (divided by n − 1) of all timings from those of each sample."""
     count = sum(sample.n for sample in samples)
     mean = sum(sample.n * sample.mean_ms for sample in samples) / count

@@ -5,7 +5,7 @@ from statistics import median
 
 from farm.rules.wording.numbers import share
 
-# Launches of the same cell differ by a smaller fraction; a change of the code that runs is mostly larger.
+# launches of the same cell differ by a smaller fraction, and a change of the code that runs is mostly larger
 SAME_WORK = 0.01
 
 
@@ -20,5 +20,5 @@ def describe_work(old: Sequence[float], new: Sequence[float], *, names: tuple[st
     if abs(ratio - 1.0) <= SAME_WORK:
         return f"{names[0]} and {names[1]} do the same work: as many instructions per inference."
     more, less = (names[1], names[0]) if ratio > 1.0 else names
-    by = share(max(ratio, 1.0 / ratio) - 1.0)
-    return f"{more} does more work than {less}: {by} more instructions per inference."
+    difference = share(max(ratio, 1.0 / ratio) - 1.0)
+    return f"{more} does more work than {less}: {difference} more instructions per inference."

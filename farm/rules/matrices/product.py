@@ -1,4 +1,4 @@
-"""The product of a matrix's axes as an array: one dimension an axis, one element a value. Pure."""
+"""The product of a matrix's axes as an array: one dimension an axis, one element a value."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

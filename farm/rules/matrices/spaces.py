@@ -1,4 +1,4 @@
-"""The settings to search for the best where nobody names any, by what a provider runs on. Pure."""
+"""The settings to search for the best where nobody names any, by what a provider runs on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

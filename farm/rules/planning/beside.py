@@ -6,16 +6,15 @@ from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
 def describe_input_difference(model: ModelFacts, other: ModelFacts) -> str:
-    """Describe the first difference between the inputs of two models; returns an empty string where both take the
-    same."""
-    mine, theirs = ({port.name: port for port in side.inputs} for side in (model, other))
-    for name in [*mine, *(name for name in theirs if name not in mine)]:
-        if name not in mine or name not in theirs:
-            has, lacks = (model, other) if name in mine else (other, model)
+    """Describe the first difference between the inputs of two models; empty where both take the same."""
+    ports, other_ports = ({port.name: port for port in side.inputs} for side in (model, other))
+    for name in dict.fromkeys([*ports, *other_ports]):
+        if name not in ports or name not in other_ports:
+            has, lacks = (model, other) if name in ports else (other, model)
             return f"{has.name} takes {name!r} and {lacks.name} does not"
-        if not _takes_the_same(mine[name], theirs[name]):
-            kinds = " and ".join(f"{port.dtype}{list(port.shape)}" for port in (mine[name], theirs[name]))
-            return f"{name!r} is {kinds}"
+        if not _take_same_array(ports[name], other_ports[name]):
+            types = " and ".join(f"{port.dtype}{list(port.shape)}" for port in (ports[name], other_ports[name]))
+            return f"{name!r} is {types}"
     return ""
 
 
@@ -43,35 +42,35 @@ def align_models(models: Sequence[ModelFacts]) -> tuple[list[ModelFacts], str]:
     take the same.
     """
     first, *others = models
-    apart = ""
+    first_difference = ""
     aligned: list[ModelFacts] = []
     for other in others:
-        if (how := describe_input_difference(first, other)) and not apart:
-            apart = how
-        if not how:
+        difference = describe_input_difference(first, other)
+        if not difference:
             first, other = align_inputs(first, other)
         aligned.append(other)
-    return [first, *aligned], apart
+        first_difference = first_difference or difference
+    return [first, *aligned], first_difference
 
 
-def _takes_the_same(port: ModelInput, other: ModelInput) -> bool:
-    """Whether the same array fits both ports."""
+def _take_same_array(port: ModelInput, other: ModelInput) -> bool:
     return (
         port.dtype == other.dtype
         and len(port.shape) == len(other.shape)
         and all(
-            a == b or isinstance(a, str) or isinstance(b, str) for a, b in zip(port.shape, other.shape, strict=True)
+            size == other_size or isinstance(size, str) or isinstance(other_size, str)
+            for size, other_size in zip(port.shape, other.shape, strict=True)
         )
     )
 
 
 def _list_sizes(model: ModelFacts, other: ModelFacts) -> dict[str, int]:
     """Find the first model's size along each dynamic dimension of the other's inputs."""
-    theirs = {port.name: port for port in other.inputs}
+    other_shapes = {port.name: port.shape for port in other.inputs}
     sizes: dict[str, int] = {}
     for port in model.inputs:
-        for mine, name in zip(port.shape, theirs[port.name].shape if port.name in theirs else (), strict=False):
-            size = mine if isinstance(mine, int) else model.sizes.get(mine)
+        for dimension, name in zip(port.shape, other_shapes.get(port.name, ()), strict=False):
+            size = dimension if isinstance(dimension, int) else model.sizes.get(dimension)
             if isinstance(name, str) and size is not None:
                 sizes[name] = size
     return sizes

@@ -1,4 +1,4 @@
-"""Grouping: which cells are measured together, and which of them are compared.
+"""Decides which cells are measured together, and which of them are compared.
 
 Cells that differ in one axis belong in one block, above all those that differ in the runtime. A block holds at most 16
 arms and 10 minutes. What does not fit is split along the axis that matters least, and the baseline, the first cell, is
@@ -17,11 +17,11 @@ MAX_BLOCK_S = 600.0
 # fewer arms compare nothing, however slow the model
 MIN_ARMS = 2
 
-# where a block would be too long, models beside each other and all releases of them stay together longest
-KEPT_TOGETHER = "runtime"
+# where a block would be too long, all releases of a model stay together longest
+LAST_SPLIT_AXIS = "runtime"
 TWIN = "twin"
-# scenarios in one block differ in the streams of a closed loop alone
-STREAMS: Mapping[str, str] = {"scenario": "concurrency"}
+# scenarios in one block differ only in the streams of a closed loop, which readers know as another axis
+SHOWN_AXES: Mapping[str, str] = {"scenario": "concurrency"}
 
 P = TypeVar("P")
 Positions = Callable[[P], Mapping[str, int]]
@@ -52,14 +52,14 @@ def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: 
 def _split(
     cells: list[P], axes: Sequence[str], *, anchor: P, positions: Positions[P], room: int
 ) -> list[tuple[P, list[P]]]:
-    """Split cells into runs of at most `room`, each with the cell to repeat, along the first axis that differs."""
+    """Split cells along the axes into families of at most `room`, each with the cell to repeat before it."""
     if len(cells) <= room:
         return [(anchor, cells)]
     if not axes:
         return [(cells[0], cells[start : start + room]) for start in range(0, len(cells), room)]
     parts = group_by(cells, lambda cell: positions(cell).get(axes[0], -1))
     # the values of the last axis on which these cells differ stay one family
-    if all(len(part) == 1 for part in parts.values()) and axes[0] == KEPT_TOGETHER:
+    if all(len(part) == 1 for part in parts.values()) and axes[0] == LAST_SPLIT_AXIS:
         return _split(cells, (), anchor=anchor, positions=positions, room=room)
     return [
         family
@@ -76,12 +76,11 @@ def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     """List (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
 
     The first two are places in `arms`; the baseline has the earlier position. The axis `scenario` is called
-    `concurrency`. An axis that only one of the arms sets
-    counts as a difference. An added twin is compared only with the arm that it repeats, since with any other arm it
-    would say the same a second time.
+    `concurrency`. An axis that only one of the arms sets counts as a difference. An added twin is compared only with
+    the arm that it repeats, since a comparison with any other arm would say the same a second time.
     """
     axes = {axis for arm in arms for axis in arm.positions}
-    # arms that agree on all axes but one stand on a line: only along those does a pair differ in one axis
+    # arms that agree on all axes but one are grouped, once for each axis on which any differ
     differing = [axis for axis in axes if len({arm.positions.get(axis, -1) for arm in arms}) > 1]
     places = [tuple(arm.positions.get(axis, -1) for axis in differing) for arm in arms]
     added = {arm.arm for arm in arms if arm.twin_of is not None and arm.positions == arms[arm.twin_of].positions}
@@ -91,7 +90,7 @@ def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
             step = places[second][number] - places[first][number]
             if step and second not in added:
                 early, late = (first, second) if step > 0 else (second, first)
-                comparisons.append((first, second, early, late, STREAMS.get(axis, axis)))
+                comparisons.append((first, second, early, late, SHOWN_AXES.get(axis, axis)))
     return [(early, late, axis) for _, _, early, late, axis in sorted(comparisons)]
 
 

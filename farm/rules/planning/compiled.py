@@ -1,4 +1,4 @@
-"""Models that carry code which a provider compiled: where they run, and why nowhere else. Pure."""
+"""Refuses cells that cannot run the code which a provider compiled into their model."""
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -20,17 +20,18 @@ def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
     return Reason(code=ReasonCode.MODEL_NOT_LOADED, text=text) if text else None
 
 
-def describe_compiled(found: CompiledFacts) -> str:
+def describe_compiled(facts: CompiledFacts) -> str:
     """Name the compiler, its SDK and the hardware of compiled code: `QNN, SDK 2.38.0, for v73`."""
-    sdk, hardware = (f"SDK {found.sdk}" if found.sdk else ""), (f"for {found.hardware}" if found.hardware else "")
-    return ", ".join(part for part in (" and ".join(found.by), sdk, hardware) if part)
+    sdk = f"SDK {facts.sdk}" if facts.sdk else ""
+    hardware = f"for {facts.hardware}" if facts.hardware else ""
+    return ", ".join(part for part in (" and ".join(facts.by), sdk, hardware) if part)
 
 
-def _explain_foreign_code(spec: CellSpec, found: CompiledFacts, *, name: str) -> str:
-    if all(providers.provider_of(provider).name == spec.provider for provider in found.by):
+def _explain_foreign_code(spec: CellSpec, facts: CompiledFacts, *, name: str) -> str:
+    if all(providers.provider_of(provider).name == spec.provider for provider in facts.by):
         return ""
-    shorts = " and ".join(providers.provider_of(provider).short for provider in found.by)
+    shorts = " and ".join(providers.provider_of(provider).short for provider in facts.by)
     return (
-        f"{name} holds code that was compiled for {describe_compiled(found)}, which {spec.provider} cannot run: set "
+        f"{name} holds code that was compiled for {describe_compiled(facts)}, which {spec.provider} cannot run: set "
         f"`provider: {shorts}`, or upload the model that it was compiled from."
     )

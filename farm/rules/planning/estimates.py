@@ -16,20 +16,20 @@ from farm.rules.runtimes import engines
 LAUNCH_S = 0.45
 WARMUP_S = 0.25
 WARMUP_RUNS = 5
-# a profiled process runs this long, within these counts
+# a profiled process runs so long, within these numbers of inferences
 TRACE_S = 0.5
 TRACE_RUNS = (10, 30)
-# where rounds are traced, a launch opens a second session and profiles it so long, or so many runs at least
+# where rounds are traced, a launch opens a second session and profiles it for so long, and for so many runs at least
 SECOND_SESSION_S = 0.2
 ROUND_TRACE_S = 0.25
 ROUND_TRACE_RUNS = 5
-# the first block on a node also installs its runtimes; not counted, for they are kept
+# installing runtimes is not counted, since only the first block on a node does it
 RUNNER_TIMEOUT_FLOOR_S = 120.0
 BLOCK_TIMEOUT_FACTOR = 4.0
 BLOCK_TIMEOUT_FLOOR_S = 900.0
 BLOCK_TIMEOUT_CEILING_S = 7200.0
 RUNNER_TIMEOUT_CEILING_S = 3600.0
-# why there are fewer rounds than were asked for, and what to do
+# says why there are fewer rounds than were asked for, and what to do
 _OUT_OF_TIME = (
     "Time ran out, which launches here take more of than planned: reduce other load on the machine{}; launches "
     "are shortest with `--budget quick`."
@@ -64,9 +64,9 @@ ROUNDS = {
 # models slower than this need fewer runs in a window
 SLOW_MODEL_S = 0.1
 SLOW_MODEL_RUNS = 5
-# the other call is timed in a quarter of the time besides where an inference is shorter than this
+# where an inference is shorter than this, the other call is timed too, for this share of the time
 SHORT_MODEL_S = 0.001
-OTHER_CALL = 0.25
+OTHER_CALL_SHARE = 0.25
 
 
 def estimate_sample_s(budget: Budget, latency_ms: float | None, *, is_tracing: bool = False) -> float:
@@ -79,7 +79,7 @@ def estimate_sample_s(budget: Budget, latency_ms: float | None, *, is_tracing: b
     runs = min(rounds.window_runs, SLOW_MODEL_RUNS) if latency_s > SLOW_MODEL_S else rounds.window_runs
     window_s = max(rounds.window_s, runs * latency_s)
     timed_s = min(max(rounds.shortest_s, rounds.windows * window_s), max(rounds.longest_s, window_s))
-    timed_s += OTHER_CALL * timed_s if latency_s < SHORT_MODEL_S else 0.0
+    timed_s += OTHER_CALL_SHARE * timed_s if latency_s < SHORT_MODEL_S else 0.0
     traced_s = SECOND_SESSION_S + max(ROUND_TRACE_S, (ROUND_TRACE_RUNS + WARMUP_RUNS) * latency_s)
     return LAUNCH_S + max(WARMUP_S, WARMUP_RUNS * latency_s) + timed_s + (traced_s if is_tracing else 0.0)
 

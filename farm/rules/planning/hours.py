@@ -1,4 +1,4 @@
-"""Hours in which a machine works: `20:00-06:00`, over midnight where the end lies before the beginning. Pure."""
+"""Hours in which a machine works, such as `20:00-06:00`: an end before the beginning is on the next day."""
 
 from datetime import datetime, time
 from zoneinfo import ZoneInfo

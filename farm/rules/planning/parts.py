@@ -1,4 +1,4 @@
-"""Parts of cells that many points of a matrix share: their program, their session, their workload. Pure."""
+"""The parts of cells that many points of a matrix share: program, session and workload."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,18 +8,16 @@ from pydantic import BaseModel
 
 from farm.contract.base import digest_json
 
-# the places of a cell's parts: what runs it, its session, what it is given and what was asked of that
+# the places of a cell's parts: what runs it, its session, and what it is given
 PROGRAM, SESSION, WORKLOAD = range(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Some fields of a CellSpec. A part is equal to itself alone; parts with equal fields have equal digests.
-
-    `words`: the values that the matrix has for it, by axis.
-    """
+    """Some fields of a CellSpec. A part is equal to itself alone; parts with equal fields have equal digests."""
 
     fields: Mapping[str, Any]
+    # the values that the matrix has for it, by axis
     words: dict[str, str]
     digest: str
 

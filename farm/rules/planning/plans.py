@@ -13,41 +13,41 @@ from farm.rules.runtimes.provider import Provider
 
 # a block ends within so many times what was planned for it
 PROMISE_FACTOR = 2.0
-# from the first look on its rounds leave this share of that to further traces
+# from the first look on, its rounds leave this share of that time to further traces
 TRACES_SHARE = 0.25
-# a round whose pair was dropped, because a sample stayed disturbed, is replaced by another; at most so many of them
-REPLACED = 0.5
+# the largest share of a block's rounds that are measured again because a sample stayed disturbed
+MAX_REPLACED_SHARE = 0.5
 MAX_ORDERED_ROUNDS = 96
 
 
 class NodeOffer(Message):
-    """What a node can take: tags and providers that were proven on it, and the distributions its owner allows.
-
-    `distributions` empty: any. `versions`: runtimes it knows of beyond the farm's table. `loads`: what they were seen
-    to load.
-    `cores`: logical ones, by the node's own count; None until known.
-    `noise`: standard deviation of ln(new / old) over rounds of its own A/A pairs; None until known. `margin`: what its
-    A/A history asks for, and `margins`: the same of further metrics that have one.
-    """
+    """What a node can take."""
 
     id: str
     name: str = ""
+    # the tags and the providers that were proven on it
     tags: frozenset[str] = frozenset({"cpu"})
     providers: frozenset[str] = frozenset({"CPUExecutionProvider"})
+    # the distributions that its owner allows; empty: any
     distributions: frozenset[str] = frozenset()
     is_browser: bool = False
+    # runtimes that it knows of beyond the farm's table, and what they were seen to load
     versions: frozenset[SpelledRuntime] = frozenset()
     loads: dict[str, Loads] = Field(default_factory=dict)
+    # logical cores by its own count; None until it is known
     cores: Annotated[int, Field(ge=1)] | None = None
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
+    # standard deviation of ln(new / old) over rounds of its own A/A pairs; None until it is known
     noise: Annotated[float, Field(gt=0)] | None = None
+    # the smallest change that its A/A history lets be called, and the same of further metrics
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     margins: dict[str, float] = Field(default_factory=dict)
     # providers that it has not proven: those that it may try, and those that its owner can be asked for
     may_try: frozenset[str] = frozenset()
     may_be_asked: frozenset[str] = frozenset()
-    # blocks it measured since its last A/A pair, None: it never had one; and whether it joined within a day
+    # how many blocks it measured since its last A/A pair; None: it never had one
     blocks_since_pair: Annotated[int, Field(ge=0)] | None = None
+    # whether it joined within a day
     is_first_day: bool = False
 
     def with_proven_provider(self, provider: Provider) -> "NodeOffer":
@@ -56,11 +56,7 @@ class NodeOffer(Message):
 
 
 class Arm(Message):
-    """One place in a block. `id` is unique in the plan; `cell` is shared by the places where one cell is repeated.
-
-    `positions`: the positions of its values on the axes of the matrix. `twin_of`: the number of an earlier arm of
-    the block with the same cell digest, which it forms an A/A pair with.
-    """
+    """One place in a block."""
 
     arm: Annotated[int, Field(ge=0, lt=MAX_ARMS)] = Field(description="its number in the block")
     id: str = Field(description="unique in the plan")
@@ -80,12 +76,11 @@ class Arm(Message):
 
 
 class PlannedComparison(Message):
-    """Two arms that differ in one axis; the baseline has the earlier value. `axis` is `twin` for an added A/A pair."""
+    """Two arms that differ in one axis."""
 
     baseline: int = Field(description="number of the arm with the earlier value")
     candidate: int = Field(description="number of the other arm")
     axis: str = Field(description="what they differ in; twin: in nothing")
-    # a fraction, at the last round the budget allows, from the noise of the noisiest node that may take the block
     smallest_detectable: float | None = Field(
         default=None,
         description="the smallest change that would be called, as a fraction, at the last round that the budget allows",
@@ -93,10 +88,7 @@ class PlannedComparison(Message):
 
 
 class Wish(Message):
-    """A change that somebody wants to see, and what it costs; `rounds` None: no number of rounds sees it.
-
-    `budget`: the one that measures so many rounds. `minutes`: of the block. `text`: all of it in a sentence.
-    """
+    """A change that somebody wants to see, and what it costs."""
 
     change: float = Field(description="as a fraction")
     budget: Budget | None = Field(default=None, description="the one that measures so many rounds")
@@ -106,14 +98,13 @@ class Wish(Message):
 
 
 class PlannedBlock(Message):
-    """Cells to be measured together. `nodes`: ids of the nodes that may take it; empty where no fleet was asked."""
+    """Cells to be measured together."""
 
     id: str = Field(description="unique in the plan")
     arms: Annotated[tuple[Arm, ...], Field(min_length=1, max_length=MAX_ARMS)] = Field(
         description="what is measured together"
     )
     comparisons: tuple[PlannedComparison, ...] = Field(description="which arms are compared")
-    # tags a node must carry, all of them; the first names the queue
     tags: tuple[str, ...] = Field(description="what a node must carry, all of it; the first names the queue")
     nodes: tuple[str, ...] = Field(
         default=(), description="numbers of the nodes that may take it; empty: no fleet was asked"
@@ -121,11 +112,9 @@ class PlannedBlock(Message):
     budget: Budget = Field(description="glance, quick, standard or precise")
     min_rounds: int = Field(description="rounds before the first look")
     max_rounds: int = Field(description="rounds at most")
-    # a round whose pair was dropped, because other work disturbed it, is followed by another beyond `max_rounds`
     is_replacing: bool = Field(
         default=True, description="whether a disturbed round is followed by another beyond these"
     )
-    # processor time speaks wherever every launch has it, and an A/A pair is not waited for
     is_of_pipeline: bool = Field(
         default=False,
         exclude_if=lambda is_of_pipeline: not is_of_pipeline,
@@ -142,22 +131,20 @@ class PlannedBlock(Message):
     minutes: float = Field(description="what it should take")
     runner_timeout_s: float = Field(description="seconds that one process may take")
     block_timeout_s: float = Field(description="seconds that the block may take")
-    # seconds that checks and first traces should take, and a round; None: planned before 22 November 2026
+    # both are None in plans from before 22 November 2026
     once_s: float | None = Field(default=None, description="seconds that checks and first traces should take")
     round_s: float | None = Field(default=None, description="seconds that a round should take")
     is_tracing_rounds: bool = Field(
         default=False, description="whether each launch also traces a few inferences, so that operators get verdicts"
     )
-    # each cell works on for so long once the rounds are over
     sustained_s: float = Field(default=0.0, description="seconds that each cell works on for once the rounds are over")
-    # of single outputs, by name
     tolerances: dict[str, Tolerance] = Field(default_factory=dict, description="of single outputs, by name")
     wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
     def max_duration_s(self, rounds: int) -> float | None:
-        """Return the seconds that so many rounds may take at most; what `sustained_s` adds is not counted.
+        """Return the seconds that so many rounds may take at most, without `sustained_s`.
 
-        Where the number of rounds was asked for, this is the block's timeout. Return None for plans too old to say.
+        Where disturbed rounds are not replaced, this is the block's timeout. It is None for plans that are too old.
         """
         if not self.is_replacing:
             return self.block_timeout_s
@@ -168,7 +155,7 @@ class PlannedBlock(Message):
 
 def max_rounds_to_order(max_rounds: int) -> int:
     """Return how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs."""
-    return max(max_rounds, min(MAX_ORDERED_ROUNDS, max_rounds + int(REPLACED * max_rounds)))
+    return max(max_rounds, min(MAX_ORDERED_ROUNDS, max_rounds + int(MAX_REPLACED_SHARE * max_rounds)))
 
 
 class RefusedPoint(Message):
@@ -183,11 +170,9 @@ class RefusedPoint(Message):
 
 
 class Plan(Message):
-    """The whole answer. `problem`: one sentence when the matrix itself cannot be meant; nothing should be started then.
+    """The whole plan of a matrix."""
 
-    `cells`: different points that will be measured; `minutes`: all blocks one after another, on one node.
-    """
-
+    # how many different points will be measured
     cells: int = 0
     budget: Budget
     fail_fast: bool = False
@@ -195,7 +180,9 @@ class Plan(Message):
     blocks: tuple[PlannedBlock, ...] = ()
     refused: tuple[RefusedPoint, ...] = ()
     excluded: int = 0
+    # of all blocks one after another, on one node
     minutes: float = 0.0
+    # why the matrix itself cannot be meant, in one sentence; nothing should be started then
     problem: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""When queued blocks begin and end: machines take them one after another, each the first in its order. Pure."""
+"""Forecasts when queued blocks begin and end: each machine takes them one after another, in its own order."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A block that waits, as its machines take it: `of_farm` ones after all others where people come first.
-
-    `planned_s`: how long its plan says it is measured. `devices`: the machines with a node that may take it. `pace`:
-    how many times longer than planned it takes, where more is known than its machine's.
-    """
+    """A block that waits."""
 
     block: int
+    # whether the farm itself queued it, so that it comes after all others where people come first
     of_farm: bool
+    # how long its plan says that it is measured
     planned_s: float
+    # the machines with a node that may take it
     devices: Collection[str]
+    # how many times longer than planned it takes; None: as its machine
     pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A device, the seconds until it is free, and how many times longer than planned it measures."""
+    """A device, and when it is free."""
 
     device: str
     free_in_s: float = 0.0
+    # how many times longer than planned it measures
     pace: float = 1.0
     people_first: bool = True
 
@@ -47,20 +48,21 @@ def forecast_spans(queued: Sequence[Queued], machines: Sequence[Machine]) -> Map
     `queued` is ordered by arrival. Blocks that no machine takes are left out.
     """
     waiting = list(queued)
-    known = {machine.device: machine for machine in machines}
+    by_device = {machine.device: machine for machine in machines}
     free = [(max(0.0, machine.free_in_s), machine.device) for machine in machines]
     heapq.heapify(free)
     spans: dict[int, Span] = {}
     while free and waiting:
         now_s, device = heapq.heappop(free)
-        mine = [block for block in waiting if device in block.devices]
-        if not mine:
-            # nothing more comes for it
+        machine = by_device[device]
+        candidates = [block for block in waiting if device in block.devices]
+        if not candidates:
+            # the queue has nothing more for this machine
             continue
-        asked = [block for block in mine if not block.of_farm] if known[device].people_first else mine
-        first = (asked or mine)[0]
-        waiting.remove(first)
-        ends_s = now_s + (first.pace or known[device].pace) * first.planned_s
-        spans[first.block] = Span(now_s, ends_s, device)
+        of_people = [block for block in candidates if not block.of_farm] if machine.people_first else []
+        block = (of_people or candidates)[0]
+        waiting.remove(block)
+        ends_s = now_s + (block.pace or machine.pace) * block.planned_s
+        spans[block.block] = Span(now_s, ends_s, device)
         heapq.heappush(free, (ends_s, device))
     return spans

@@ -1,4 +1,4 @@
-"""How long measuring goes on, from the pace of what was measured; bench, runs' pages and the API say the same. Pure."""
+"""Estimates how long measuring goes on, from the pace of what was measured."""
 
 from __future__ import annotations
 
@@ -12,41 +12,47 @@ from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PROMISE_FACTOR, TRACES_SHARE, PlannedBlock, max_rounds_to_order
 
-# the pace is that of so many rounds at the end
+# the pace is that of so many latest rounds
 PACE_ROUNDS = 5
-# rounds that take so many times as long as usual are those of a busy machine
-BUSY = 1.5
-# from here on in minutes, before in steps of so many seconds
+# rounds that take so many times as long as usual show that the machine is busy
+BUSY_FACTOR = 1.5
+# durations from here on are written in minutes, shorter ones in steps of so many seconds
 MINUTES_FROM_S = 90.0
 STEP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class BlockProgress:
-    """A block as far as it is. Planned: `planned_s` for all of it, `once_s` for its checks and first traces, `round_s`
-    for a single round, `after_s` for what follows its rounds; what an old plan does not say is 0.
+    """A block as far as it is measured.
 
-    `ends`: rounds after which it may be decided, the most of them last; `replaced`: the most where disturbed ones are
-    measured again; `promised_s`: by when it ends, counted as `begun_s` is, unless it lacks some of the `least` rounds,
-    which end at `limit_s`. `begun_s`: since its first check, None: not begun. `checked`: the share of its checks and
-    first traces that is done, after `checked_s`. `rounds_s`: what its latest rounds took, one after another; `since_s`:
-    since the last of them, or before rounds since the last check or trace.
+    What an old plan does not say is 0. `begun_s` and `promised_s` are counted from the block's first check on.
     """
 
+    # seconds that were planned: for all of it, for its checks and first traces, and for a single round
     planned_s: float
     once_s: float
     round_s: float
+    # how many rounds are measured
     rounds: int
+    # the numbers of rounds after which it may be decided, the maximum last
     ends: Sequence[int]
+    # the most rounds where disturbed ones are measured again
     replaced: int = 0
+    # by when it ends, unless it lacks some of the minimum rounds
     promised_s: float = inf
+    # the minimum rounds, which end at `limit_s`
     least: int = 0
     limit_s: float = inf
+    # seconds of what follows the rounds
     after_s: float = 0.0
+    # seconds since its first check; None: it has not begun
     begun_s: float | None = None
+    # the share of its checks and first traces that is done, and the seconds they took
     checked: float = 0.0
     checked_s: float = 0.0
+    # seconds that its latest rounds took, one after another
     rounds_s: Sequence[float] = ()
+    # seconds since the last of them, or before rounds since the last check or trace
     since_s: float = 0.0
 
     @classmethod
@@ -67,8 +73,7 @@ class BlockProgress:
 
     @property
     def pace_s(self) -> float | None:
-        """Mean seconds of the latest rounds; the round under way counts as soon as it takes longer. None before a
-        round."""
+        """Mean seconds of the latest rounds, to which the current one belongs once it takes longer; None before any."""
         latest = self.rounds_s[-PACE_ROUNDS:]
         if not latest:
             return None
@@ -77,13 +82,12 @@ class BlockProgress:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times longer than planned its rounds take; None while that is unknown."""
-        pace = self.pace_s
-        return pace / self.round_s if pace is not None and self.round_s > 0 else None
+        """How many times longer than planned its rounds take; None while that is not known."""
+        return self.pace_s / self.round_s if self.pace_s is not None and self.round_s > 0 else None
 
     @property
     def launch_slowdown(self) -> float | None:
-        """The slowdown of its rounds, or before one that of its checks and first traces; None while unknown."""
+        """The slowdown of its rounds, or before any that of its checks and first traces; None while not known."""
         planned_s = self.checked * self.once_s
         return self.checked_s / planned_s if self.slowdown is None and planned_s > 0 else self.slowdown
 
@@ -101,23 +105,21 @@ class BlockProgress:
 
     @property
     def room_s(self) -> float:
-        """Seconds in which new rounds may begin: what is left of the promised time, or what the minimum rounds still
-        need."""
+        """Seconds in which new rounds may begin: the rest of the promised time, or what the minimum rounds need."""
         begun_s = self.begun_s or 0.0
         least_s = max(0, self.least - self.rounds) * self.round_s * (self.launch_slowdown or 1.0)
         promised_s = self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0))
         return max(promised_s - begun_s, min(least_s, self.limit_s - begun_s))
 
     def is_slowed(self, *, usual: float = 1.0) -> bool:
-        """Whether a round takes much longer than usual; `usual` is how many times longer than planned rounds take
-        here."""
-        return max(self.slowdown or 0.0, self._standing) >= BUSY * max(1.0, usual)
+        """Whether a round takes much longer than rounds here do, which is `usual` times as long as planned."""
+        return max(self.slowdown or 0.0, self._current_slowdown) >= BUSY_FACTOR * max(1.0, usual)
 
     @property
-    def _standing(self) -> float:
-        """How many times longer than planned the round under way takes by now.
+    def _current_slowdown(self) -> float:
+        """How many times longer than planned the current round takes by now.
 
-        It is 0 where no round need be under way: once the block may be decided, further traces follow.
+        It is 0 where perhaps no round is measured: once the block may be decided, further traces follow.
         """
         if self.round_s <= 0 or (self.rounds and self.rounds in self.ends) or self.rounds > self.ends[-1]:
             return 0.0
@@ -137,10 +139,10 @@ def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float 
 
     It is also None where only further traces are missing, since those have no pace.
     """
-    paces = [stretch for block in blocks if (stretch := block.launch_slowdown) is not None]
-    lefts = [block_seconds_left(block, stretch=max(paces, default=1.0)) for block in blocks]
-    estimates = [left for left in lefts if left is not None]
-    if len(estimates) < len(lefts):
+    slowdowns = [slowdown for block in blocks if (slowdown := block.launch_slowdown) is not None]
+    stretch = max(slowdowns, default=1.0)
+    estimates = [left_s for block in blocks if (left_s := block_seconds_left(block, stretch=stretch)) is not None]
+    if len(estimates) < len(blocks):
         return None
     return max(max(estimates, default=0.0), sum(estimates) / max(1, at_once)) or None
 
@@ -173,38 +175,39 @@ def format_about(seconds: float) -> str:
     return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"
 
 
-def block_seconds_left(ahead: BlockProgress, *, stretch: float) -> float | None:
+def block_seconds_left(progress: BlockProgress, *, stretch: float) -> float | None:
     """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown.
 
     Rounds beyond the promised time are not counted. Before a round, the block is taken to be `stretch` times slower
     than planned.
     """
-    missing = max(0.0, ahead.expected_rounds - ahead.rounds)
+    missing = max(0.0, progress.expected_rounds - progress.rounds)
     if missing == 0:
-        return 0.0 if ahead.after_s == 0 else None
-    pace = ahead.pace_s
+        return 0.0 if progress.after_s == 0 else None
+    pace = progress.pace_s
     if pace is not None:
-        done_s = min(ahead.since_s, pace)
-        # the round under way is measured to its end
-        return max(pace - done_s, min(pace * missing - done_s, ahead.room_s)) + ahead.after_s
-    begun_s = ahead.begun_s or 0.0
+        done_s = min(progress.since_s, pace)
+        # the current round is measured to its end
+        return max(pace - done_s, min(pace * missing - done_s, progress.room_s)) + progress.after_s
+    begun_s = progress.begun_s or 0.0
     # without a round yet: as planned, until so much should have been done and is not
-    due_s = ahead.once_s + (ahead.rounds + 1) * ahead.round_s
+    due_s = progress.once_s + (progress.rounds + 1) * progress.round_s
     slowed = max(stretch, begun_s / due_s) if due_s > 0 else stretch
-    left_s = slowed * ahead.planned_s - begun_s
+    left_s = slowed * progress.planned_s - begun_s
     promised_s = max(
-        PROMISE_FACTOR * ahead.planned_s, min(slowed * (ahead.once_s + ahead.least * ahead.round_s), ahead.limit_s)
+        PROMISE_FACTOR * progress.planned_s,
+        min(slowed * (progress.once_s + progress.least * progress.round_s), progress.limit_s),
     )
-    left_s = max(min(left_s, promised_s - begun_s) if begun_s else left_s, _estimate_standing_seconds_left(ahead))
+    left_s = max(min(left_s, promised_s - begun_s) if begun_s else left_s, _estimate_by_current_round(progress))
     return left_s if left_s > 0 else None
 
 
-def _estimate_standing_seconds_left(ahead: BlockProgress) -> float:
-    """Estimate what is left where rounds take as long as the one under way, which takes longer than planned."""
-    if not 0 < ahead.round_s < ahead.since_s:
+def _estimate_by_current_round(progress: BlockProgress) -> float:
+    """Estimate the seconds left at the pace of the current round; 0 where it takes no longer than planned."""
+    if not 0 < progress.round_s < progress.since_s:
         return 0.0
-    begun_s = ahead.begun_s or 0.0
-    done = ahead.rounds + 1
-    least_s = min((ahead.least - done) * ahead.since_s, ahead.limit_s - begun_s)
-    missing = ahead.expected_rounds - done
-    return min(missing * ahead.since_s, max(ahead.promised_s - begun_s, least_s)) + ahead.after_s
+    begun_s = progress.begun_s or 0.0
+    done = progress.rounds + 1
+    least_s = min((progress.least - done) * progress.since_s, progress.limit_s - begun_s)
+    missing = progress.expected_rounds - done
+    return min(missing * progress.since_s, max(progress.promised_s - begun_s, least_s)) + progress.after_s

@@ -20,13 +20,13 @@ from farm.rules.planning.resolution import Request, ResolvedPoint, Resolver
 from farm.rules.runtimes import opsets, plugins, providers, releases
 from farm.rules.wording import titles
 
-# an axis, and the value that its refused point gets there; None: none, so that it is left out
+# an axis, and the value that the refused point gets there; None leaves the axis out
 Change = tuple[str, Value | None]
 Changes = Callable[[CellSpec, Request], Iterator[Change]]
 
 # a matrix of thousands of points has few reasons; beyond so many different ones nobody reads what to do about each
 MAX_REASONS = 32
-# names of nodes that a refusal tries in place of one that takes nothing
+# how many other nodes are tried by name where the named one takes nothing
 MAX_NODES = 8
 
 
@@ -66,7 +66,7 @@ def _take_compiler(_: CellSpec, request: Request) -> Iterator[Change]:
 
 
 def _take_hardware(spec: CellSpec, request: Request) -> Iterator[Change]:
-    """Take what the provider needs by itself, then nodes that have proven it."""
+    """Leave the hardware to the provider, or name another node."""
     yield "hardware", None
     for node in list(request.fleet or ())[:MAX_NODES]:
         if node.name and not has_hardware(node, spec.hardware):
@@ -80,7 +80,7 @@ def _leave_out(*axes: str) -> Changes:
     return changes
 
 
-# what of a cell may be left out, so that its provider and its release stay
+# the axes that may be left out while the cell keeps its provider and its release
 _SETTINGS = tuple(axis for axis in MATRIX_AXES if axis not in ("runtime", "provider", "hardware"))
 WAYS: Mapping[ReasonCode, tuple[Changes, ...]] = {
     ReasonCode.OPSET_TOO_NEW: (_take_newest, _take_opset),
@@ -106,18 +106,18 @@ class WayOutFinder:
         self._matrix = matrix
         self._cells = measured
         self._measured = {_make_identity(cell) for cell, _ in measured}
-        self._found: dict[tuple[str, str], WayOut | None] = {}
+        self._ways: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
         """Return the change of the matrix by which something like this refused point can be measured.
 
-        Return None where none is known, or where MAX_REASONS different reasons were looked up already.
+        It is None where no change helps, or where MAX_REASONS different reasons were looked up already.
         """
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)
-        if key not in self._found and len(self._found) < MAX_REASONS:
-            self._found[key] = self._find_first(cell, point, request)
-        return self._found.get(key)
+        if key not in self._ways and len(self._ways) < MAX_REASONS:
+            self._ways[key] = self._find_first(cell, point, request)
+        return self._ways.get(key)
 
     def _find_first(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
         if (ask := _propose_asking_owner(cell, request)) is not None:
@@ -131,30 +131,32 @@ class WayOutFinder:
             if changed is None:
                 continue
             resolved = Resolver(request).resolve(changed, name=cell.name)
-            is_elsewhere = axis == "runtime" and not is_unknown and self._has_release_for(resolved, changed)
-            if resolved.reason is None and not is_elsewhere and _make_identity(resolved) not in self._measured:
-                way = self._change(axis, value, point.values.get(axis), before=cell.spec, after=resolved.spec)
+            is_measured = _make_identity(resolved) in self._measured or (
+                axis == "runtime" and not is_unknown and self._has_release_for(resolved, changed)
+            )
+            if resolved.reason is None and not is_measured:
+                way = self._describe_change(axis, value, point.values.get(axis), before=cell.spec, after=resolved.spec)
                 return way.model_copy(update={"command": self._make_command(way, resolved.spec, request)})
         return None
 
     def _has_release_for(self, resolved: ResolvedPoint, point: Point) -> bool:
-        """Whether another release of the package measures the same in this matrix."""
-        wanted = _key_without_release(resolved, point)
-        return any(_key_without_release(cell, other) == wanted for cell, other in self._cells)
+        """Whether the matrix measures the point with another release of the package."""
+        key = _key_without_release(resolved, point)
+        return any(_key_without_release(cell, other) == key for cell, other in self._cells)
 
     def _make_command(self, way: WayOut, spec: CellSpec, request: Request) -> str:
-        """Write the command of the whole matrix with the change, for the farm that was asked or the machine at hand."""
+        """Write the command of the whole matrix with the change, for a farm or for this machine."""
         model, is_here = request.model, request.fleet is None
         has_calibration = model.calibration_sha256 is not None
-        plain, usual = _change_matrix(self._matrix, way), Settings().as_plain()
-        plain = plain.pop("matrix") | {key: value for key, value in plain.items() if value != usual.get(key)}
+        changed, defaults = _change_matrix(self._matrix, way), Settings().as_plain()
+        plain = changed.pop("matrix") | {key: value for key, value in changed.items() if value != defaults.get(key)}
         packages = self._matrix.allowed if is_here else None
         return matrix_command(plain, spec, model.main, packages=packages, has_calibration=has_calibration)
 
-    def _change(
+    def _describe_change(
         self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec
     ) -> WayOut:
-        """Describe the change: a value that is always refused gives way, one that others are measured with stays."""
+        """Describe the change: it replaces a value that is always refused, and keeps one that other points use."""
         read_value, declared = MATRIX_AXES[axis].value_in, self._matrix.axes.get(axis, ())
         is_in_use = any(point.values.get(axis) == old for _, point in self._cells)
         value = read_value(after) if value is None and is_in_use else value

@@ -1,4 +1,4 @@
-"""How outputs are judged on labelled data: the table of accuracy metrics, one entry each, ours and packages'. Pure.
+"""How outputs are judged on labelled data: the table of accuracy metrics, one entry each, ours and packages'.
 
 What a metric says of one sample is worked out beside the outputs, by a module of the runner; it is such that the mean
 over samples is the metric. So every metric has an interval, and two cells are compared sample by sample.

@@ -1,4 +1,4 @@
-"""Task accuracy between a node and the farm: recipes and judged samples as text. Pure.
+"""Task accuracy between a node and the farm: recipes and judged samples as text.
 
 A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
 means `top1` after it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and

@@ -1,4 +1,4 @@
-"""Suggests what to try next with an 8-bit variant, from how it was made and where its error is. Pure."""
+"""Suggests what to try next with an 8-bit variant, from how it was made and where its error is."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What an admin or a machine's owner allows beyond the known packages: by name, plug-ins with a range. Pure.
+"""What an admin or a machine's owner allows beyond the known packages: by name, plug-ins with a range.
 
 An allowance is the name of a package, or `NAME+onnxruntime>=1.29,<1.31` of a plug-in: the package is then installed
 beside a release of that range and of no other.

@@ -1,4 +1,4 @@
-"""Which packages a node may install as a runtime, and how one is written. Pure.
+"""Which packages a node may install as a runtime, and how one is written.
 
 Names and versions are read as `packaging` reads them, never by hand: what an installer would understand differently
 (an address, extras, a marker, a range, a second line) is no runtime here. A package that is not listed is installed

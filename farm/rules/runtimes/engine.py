@@ -1,6 +1,6 @@
 """What an engine is: what runs models in a runtime's environment. Every question about it is answered by its entry.
 
-What measures with it is a file of `worker/runner/engines`. Pure.
+What measures with it is a file of `worker/runner/engines`.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The table of engines, which says what runs a runtime's models; ours, and those of third-party packages. Pure.
+"""The table of engines, which says what runs a runtime's models; ours, and those of third-party packages.
 
 Third-party engines are entry points of `onnxfarm.engines`, each an `Engine`. They may not take a name or package of the
 table, and allow nothing onto nodes: their package has to be allowed by name, as every one beyond the list.

@@ -1,4 +1,4 @@
-"""PyTorch as a runtime: the framework that a model was exported from, beside the ONNX Runtimes. Pure.
+"""PyTorch as a runtime: the framework that a model was exported from, beside the ONNX Runtimes.
 
 It runs the model's *program*, the `.pt2` of torch.export that came with the .onnx, operator by operator (eager) or by
 torch.compile. Which of the two stands in the runtime's version, as PEP 440's local part: `torch==2.13.0+compile`. So

@@ -1,4 +1,4 @@
-"""onnxruntime-genai as a runtime: its loop and samplers around ONNX Runtime, which stands beside it. Pure.
+"""onnxruntime-genai as a runtime: its loop and samplers around ONNX Runtime, which stands beside it.
 
 Two releases make one such runtime, `onnxruntime-genai==0.13.2+onnxruntime==1.29.0`: the index's metadata would tie them
 together, and then nobody could say which of the two moved. A model is the folder that it reads: `genai_config.json`

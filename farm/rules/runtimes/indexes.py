@@ -1,4 +1,4 @@
-"""Package indexes beside the usual one, such as a nightly feed: their names and addresses, and what they list. Pure.
+"""Package indexes beside the usual one, such as a nightly feed: their names and addresses, and what they list.
 
 A build of one is a runtime of its own, whose version names the index as PEP 440's local part, `1.33.0.dev1+at.nightly`.
 What an index says is a stranger's word: a file counts with the name of a wheel of the package that was asked for, a

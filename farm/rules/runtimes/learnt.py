@@ -1,4 +1,4 @@
-"""Collects what runtimes were seen to load, where the table of operator sets does not know their release. Pure."""
+"""Collects what runtimes were seen to load, where the table of operator sets does not know their release."""
 
 from collections.abc import Iterable, Mapping
 

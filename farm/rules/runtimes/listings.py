@@ -1,4 +1,4 @@
-"""Reads what pip lists of a distribution: the releases on offer, and those that were yanked. Pure.
+"""Reads what pip lists of a distribution: the releases on offer, and those that were yanked.
 
 `pip index versions NAME -vv` is asked, so that mirrors, proxies and certificates are those that pip is set up with. A
 yanked release (PEP 592) is left out of its list; the lines about skipped links name its files and the reason.

@@ -1,4 +1,4 @@
-"""What engines, scenarios and planning must know of a model, as inspection found it. Pure."""
+"""What engines, scenarios and planning must know of a model, as inspection found it."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The releases that the farm knows by itself, and their order, as `packaging` has it. Pure."""
+"""The releases that the farm knows by itself, and their order, as `packaging` has it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Compares runtimes of two packages, one of which needs an ONNX Runtime beside it: which of the two changed? Pure.
+"""Compares runtimes of two packages, one of which needs an ONNX Runtime beside it: which of the two changed?
 
 A pair is a runtime whose version names both, as `plugins` writes it: `0.2.0+onnxruntime.1.30.0`. Watches follow the
 releases of either; between two pairs of which both changed they go one step at a time, ONNX Runtime first.

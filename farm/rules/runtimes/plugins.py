@@ -1,4 +1,4 @@
-"""Plug-in packages: a provider in a library of its own, installed beside plain `onnxruntime`. Pure.
+"""Plug-in packages: a provider in a library of its own, installed beside plain `onnxruntime`.
 
 Such a package is a runtime like any other distribution: its releases are the axis. Beside a known one stands a pinned
 ONNX Runtime, so that two releases of a plug-in differ by the plug-in alone. Another one is asked for as

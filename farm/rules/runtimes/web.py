@@ -1,4 +1,4 @@
-"""ONNX Runtime Web: the build of npm that runs models in browsers. Pure.
+"""ONNX Runtime Web: the build of npm that runs models in browsers.
 
 It is a runtime like any other, but no node installs it: the farm fetches the package, keeps the files named here, and a
 browser that is a node loads them from the farm.

@@ -1,4 +1,4 @@
-"""Finds which nodes of an earlier graph each node of a later one stands for. Pure; operators' names are not used.
+"""Finds which nodes of an earlier graph each node of a later one stands for. Operators' names are not used.
 
 The later graph is the earlier one after something rewrote it: ONNX Runtime's optimiser, a quantiser, an opset
 converter. Rewriters keep the names of the tensors at the seams and derive new names from old ones; only this is used.

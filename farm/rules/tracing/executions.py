@@ -1,4 +1,4 @@
-"""What a trace executed: how often each operator ran on each provider, and what executes a node of the model. Pure.
+"""What a trace executed: how often each operator ran on each provider, and what executes a node of the model.
 
 Copies are left out. A copy between layouts (ReorderInput, ReorderOutput, a Transpose beside the operator that it
 serves) is how a kernel wants its tensors, neither work of the model nor a fusion. A copy between host and device is

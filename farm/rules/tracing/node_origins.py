@@ -1,4 +1,4 @@
-"""Maps what ONNX Runtime executed back to the model's own nodes. Pure.
+"""Maps what ONNX Runtime executed back to the model's own nodes.
 
 MEASURING.md, "What really ran": `node_index` below the number of the graph's own non-Constant nodes is that node;
 otherwise names and tensors of the saved optimised graph lead back. A variant's nodes lead on to the uploaded model's.

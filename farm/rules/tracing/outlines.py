@@ -1,4 +1,4 @@
-"""Removes the weights of a model, which a picture of its graph does not need. Pure.
+"""Removes the weights of a model, which a picture of its graph does not need.
 
 Works on protobuf's wire format (https://protobuf.dev/programming-guides/encoding/) with onnx.proto's field numbers, so
 that a model of gigabytes costs no more memory than its graph. Of a tensor, name, type and shape stay; its values only

@@ -1,4 +1,4 @@
-"""Reads one inference of a trace as a timeline: what ran when, and what ran inside what. Pure.
+"""Reads one inference of a trace as a timeline: what ran when, and what ran inside what.
 
 The trace is ONNX Runtime's profile, Chrome trace JSON (1.15–1.31). A `model_run` event is one inference. Events of the
 category `Node` whose names end in `_kernel_time` are operators of the graph; those of control flow contain others. The

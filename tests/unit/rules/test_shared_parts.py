@@ -81,7 +81,7 @@ def compared(first, second):
     if not differing:
         return first.arm, second.arm, blocks.TWIN
     early, late = sorted((first, second), key=lambda arm: arm.positions.get(differing[0], -1))
-    return None if differing[1:] else (early.arm, late.arm, blocks.STREAMS.get(differing[0], differing[0]))
+    return None if differing[1:] else (early.arm, late.arm, blocks.SHOWN_AXES.get(differing[0], differing[0]))
 
 
 def test_a_matrix_has_the_points_that_going_through_it_entry_by_entry_gives():
