@@ -91,11 +91,16 @@ def contents(document: Document) -> list[Section]:
 
 
 def _entries(section: Section) -> Iterator[Entry]:
-    """The lines `[title](path): summary` of a list; of a document that is not installed there is none."""
+    """The lines `[title](path): summary` of a list; of a document that is not installed there is none.
+
+    The summary is empty where its words stand in the title already.
+    """
     for href, summary in section.listed:
         name = normpath(href).removesuffix(".md")
         if name in documents.names():
-            yield Entry(name, documents.title_of(name), summary, documents.address(name))
+            title = documents.title_of(name)
+            is_echo = set(WORD.findall(summary.lower())) <= set(WORD.findall(title.lower()))
+            yield Entry(name, title, "" if is_echo else summary, documents.address(name))
 
 
 @dataclass(frozen=True)

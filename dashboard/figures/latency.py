@@ -1,6 +1,6 @@
 """Latency with its interval, by runtime and provider: a row for each workload, a point for each runtime."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dashboard import axes
 from dashboard.figures import colours, figure, theme
@@ -8,7 +8,7 @@ from dashboard.figures.figure import Address, Figure, empty_figure, select_right
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.hardware import Measured, Target
+from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.tables import Column, Number, Table, counted
 from farm.rules.presenting.times import Times, title_of
 from farm.rules.wording import numbers, titles
@@ -64,24 +64,23 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
     )
 
 
-def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measured], str]) -> Figure:
-    """Draw the best setting on each target with its interval, a row a target; targets without one are left out.
-    `table`: what has every number."""
-    bests = [(hardware_words.target(target), target.best) for target in found if target.best is not None]
-    measured = [best for _, best in bests]
+def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, address: Callable[[Measured], str]) -> Figure:
+    """Draw measured settings with their intervals, a row each, by the name of the row. `table`: what has every
+    number."""
+    measured = list(rows.values())
     values = [best.cell.p50_ms or 0.0 for best in measured]
     ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
     scale, time = theme.spread(values, theme.ends(ends, *values)), title_of([best.is_processor for best in measured])
     said = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
     return Figure(
-        name="best-on-targets",
-        title=f"The best setting on {numbers.counted(len(bests), 'target')}",
-        summary=f"{time.capitalize()} of the best setting on each target. The table has every number.",
+        name="settings",
+        title=title,
+        summary=f"{title}, by {time}. The table has every number.",
         data=[
             theme.dots(
                 values,
                 ends,
-                [name for name, _ in bests],
+                list(rows),
                 theme.ACCENT,
                 "circle",
                 hover="%{y}<br>%{text}",
@@ -90,9 +89,9 @@ def draw_targets(found: Sequence[Target], table: Table, address: Callable[[Measu
             )
         ],
         layout=theme.layout(
-            height=theme.row_height(len(bests), per_row=32),
+            height=theme.row_height(len(rows), per_row=32),
             xaxis=theme.axis(f"{time}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
-            yaxis=theme.named_rows([name for name, _ in bests]),
+            yaxis=theme.named_rows(list(rows)),
             showlegend=False,
         ),
         table=table,

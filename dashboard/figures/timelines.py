@@ -18,6 +18,8 @@ ONE = "timeline"
 MAX_BARS = 1500
 MAX_ROWS = 300
 MAX_TYPES = 6
+# in the title
+TYPES_NAMED = 3
 NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 
@@ -78,15 +80,22 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
 
 
 def write_finding(trace: Timeline) -> str:
-    """Say how long the inference took, how much of it in nodes, and which node took longest."""
-    longest = max(trace.spans, key=lambda span: span.self_us)
-    share = numbers.share(trace.in_nodes_us / trace.duration_us if trace.duration_us else None)
-    # a node without a name has its type for it
-    node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {shorten_name(longest.name)}"
-    return (
-        f"One traced inference of {format_us(trace.duration_us)} µs, {share} of it in nodes; "
-        f"longest: {node}, {format_us(longest.self_us)} µs"
-    )
+    """Say how much of the inference each of the operator types with most time takes."""
+    times = sum_by_type(trace.spans)
+    leading = sorted(times, key=lambda op_type: -times[op_type])[:TYPES_NAMED]
+    whole_us = trace.duration_us or trace.in_nodes_us
+    (first, share), *others = [
+        (op_type, numbers.share(times[op_type] / whole_us if whole_us else None)) for op_type in leading
+    ]
+    return ", ".join([f"{first} takes {share} of a traced inference", *(f"{name} {part}" for name, part in others)])
+
+
+def sum_by_type(spans: Sequence[Span]) -> dict[str, float]:
+    """Sum the microseconds that nodes take themselves by the type of their operator."""
+    times: dict[str, float] = {}
+    for span in spans:
+        times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
+    return times
 
 
 def shorten_name(name: str) -> str:
@@ -103,12 +112,16 @@ def _summary(trace: Timeline, drawn: int) -> str:
 
 
 def _note(trace: Timeline, untraced_ms: float | None) -> str:
-    """Say that tracing adds time, and how much where that is known."""
+    """Name the longest node, and say that tracing adds time, and how much where that is known."""
+    longest = max(trace.spans, key=lambda span: span.self_us)
+    # a node without a name has its type for it
+    node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {shorten_name(longest.name)}"
+    first = f"Longest: {node}, {format_us(longest.self_us)} µs."
     general = "Tracing adds time: read shares and order from it, and latency from p50."
     if untraced_ms is None:
-        return general
+        return f"{first} {general}"
     took, untraced = format_us(trace.duration_us), format_us(1000 * untraced_ms)
-    return f"{general} This inference took {took} µs; p50 without tracing is {untraced} µs."
+    return f"{first} {general} This inference took {took} µs; p50 without tracing is {untraced} µs."
 
 
 def _row_name(lane: int, depth: int) -> str:
@@ -135,9 +148,7 @@ def make_layout(
 
 def _series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
     """Draw a series for each operator type with most time; the others share one."""
-    times: dict[str, float] = {}
-    for span in spans:
-        times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
+    times = sum_by_type(spans)
     types = sorted(filter(None, times), key=lambda name: -times[name])[:MAX_TYPES]
     coloured = {**colours.assign_operator_colours(types), "": colours.GREY}
     of_type = {name: [bar for bar in bars if bar.spans[0].op_type == name] for name in types}

@@ -1,12 +1,14 @@
 """The panel of best settings on a model's page: a machine a row, within the latency that the reader may spend."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
 from django.urls import reverse
 
-from dashboard.figures.figure import items_entry, latency_entry
+from dashboard import axes
+from dashboard.figures import latency
+from dashboard.figures.figure import Figure, items_entry
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import Best, best_settings, count_other_inputs, find_left_out
 from farm.rules.presenting.hardware import FAULTS, Measured, Top
@@ -30,6 +32,7 @@ class Panel:
     version: int
     sentence: str
     table: Table
+    figure: Figure | None
     typed: str
     error: str
     least: float
@@ -56,7 +59,13 @@ class Panel:
         return " · ".join(filter(None, (f"{setting(first)} on {first.node}", alike(self.top), self.top.doubt)))
 
 
-def make_panel(version: int | None, settings: Sequence[Measured], typed: str) -> Panel | None:
+def cell_address(measured: Measured) -> str:
+    return reverse("dashboard:cell", args=[measured.run, measured.cell.id])
+
+
+def make_panel(
+    version: int | None, settings: Sequence[Measured], typed: str, address: Callable[[Measured], str] = cell_address
+) -> Panel | None:
     """Make the panel; None where nothing was measured. `typed`: the latency budget in ms as it stands in the
     address."""
     if version is None or not settings:
@@ -66,18 +75,16 @@ def make_panel(version: int | None, settings: Sequence[Measured], typed: str) ->
     latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
     shown = [measured for best in best_of_nodes for measured in (*best.most.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
-    rows = [row for best in best_of_nodes for row in _rows(best, budget, says=len(kinds) > 1)]
+    rows = [row for best in best_of_nodes for row in _rows(best, budget, address, says=len(kinds) > 1)]
+    table = Table("best-settings", "Best settings on each machine", _heads(title_of(sorted(kinds))), rows)
+    title = f"The best of {numbers.counted(len(settings), 'measured setting')}"
     return Panel(
         version=version,
         sentence=_sentence(best_of_nodes, budget),
         left_out=_left_out(settings),
         busy=hardware_words.explain_times(settings),
-        table=Table(
-            "best-settings",
-            "Best settings on each machine",
-            _heads(title_of(sorted(kinds)), hardware_words.items_heading(shown)),
-            rows,
-        ),
+        table=table,
+        figure=latency.draw_settings(_name_settings(shown), title, table, address) if shown else None,
         typed=typed,
         error=error,
         least=min(latencies),
@@ -88,14 +95,24 @@ def make_panel(version: int | None, settings: Sequence[Measured], typed: str) ->
     )
 
 
-def _heads(time: str, items_heading: str) -> tuple[Head, ...]:
+def _name_settings(shown: Sequence[Measured]) -> dict[str, Measured]:
+    """Name settings by what differs between them, and by the node where there are several; the fastest first."""
+    along = axes.varying_axes([measured.cell for measured in shown])
+    has_nodes = len({measured.node for measured in shown}) > 1
+    ranked = sorted(shown, key=lambda measured: measured.cell.p50_ms or 0.0)
+    return {
+        f"{axes.name_of(measured.cell, along)}{f' on {measured.node}' if has_nodes else ''}": measured
+        for measured in ranked
+    }
+
+
+def _heads(time: str) -> tuple[Head, ...]:
     return (
         Head("Machine"),
         Head("Wanted"),
         Head("Setting"),
-        Head(f"{time}, ms", is_number=True),
-        Head("±, ms", is_number=True, note="half of the 95 % interval over process launches"),
-        Head(items_heading, is_number=True),
+        Head(f"{time}, ms", is_number=True, note="with half of its 95 % interval over launches"),
+        Head("items/s", is_number=True),
         Head("Outputs"),
     )
 
@@ -146,7 +163,9 @@ def _setting(measured: Measured) -> str:
     return f"{setting(measured)} on {measured.node}, {hardware_words.time(measured)}"
 
 
-def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, ...]]:
+def _rows(
+    best: Best, budget: float | None, address: Callable[[Measured], str], *, says: bool
+) -> list[tuple[Entry, ...]]:
     """`says`: which time is processor time."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most == best.fastest:
@@ -160,19 +179,24 @@ def _rows(best: Best, budget: float | None, *, says: bool) -> list[tuple[Entry, 
         said = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
         shown += zip(said, top.settings, strict=False)
     called = hardware_words.format_settings([measured for _, measured in shown])
-    rows = [_row(words, measured, name, says=says) for (words, measured), name in zip(shown, called, strict=True)]
-    none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 4)
+    rows: list[tuple[Entry, ...]] = [
+        (
+            Entry(measured.node),
+            Entry(words),
+            Entry(name, href=address(measured)),
+            time_entry(measured, says=says and measured.is_processor),
+            items_entry(measured.cell, says=says and measured.are_items_of_processor),
+            verdict_entry(outputs_of(measured.cell)),
+        )
+        for (words, measured), name in zip(shown, called, strict=True)
+    ]
+    none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 3)
     return rows if best.most.settings else [none, *rows]
 
 
-def _row(wanted: str, measured: Measured, name: str, *, says: bool) -> tuple[Entry, ...]:
+def time_entry(measured: Measured, *, says: bool) -> Entry:
+    """Make the entry of the time with half of its interval; `says`: that it is processor time."""
     cell = measured.cell
-    return (
-        Entry(measured.node),
-        Entry(wanted),
-        Entry(name, href=reverse("dashboard:cell", args=[measured.run, cell.id])),
-        latency_entry(cell, says=says and measured.is_processor),
-        Entry(numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms).removeprefix("± "), numbers.half_width(cell.p50_ci_ms)),
-        items_entry(cell, says=says and measured.are_items_of_processor),
-        verdict_entry(outputs_of(cell)),
-    )
+    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
+    soft = f"{spread}, CPU time" if says else spread
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft)

@@ -1,7 +1,7 @@
 """What the page of one cell shows of it: metrics, placement, operators, parity, in words and tables."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from dashboard import axes
@@ -20,6 +20,7 @@ from farm.rules.generation import streams
 from farm.rules.planning.plans import Arm, PlannedBlock
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import lost_providers
+from farm.rules.presenting.lines import PROCESSOR
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
 from farm.rules.presenting.times import Times
 from farm.rules.reporting.records import RunRecord
@@ -118,6 +119,14 @@ def metric_table(cell: Cell) -> Table:
     if cell.p50_ms is None:
         rows = [row for row in rows if row[1].text not in (numbers.NOT_MEASURED, "0")]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
+
+
+def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
+    """Split the metrics into those that the headline rests on, its own first, and the others."""
+    first = [PROCESSOR, "p50"] if is_by_processor else ["p50", PROCESSOR]
+    leading = sorted((row for row in table.rows if row[0].text in first), key=lambda row: first.index(row[0].text))
+    others = [row for row in table.rows if row[0].text not in first]
+    return replace(table, rows=leading), replace(table, id="more-metrics", rows=others)
 
 
 def _is_left_out(metric: Metric, cell: Cell) -> bool:

@@ -29,10 +29,12 @@ def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
         parts.append("paused" if node.settings.is_paused else "outside its hours")
     if now.team:
         parts.append(f"measuring {now.words}")
-    elif parts == [NodeState.ONLINE]:
-        parts.append("waiting for its machine" if now.waits_for else "idle")
-    busy = node.state == NodeState.ONLINE and before and before[0].facts.is_busy
-    return f"{node.name} is {', '.join(parts)}{'; other programs keep its machine busy' if busy else ''}"
+    elif parts == [NodeState.ONLINE] and now.waits_for:
+        parts.append("waiting for its machine")
+    is_busy = node.state == NodeState.ONLINE and before and before[0].facts.is_busy
+    if parts == [NodeState.ONLINE] and not is_busy:
+        parts.append("idle")
+    return f"{node.name} is {', '.join(parts)}{'; other programs keep its machine busy' if is_busy else ''}"
 
 
 def describe_week(

@@ -60,9 +60,9 @@ def prompt_table(cell: Cell) -> Table | None:
 
 def _table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
     """Shares are of the operators and the rest together, so that they add up."""
-    whole = sum(part.time_us for part in (*operators, *(part for part, _ in rest)))
+    times_us = [part.time_us for part in (*operators, *(part for part, _ in rest))]
     has_memory = any(operator.memory_bytes is not None for operator in operators)
-    time, share = time_columns(whole, head)
+    time, share = time_columns(times_us, sum(times_us), head)
     none = [Entry()] * has_memory
     left = [
         (Entry(part.node), Entry(), Entry(), time.entry(part), share.entry(part), *none, Entry(what))
@@ -105,12 +105,15 @@ def _of_tokens(cell: Cell) -> Rest:
     return found
 
 
-def time_columns(whole: float, head: str) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
-    """The time of an operator, and its share of the whole."""
+def time_columns(
+    times_us: Sequence[float], whole_us: float, head: str
+) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
+    """The time of an operator, and its share of the whole, with a bar against the longest of `times_us`."""
+    longest_us = max(times_us, default=0.0)
 
     def share(operator: OperatorTime) -> Entry:
-        part = operator.time_us / whole if whole else None
-        return Entry(numbers.share(part), part, share=part or 0.0)
+        part = operator.time_us / whole_us if whole_us else None
+        return Entry(numbers.share(part), part, share=operator.time_us / longest_us if longest_us else 0.0)
 
     return Number(head, lambda operator: written(operator.time_us)), Number("share", share)
 

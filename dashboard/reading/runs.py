@@ -54,21 +54,28 @@ def lead_verdict(lead: Lead) -> Entry:
     return replace(entry, sign=replace(entry.sign, tone="quiet")) if is_choice and entry.sign else entry
 
 
+def pick_confirmed(lead: Lead, confirmed: Lead) -> Lead:
+    """Returns what the fresh block leads with where it confirms what the run leads with, else that of the run."""
+    is_same = (confirmed.step, confirmed.verdict) == (lead.step, lead.verdict)
+    return confirmed if confirmed.ratio is not None and lead.ratio is not None and is_same else lead
+
+
 def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
     """Makes the table entry of the change; of a run of one cell, of its latency. `confirmed`: what the fresh block
     leads with that confirmed the run."""
-    if lead.ratio is not None:
-        is_again = confirmed.ratio is not None and (confirmed.step, confirmed.verdict) == (lead.step, lead.verdict)
-        return Entry(lead.change.text, lead.ratio, soft=f"confirmed {confirmed.change.amount}" if is_again else "")
+    shown = pick_confirmed(lead, confirmed)
+    if shown.ratio is not None:
+        return Entry(shown.change.text, shown.ratio, soft="" if shown == lead else f"first {lead.change.amount}")
     if lead.p50_ms is not None:
         soft = "CPU time" if lead.quantity == "processor" else ""
         return Entry(f"{numbers.milliseconds(lead.p50_ms, lead.p50_ci_ms)} ms", soft=soft)
     return Entry()
 
 
-def lead_interval(lead: Lead) -> Entry:
+def lead_interval(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
     """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of its
     latency."""
+    lead = pick_confirmed(lead, confirmed)
     if lead.ratio is not None and lead.low is not None:
         sure = f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}" if lead.level else ""
         return Entry(lead.change.interval, lead.low, title=sure)
@@ -156,7 +163,7 @@ def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: 
             "of what the run leads with, new against old",
             order="change",
         ),
-        Number["Run"]("interval", lambda run: lead_interval(find_lead(run))),
+        Number["Run"]("interval", lambda run: lead_interval(find_lead(run), confirmed.get(run.pk, NOTHING))),
     )
     subject = Prose["Run"]("What", lambda run: lead_subject(find_lead(run), shared))
     # why a run was made, and by whom, where that is not the same in every row

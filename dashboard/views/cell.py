@@ -214,6 +214,10 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
     compared = [
         comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
     ]
+    times = Times.of([cell], compared)
+    metrics, more_metrics = reading.fold_metrics(
+        reading.metric_table(cell), is_by_processor=cell.id in times.by_processor
+    )
     return {
         "cell": cell,
         "placement": reading.describe_placement(cell),
@@ -221,8 +225,9 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
         "because": _because(cell, compared, by_id),
         "notes": list_notes(cell, compared),
         "facts": facts.list_cell_facts(cell),
-        "figure": samples.draw_samples(cell, Times.of([cell], compared)),
-        "metrics": reading.metric_table(cell),
+        "figure": samples.draw_samples(cell, times),
+        "metrics": metrics,
+        "more_metrics": more_metrics,
         "providers": reading.provider_table(cell),
         "operators": operators.operator_table(cell),
         "memory_note": operators.describe_memory(cell),
@@ -332,9 +337,13 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
     """Render the tab with the trace: one inference as a timeline, its placement, and how launches settle."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)
+    document = selectors.document(row, with_operators=False)
+    by_id = {other.id: other for other in document.cells}
     sides = {
-        (pair.baseline, pair.candidate) for pair in selectors.comparisons_of(row, name=cell.id, with_operators=False)
+        (pair.baseline, pair.candidate) for pair in document.comparisons if cell.id in (pair.baseline, pair.candidate)
     }
+    others = {(old, new): by_id[old if new == cell.id else new] for old, new in sorted(sides)}
+    along = axes.varying_axes([cell, *others.values()])
     context = {
         "run": row,
         "cell": cell,
@@ -346,7 +355,8 @@ def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
         "gone": gone,
         "waits": trace == WAITS,
         "beside": [
-            (old if new == cell.id else new, before_and_after_address(row.pk, old, new)) for old, new in sorted(sides)
+            (axes.name_of(other, along), before_and_after_address(row.pk, old, new))
+            for (old, new), other in others.items()
         ],
         "trace": selectors.traces_of(row, cell_id).first(),
     }

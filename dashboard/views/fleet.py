@@ -127,7 +127,6 @@ def _fleet(request: HttpRequest) -> dict[str, object]:
             "now": now[node.pk],
             "next": [(waiting, describe_start(waiting, node)) for waiting in waits[node.pk][:1]],
             "waiting": len(waits[node.pk]),
-            "alarms": selectors.false_alarms(node),
             "may_approve": node.health == NodeHealth.PENDING and selectors.can_manage_node(user, node),
         }
         for node in nodes

@@ -94,9 +94,8 @@ def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
 
 def make_table(cell: Cell) -> Table:
     """List the operators with most time, beside the picture."""
-    whole = total_us(cell) or 1.0
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
-    time, share = time_columns(whole, "µs")
+    time, share = time_columns([operator.time_us for operator in longest], total_us(cell), "µs")
     shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
     return Table.of("operators", "The model's nodes by time", shown, longest)
 

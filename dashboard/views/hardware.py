@@ -1,18 +1,17 @@
 """One model across hardware: where it was measured, and where it may run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 
 from dashboard.figures import accuracies, latency, pareto
 from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
-from dashboard.reading.best_settings import parse_budget
+from dashboard.reading.best_settings import cell_address, parse_budget, time_entry
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import can_write
@@ -109,7 +108,9 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
         "targets", "Best setting on each target", _columns(asked, address, shown), shown
     ).without_unmeasured()
     judged = pareto.draw_hardware(drawn, names, address)
-    best = [target for target in (shown if asked.version != EVERY else newest) if target.best is not None]
+    among = newest if asked.version == EVERY else shown
+    bests = {hardware_words.target(target): target.best for target in among if target.best is not None}
+    title = f"The best setting on {numbers.counted(len(bests), 'target')}"
     return Panel(
         asked=asked,
         headline=hardware_words.headline(newest, asked.wish, asked.goal),
@@ -119,7 +120,7 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
         table=table,
         hidden=len(found) - len(shown),
         grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
-        figure=latency.draw_targets(best, table, address) if judged.empty and best else judged,
+        figure=latency.draw_settings(bests, title, table, address) if judged.empty and bests else judged,
         hint=judged.empty,
         versions=versions,
         shown=shown,
@@ -160,7 +161,7 @@ def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Co
         Prose("Best setting", lambda target: _setting(target, address)),
         Number(
             f"{time}, ms",
-            _of_best(lambda best: _latency(best, by=", CPU time" if says and best.is_processor else "")),
+            _of_best(lambda best: time_entry(best, says=says and best.is_processor)),
             note="with half of its 95 % interval over launches",
         ),
         Number(
@@ -204,12 +205,6 @@ def _setting(target: Target, address: Address) -> Entry:
     return Entry(hardware_words.setting(target.best), href=address(target.best), soft=others)
 
 
-def _latency(best: Measured, *, by: str = "", href: str = "") -> Entry:
-    cell = best.cell
-    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
-    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=f"{spread}{by}", href=href)
-
-
 def loss_entry(measured: Measured) -> Entry:
     """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity."""
     loss = find_loss(measured.cell)
@@ -236,7 +231,7 @@ def _grid(every: Sequence[Target], address: Address) -> Table:
         if target is None:
             return Entry(numbers.NOT_MEASURED)
         best = target.best
-        return Entry("left out") if best is None else _latency(best, href=address(best))
+        return Entry("left out") if best is None else replace(time_entry(best, says=False), href=address(best))
 
     columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
     by = title_of([target.best.is_processor for target in every if target.best is not None])
@@ -250,14 +245,10 @@ def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
     """Shows the best settings on every target, for the question that the address asks; or as a file with `as=`."""
     user = signed_in_user(request)
     model = selectors.model(user, model_id)
-    found = make_panel(measured_across(user, model), read_question(request.GET.dict()), _cell_address)
+    found = make_panel(measured_across(user, model), read_question(request.GET.dict()), cell_address)
     if lists.wants_file(request):
         return lists.render_file(request, "hardware", found.shown, file_rows.target_row)
     may_write = can_write(user, team=model.team)
     choices = {"goals": [*GOALS.items()], "ways": [*WAYS.items()]}
     context = {"model": model, "may_write": may_write, "panel": found, "asked": found.asked, **choices}
     return render(request, "dashboard/hardware.html", context)
-
-
-def _cell_address(measured: Measured) -> str:
-    return reverse("dashboard:cell", args=[measured.run, measured.cell.id])

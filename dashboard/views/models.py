@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from farm.registry.models import Model, Version
     from farm.registry.selectors import Counted, Removal
     from farm.registry.services import Removed
+    from farm.rules.presenting.hardware import Measured
     from farm.runs.models import Run
 
 
@@ -110,7 +111,7 @@ COLUMNS: tuple[Column[Line], ...] = (
         "of what its newest finished run leads with",
         order="change",
     ),
-    Number("interval", lambda line: runs.lead_interval(line.lead)),
+    Number("interval", lambda line: runs.lead_interval(line.lead, line.confirmed)),
     Prose("What", lambda line: runs.lead_subject(line.lead)),
     Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
     Column("Watched", _watched, "latency against the pinned release, over the rounds of a watch"),
@@ -294,10 +295,15 @@ def _describe_unmeasured(version: "Version | None") -> str:
 
 
 def describe_best(
-    user: "Anyone", model: "Model", budget: str = "", *, otherwise: str = UNMEASURED
+    user: "Anyone",
+    model: "Model",
+    budget: str = "",
+    *,
+    otherwise: str = UNMEASURED,
+    address: Callable[["Measured"], str] = best_settings.cell_address,
 ) -> dict[str, object]:
     """Say how fast the model is at best, with the settings as chips. `budget`: the latency in ms as it was typed."""
-    best = best_settings.make_panel(*measured_settings(user, model), budget)
+    best = best_settings.make_panel(*measured_settings(user, model), budget, address)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     told = best.headline if best else otherwise
     because = best.because if best else ""

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 # from a run's number to its page
 RunAddress = Callable[[int], str]
 
-UNREADABLE = "not readable here"
-TURBO = {None: UNREADABLE, True: "on", False: "off"}
+TURBO = {None: numbers.NOT_MEASURED, True: "on", False: "off"}
 
 
 def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
@@ -51,27 +50,30 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     return [f"{sentence} {_how_often(counts[kind], len(before))}" for kind, sentence in newest.items()]
 
 
-def make_readings_table(before: Sequence[Before], address: RunAddress) -> Table:
-    """List what was read before each of a node's last blocks."""
+def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
+    """List what was read before each of a node's last blocks, and name what its machine lets nobody read."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: moment(read.at)),
         Number("load, 1 min", lambda read: _number(read.facts.load_1m, 1)),
-        Number("other programs", lambda read: _share(read.facts.busy_share), "their share of the processor"),
+        Number("other programs", _busy_share, "their share of the processor"),
         Number("other runners", lambda read: _number(read.facts.other_runners, 0)),
-        Column("Governor", lambda read: Entry(read.facts.governor or UNREADABLE)),
+        Column("Governor", lambda read: Entry(read.facts.governor or numbers.NOT_MEASURED)),
         Column("Turbo", lambda read: Entry(TURBO[read.facts.turbo])),
         Number("°C", lambda read: _number(read.facts.temperature_c, 0)),
     )
-    return Table.of("before", "What was read just before each block", columns, before)
-
-
-def _share(value: float | None) -> Entry:
-    return Entry(UNREADABLE if value is None else numbers.share(value), value)
+    every = Table.of("before", "What was read just before each block", columns, before)
+    table = every.without_unmeasured()
+    return table, [head.text for head in every.heads if head not in table.heads]
 
 
 def _number(value: float | None, decimals: int) -> Entry:
-    return Entry(UNREADABLE if value is None else numbers.fixed(value, decimals), value)
+    return Entry() if value is None else Entry(numbers.fixed(value, decimals), value)
+
+
+def _busy_share(read: Before) -> Entry:
+    share = read.facts.busy_share
+    return Entry() if share is None else Entry(numbers.share(share), share, share=share)
 
 
 def _kind(sentence: str) -> str:
@@ -179,6 +181,7 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
     user = signed_in_user(request)
     work = ledger(user, row, days=DAYS)
     now, waiting = current_work(user, [row])[row.pk], upcoming_blocks(user, [row])[row.pk]
+    readings, unreadable = make_readings_table(before, lambda run_id: reverse("dashboard:run", args=[run_id]))
     context = {
         "node": row,
         "heading": write_heading(row, now, before),
@@ -192,7 +195,8 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
         "self_test": row.self_test,
         "self_test_facts": facts.list_self_test_facts(row),
         "advice": list_advice(row.facts, before),
-        "before": make_readings_table(before, lambda run_id: reverse("dashboard:run", args=[run_id])),
+        "before": readings,
+        "unreadable": ", ".join(unreadable),
         "floor": floor,
         "floor_table": make_floor_table(floor),
         "alarms": selectors.false_alarms(row),

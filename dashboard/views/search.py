@@ -17,8 +17,6 @@ from farm.rules.presenting.tables import Column, Entry, Prose, Table
 if TYPE_CHECKING:
     from farm.accounts.models import User
 
-# documents that hold the words, shown below what the farm has
-DOCUMENTS = 5
 COLUMNS: tuple[Column[Hit], ...] = (
     Column("Name", lambda hit: Entry(hit.name, href=hit.path)),
     Column("Kind", lambda hit: Entry(hit.kind)),
@@ -40,7 +38,7 @@ def search(request: HttpRequest) -> HttpResponseBase:
         "words": words,
         "models": _models(user, [hit for hit in hits if hit.kind == "model"]),
         "others": Table.of("others", "What else was found", COLUMNS, [hit for hit in hits if hit.kind != "model"]),
-        "documents": catalogue.search(words)[:DOCUMENTS],
+        "documents": catalogue.search(words),
     }
     return render(request, "dashboard/search.html", context)
 

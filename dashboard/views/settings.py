@@ -55,6 +55,14 @@ COLUMNS: tuple[Column["Delivery"], ...] = (
     Column("Sent", lambda delivery: moment(delivery.sent_at)),
 )
 FIELDS = ("team", "name", "kind", "target", "digest")
+# what a token of each scope may do
+SCOPES = {
+    Scope.READ: "look at everything that you see",
+    Scope.WRITE: "upload, run, watch, judge alerts, share",
+    Scope.NODES: "invite, approve, limit and retire nodes",
+    Scope.ADMIN: "make tokens and channels; with write, whatever nodes may",
+    Scope.GATE: "alone: measure what a branch has of one team’s models",
+}
 MESSAGES_SHOWN = 100
 
 
@@ -143,7 +151,7 @@ def _tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpR
     context = {
         "tokens": list(selectors.tokens_of(user)),
         "teams": list(selectors.teams_visible_to(user)),
-        "scopes": Scope.choices,
+        "scopes": SCOPES.items(),
         "typed": {"name": "", "scopes": [Scope.READ, Scope.WRITE]},
         **more,
     }

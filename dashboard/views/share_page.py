@@ -213,7 +213,7 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     listed = list(every.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN])
     return {
         "model": model,
-        **models.describe_best(user, model),
+        **models.describe_best(user, model, address=lambda _: ""),
         **models.describe_newest_run([run for run in listed if not run.version.branch], lambda _: no_address),
         "version": version,
         "inspection": inspection.make_inspection(found)
@@ -221,7 +221,6 @@ def _model(request: HttpRequest, share: "Share") -> Context:
         else None,
         "compatibility": inspection.compatibility_panel(compatibility_of(version)) if version and is_ready else None,
         "figure": charts.draw_model_accuracy(user, row, no_address) if row else None,
-        "runs": listed,
     }
 
 
@@ -242,7 +241,8 @@ def _compare(request: HttpRequest, share: "Share") -> Context:
 
     chosen = _still_there(find_cells)
     judged = judge_by_base(share.created_by, chosen)
-    return {**make_panel(request, chosen, judged), "compared": compared_cells.make_rows(chosen, judged)}
+    kept = lists.read_parameters(request, ("every",))
+    return {**make_panel(request, chosen, judged), "compared": compared_cells.make_rows(chosen, judged), "kept": kept}
 
 
 def _still_there(look: Callable[[], Found]) -> Found:

@@ -190,7 +190,8 @@ NOT_COMPARED = "not in one block"
 
 
 def _name(measured: "Measured") -> Entry:
-    return Entry(_setting(measured.cell), href=reverse("dashboard:cell", args=[measured.run.pk, measured.cell.id]))
+    href = reverse("dashboard:cell", args=[measured.run.pk, measured.cell.id])
+    return Entry(_setting(measured.cell), href=href, soft=f"run {measured.run.pk}")
 
 
 def _setting(cell: Cell) -> str:

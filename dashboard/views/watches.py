@@ -24,7 +24,8 @@ from farm.alerts.services import causes
 from farm.alerts.services import watches as services
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.numbers import is_row_number
-from farm.registry.selectors import models_visible_to
+from farm.registry.selectors import models_visible_to, newest_version_states
+from farm.registry.states import VersionState
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.findings.kinds import KEYS
 from farm.rules.matrices import matrix as matrices
@@ -276,11 +277,14 @@ def _form(
 
 
 def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
-    """The ticked models and the newest others, by name, and how many further models there are."""
+    """The ticked models and the newest others that were not rejected, by name, and how many further models there
+    are."""
     every = models_visible_to(user)
     chosen = _chosen(every, ticked)
     newest = list(every.order_by("-pk")[:MODELS_OFFERED])
-    shown = {model.pk: model for model in [*chosen, *newest]}
+    states = newest_version_states(newest)
+    fit = [model for model in newest if states.get(model.pk) != VersionState.REJECTED]
+    shown = {model.pk: model for model in [*chosen, *fit]}
     further = every.count() - len(shown) if len(newest) == MODELS_OFFERED else 0
     return {"models": sorted(shown.values(), key=lambda model: model.name), "further": further}
 

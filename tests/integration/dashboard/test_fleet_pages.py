@@ -159,5 +159,5 @@ def test_a_nodes_heading_says_what_it_does_and_that_others_keep_its_machine_busy
         body["facts"]["more"] = {"load": {"busy_share": 0.97}}
         Report.objects.filter(pk=report.pk).update(body=json.dumps(body))
     page = assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
-    assert "bench-1 is online, idle; other programs keep its machine busy" in page
+    assert "bench-1 is online; other programs keep its machine busy" in page
     assert "kept it busy before its last block, so verdicts of one thread rest on CPU time" in page

@@ -224,16 +224,16 @@ def test_a_run_that_a_fresh_block_confirmed_says_what_that_found_wherever_its_ow
     watch = make_watch(listed[0].version, owner)
     judged = watching.bare_round(watch, listed[0].version, run=listed[0], confirming=again, outcome="alert")
     for address, table in (("/runs/", "runs"), ("/models/", "models"), ("/", "news")):
-        assert "24 % slower confirmed 41 %" in str(table_rows(signed_in.get(address), table)), address
+        assert "41 % slower first 24 %" in str(table_rows(signed_in.get(address), table)), address
     assert f"Run {again.pk}, a fresh block, confirms: {judged.sentence}" in words_of(
         signed_in.get(f"/runs/{listed[0].pk}/")
     )
     # of another step it says nothing, nor where it was not confirmed
     Run.objects.filter(pk=again.pk).update(lead=lead(step="1.29.0 → 1.30.0"))
-    assert "confirmed" not in str(table_rows(signed_in.get("/runs/"), "runs"))
+    assert "first" not in str(table_rows(signed_in.get("/runs/"), "runs"))
     Run.objects.filter(pk=again.pk).update(lead=lead())
     WatchRound.objects.update(outcome="unconfirmed")
-    assert "confirmed" not in str(table_rows(signed_in.get("/runs/"), "runs"))
+    assert "first" not in str(table_rows(signed_in.get("/runs/"), "runs"))
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_advice_is_said_once_with_how_often_it_held(
 
 
 def test_a_node_that_cannot_read_something_says_so(signed_in: Client, run: Run, node: Node) -> None:
-    assert "not readable here" in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
+    assert "Not readable here: " in assert_is_page(signed_in.get(f"/fleet/{node.pk}/"))
 
 
 def test_a_node_without_blocks_says_what_will_be_read(signed_in: Client, node: Node) -> None:

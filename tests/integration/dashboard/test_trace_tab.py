@@ -60,7 +60,7 @@ def test_the_timeline_is_drawn_and_stands_as_a_table_too(signed_in: Client, run:
     read(run)
     page = signed_in.get(address(run))
     words = assert_is_page(page)
-    assert "One traced inference of 620 µs, 77 % of it in nodes; longest: " in words
+    assert " of a traced inference" in words
     assert "All 12 executed nodes of the main graph ran on CPU" in words
     assert "/layers.11/MatMul" in words
     text = page.content.decode()
