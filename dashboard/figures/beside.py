@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, shorten_end
 from dashboard.metrics import axis_title, axis_value, metric_with_unit, title
 from farm.contract.document_cells import Cell
@@ -56,21 +56,25 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
         title=write_finding(metric, drawn, values),
         summary=_summary(metric, bars, drawn),
         data=[
-            theme.bars(
+            traces.make_bars(
                 values,
                 range(len(drawn)),
                 marker={"color": [colour_of(bar.cell) for bar in drawn]},
-                error_x=theme.whiskers(values, ends, theme.INK),
-                text=[_hover_words(metric, bar) for bar in drawn],
+                error_x=traces.make_whiskers(values, ends, theme.INK),
+                text=[
+                    f"{bar.name}<br>{metric_with_unit(metric, bar.cell, has_interval=True)}"
+                    f"{f', {bar.change} against the base' if bar.change else ''}"
+                    for bar in drawn
+                ],
                 textposition="none",
                 customdata=[bar.href for bar in drawn],
                 hover="%{text}",
             )
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=44, least=120),
-            xaxis=theme.axis(axis_title(metric), **theme.linear(theme.ends(ends))),
-            yaxis=theme.numbered_rows(
+            xaxis=theme.make_axis(axis_title(metric), **scales.make_linear(scales.list_reached(ends))),
+            yaxis=theme.make_numbered_rows(
                 [
                     f"{shorten_end(bar.name, most=34)}<br>{metric_with_unit(metric, bar.cell)}"
                     f"{f' ({bar.change})' if bar.change else ''}"
@@ -78,7 +82,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
                 ]
             ),
             bargap=0.4,
-            shapes=[theme.rule("x", values[0], width=1.5, dash="dot")],
+            shapes=[traces.make_rule("x", values[0], width=1.5, dash="dot")],
         ),
         table=table,
     )
@@ -91,11 +95,6 @@ def write_finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float])
         return f"{title(metric)}: {metric_with_unit(metric, low.cell)}"
     ends = (f"{metric_with_unit(metric, bar.cell)} ({bar.name})" for bar in (low, high))
     return numbers.unbroken(f"{title(metric)} from {' to '.join(ends)}")
-
-
-def _hover_words(metric: Metric, bar: Bar) -> str:
-    figure = metric_with_unit(metric, bar.cell, has_interval=True)
-    return f"{bar.name}<br>{figure}{f', {bar.change} against the base' if bar.change else ''}"
 
 
 def _summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:
@@ -125,8 +124,11 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
         return empty_figure(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
     values = [value for row in drawn for cell in row.cells if (value := _value(metric, cell))]
     intervals = [metric.interval_of(cell) for row in drawn for cell in row.cells if cell is not None]
-    reached, whiskers = theme.ends(intervals, *values), ", whiskers are 95 % intervals" if any(intervals) else ""
-    scale = theme.spread(values, reached)
+    reached, whiskers = (
+        scales.list_reached(intervals, *values),
+        ", whiskers are 95 % intervals" if any(intervals) else "",
+    )
+    scale = scales.choose_scale(values, reached)
     left = numbers.counted(len(rows) - len(drawn), "cell")
     rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
     return Figure(
@@ -137,10 +139,10 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
             _points(metric, place, run, drawn, colour, address)
             for place, (run, colour) in enumerate(zip(runs, _colours(runs, rows), strict=True))
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=32),
-            xaxis=theme.axis(f"{axis_title(metric)}{' (logarithmic)' if 'type' in scale else ''}", **scale),
-            yaxis=theme.named_rows([row.name for row in drawn]),
+            xaxis=theme.make_axis(f"{axis_title(metric)}{' (logarithmic)' if 'type' in scale else ''}", **scale),
+            yaxis=theme.make_named_rows([row.name for row in drawn]),
             showlegend=True,
         ),
         table=table,
@@ -161,7 +163,7 @@ def _points(
 ) -> theme.Json:
     mine = [(row.name, cell) for row in drawn if (cell := row.cells[place]) is not None and _value(metric, cell)]
     values = [_value(metric, cell) or 0.0 for _, cell in mine]
-    return theme.dots(
+    return traces.make_row_points(
         values,
         [metric.interval_of(cell) or (value, value) for (_, cell), value in zip(mine, values, strict=True)],
         [name for name, _ in mine],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dashboard import axes
-from dashboard.figures import colours, figure, theme
+from dashboard.figures import colours, figure, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, choose_bars, empty_figure
 from farm.contract.document_cells import Cell, ProviderTime
 from farm.contract.document_comparisons import Comparison
@@ -45,7 +45,7 @@ class CellBars:
     def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[theme.Json]:
         """Make a series for each part, in ms, for the cells that are shown."""
         return [
-            theme.bars(
+            traces.make_bars(
                 [float(f"{part.of(cell):.4g}") for cell in shown],
                 self.names(shown),
                 name=part.name,
@@ -93,7 +93,7 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
     if not known:
         return empty_figure(COLD_START, "No cell has created a session yet.", table)
     shown, rest = choose_bars(known, _start_ms)
-    reached = theme.linear([_start_ms(cell) for cell in shown])
+    reached = scales.make_linear([_start_ms(cell) for cell in shown])
     return Figure(
         name=COLD_START,
         title=f"{format_ms(_start_ms(known[0]))} until the first answer"
@@ -104,9 +104,9 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
             f"process, so without an interval.{rest} The table below has every number."
         ),
         data=bars.stacked(START, shown),
-        layout=theme.row_layout(
+        layout=theme.make_row_layout(
             len(shown),
-            theme.axis("ms until the first answer, in one fresh process", **reached),
+            theme.make_axis("ms until the first answer, in one fresh process", **reached),
             barmode="stack",
             showlegend=True,
         ),
@@ -136,7 +136,7 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
     if not known:
         return empty_figure(MEMORY, "No cell has reported its memory yet.", table)
     shown, rest = choose_bars(known, _peak)
-    reached = theme.linear([_peak(cell) / MIB for cell in shown], room=theme.FOR_LABELS)
+    reached = scales.make_linear([_peak(cell) / MIB for cell in shown], room=scales.FOR_LABELS)
     colour_of = colours.choose_cell_colour(shown)
     return Figure(
         name=MEMORY,
@@ -148,16 +148,16 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
             f"without an interval.{rest} The table below has every number."
         ),
         data=[
-            theme.bars(
+            traces.make_bars(
                 [round(_peak(cell) / MIB, 2) for cell in shown],
                 bars.names(shown),
-                **theme.behind_bars(numbers.memory(_peak(cell)) for cell in shown),
+                **traces.make_bar_labels(numbers.memory(_peak(cell)) for cell in shown),
                 marker={"color": [colour_of(cell) for cell in shown]},
                 customdata=[[address(cell.id), titles.runtime(cell.runtime)] for cell in shown],
                 hover="%{y}, %{customdata[1]}<br>%{x:.4~g} MiB",
             )
         ],
-        layout=theme.row_layout(len(shown), theme.axis("peak memory of the process, MiB", **reached)),
+        layout=theme.make_row_layout(len(shown), theme.make_axis("peak memory of the process, MiB", **reached)),
         table=table,
     )
 
@@ -183,9 +183,9 @@ def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
             f"{numbers.counted(len(traced), 'cell')}, from a trace of each. The table below has every number."
         ),
         data=[_shares(name, bars, address) for name in names],
-        layout=theme.row_layout(
+        layout=theme.make_row_layout(
             len(traced),
-            theme.axis("share of inference time, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100]),
+            theme.make_axis("share of inference time, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100]),
             barmode="stack",
             showlegend=True,
         ),
@@ -220,7 +220,7 @@ def _placement_found(bars: CellBars) -> str:
 
 def _shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
     parts = [next((part for part in cell.providers if part.name == provider), None) for cell in bars.cells]
-    return theme.bars(
+    return traces.make_bars(
         [100 * part.time_share if part else 0 for part in parts],
         bars.names(bars.cells),
         name=titles.provider(provider),

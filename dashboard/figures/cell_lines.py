@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from dashboard import axes
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, theme, traces
 from dashboard.figures.figure import Address, Figure
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Table
@@ -68,7 +68,7 @@ class CellLines:
             title=title,
             summary=summary,
             data=[self._curve(curve, cell) for cell in self.cells],
-            layout=theme.layout(height=height, xaxis=xaxis, yaxis=yaxis, showlegend=not self.is_alone, **layout),
+            layout=theme.make_layout(height=height, xaxis=xaxis, yaxis=yaxis, showlegend=not self.is_alone, **layout),
             table=Table.of(curve.name, curve.caption, self.columns(curve.columns), self.rows(curve.rows_of)),
             note=note,
         )
@@ -91,7 +91,7 @@ class CellLines:
         """A line with its points."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
         heights = [*y]
-        return theme.line(
+        return traces.make_line(
             x,
             heights,
             colour,
@@ -124,7 +124,7 @@ class CellLines:
 
 
 def single_line(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:
-    return theme.line(x, y, colours.runtime_colour(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
+    return traces.make_line(x, y, colours.runtime_colour(cell.runtime), name=titles.runtime(cell.runtime), hover=hover)
 
 
 def _moved(column: Column[Row]) -> Column[Placed[Row]]:

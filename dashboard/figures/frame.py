@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import log10
 
-from dashboard.figures import theme
+from dashboard.figures import scales
 from dashboard.figures.theme import Json
 
 # of the words of a drawing, in pixels
@@ -66,8 +66,8 @@ class Scale:
 
     @cached_property
     def ticks(self) -> list[tuple[float, str]]:
-        steps = () if self.names else self.axis.get("tickvals") or theme.steps(*self.ends)
-        texts = self.names or self.axis.get("ticktext") or theme.texts(steps)
+        steps = () if self.names else self.axis.get("tickvals") or scales.list_round_numbers(*self.ends)
+        texts = self.names or self.axis.get("ticktext") or scales.format_ticks(steps)
         placed = [(self.at(value), str(text)) for value, text in zip(self.names or steps, texts, strict=True)]
         return [(place, text) for place, text in placed if place is not None]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dashboard import axes
-from dashboard.figures import figure, theme
+from dashboard.figures import figure, scales, theme
 from dashboard.figures.cell_bars import CellBars, Part, format_ms
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, choose_bars, rounded_entry
@@ -60,9 +60,9 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
             f"of launches.{rest} The table has every number."
         ),
         data=bars.stacked(parts, shown),
-        layout=theme.row_layout(
+        layout=theme.make_row_layout(
             len(shown),
-            theme.axis(f"ms{of} of one generation", **theme.linear([whole_ms(cell) for cell in shown])),
+            theme.make_axis(f"ms{of} of one generation", **scales.make_linear([whole_ms(cell) for cell in shown])),
             barmode="stack",
             showlegend=True,
         ),
@@ -118,10 +118,12 @@ def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: T
             }
             for name, some in alike.items()
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=260,
-            xaxis=theme.axis("tokens of the prompt", **theme.linear([float(_prompt_tokens(cell)) for cell in ordered])),
-            yaxis=theme.axis("to the first token, ms", **theme.linear([*map(first_ms, ordered)])),
+            xaxis=theme.make_axis(
+                "tokens of the prompt", **scales.make_linear([float(_prompt_tokens(cell)) for cell in ordered])
+            ),
+            yaxis=theme.make_axis("to the first token, ms", **scales.make_linear([*map(first_ms, ordered)])),
             showlegend=len(alike) > 1,
         ),
         table=Table.of(PROMPTS, "Time to the first token", columns, ordered),
@@ -146,8 +148,8 @@ def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Ti
         if lines.is_alone
         else f"Time per token{by} along the sequence: {low} to {high}",
         summary=f"In {numbers.counted(len(each_ms), 'stretch', 'stretches')} of a launch. The table has every one.",
-        xaxis=theme.axis("tokens before", **theme.linear(list(map(_position, stretches)), from_zero=False)),
-        yaxis=theme.axis(f"time per token{by}, ms", **theme.linear(each_ms)),
+        xaxis=theme.make_axis("tokens before", **scales.make_linear(list(map(_position, stretches)), from_zero=False)),
+        yaxis=theme.make_axis(f"time per token{by}, ms", **scales.make_linear(each_ms)),
     )
 
 

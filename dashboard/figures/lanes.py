@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from dashboard.figures.timelines import MAX_BARS, Bar, Matched, draw_bars, format_us, make_layout
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
@@ -113,7 +113,7 @@ def _links(bars: Sequence[Bar]) -> list[theme.Json]:
     pairs = [[own[row] for row in sorted(own)] for own in sides.values() if len(own) == 2][:MAX_LINKS]
     return [
         {"type": "line", "layer": "below", "x0": x0, "x1": x1, "y0": upper.row + half, "y1": lower.row - half}
-        | {"line": theme.pen(theme.SOFT, 1)}
+        | {"line": traces.make_pen(theme.SOFT, 1)}
         for upper, lower in pairs
         for x0, x1 in (
             (upper.start_us, lower.start_us),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from dashboard import axes
-from dashboard.figures import colours, figure, theme
+from dashboard.figures import colours, figure, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, empty_figure, select_right_cells
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -35,7 +35,7 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
     rows = axes.places(measured, others)
     titled = times.title(measured, "p50 latency")
     values = [cell.p50_ms for cell in measured if cell.p50_ms is not None]
-    scale = theme.spread(values, theme.ends([cell.p50_ci_ms for cell in measured], *values))
+    scale = scales.choose_scale(values, scales.list_reached([cell.p50_ci_ms for cell in measured], *values))
     runtimes = sorted({cell.runtime for cell in measured}, key=axes.runtime_sort_key)
     # of many the oldest and the newest in colour
     coloured = {*runtimes[:1], *runtimes[1 - theme.SLOTS :]}
@@ -53,10 +53,10 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
             )
             for runtime in runtimes
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=theme.row_height(len(rows), per_row=32),
-            xaxis=theme.axis(f"{titled}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
-            yaxis=theme.named_rows([_name(row) for row in rows]),
+            xaxis=theme.make_axis(f"{titled}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
+            yaxis=theme.make_named_rows([_name(row) for row in rows]),
             showlegend=len(runtimes) > 1,
         ),
         table=table,
@@ -70,14 +70,17 @@ def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, addres
     measured = list(rows.values())
     values = [best.cell.p50_ms or 0.0 for best in measured]
     ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
-    scale, time = theme.spread(values, theme.ends(ends, *values)), title_of([best.is_processor for best in measured])
+    scale, time = (
+        scales.choose_scale(values, scales.list_reached(ends, *values)),
+        title_of([best.is_processor for best in measured]),
+    )
     said = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
     return Figure(
         name="settings",
         title=title,
         summary=f"{title}, by {time}. The table has every number.",
         data=[
-            theme.dots(
+            traces.make_row_points(
                 values,
                 ends,
                 list(rows),
@@ -88,10 +91,10 @@ def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, addres
                 customdata=[address(best) for best in measured],
             )
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=theme.row_height(len(rows), per_row=32),
-            xaxis=theme.axis(f"{time}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
-            yaxis=theme.named_rows(list(rows)),
+            xaxis=theme.make_axis(f"{time}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
+            yaxis=theme.make_named_rows(list(rows)),
             showlegend=False,
         ),
         table=table,
@@ -130,7 +133,7 @@ def _series(
     runtime = mine[0].runtime
     values = [cell.p50_ms or 0.0 for cell in mine]
     ends = [cell.p50_ci_ms or (value, value) for cell, value in zip(mine, values, strict=True)]
-    return theme.dots(
+    return traces.make_row_points(
         values,
         ends,
         [_name(axes.place_of(cell, others)) for cell in mine],

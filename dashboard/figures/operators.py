@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard import axes
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, shorten_start
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
@@ -81,13 +81,15 @@ def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figur
             _bars(baseline, [c.baseline_us for c in largest], largest),
             _bars(candidate, [c.candidate_us for c in largest], largest),
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=theme.row_height(len(largest), per_row=34),
-            xaxis=theme.axis(
+            xaxis=theme.make_axis(
                 "time per inference, µs",
-                **theme.linear([t for c in largest for t in (c.baseline_us, c.candidate_us)], room=theme.FOR_LABELS),
+                **scales.make_linear(
+                    [t for c in largest for t in (c.baseline_us, c.candidate_us)], room=scales.FOR_LABELS
+                ),
             ),
-            yaxis=theme.named_rows(),
+            yaxis=theme.make_named_rows(),
             barmode="group",
             bargap=0.3,
             bargroupgap=0.08,
@@ -134,11 +136,11 @@ def _called(comparison: Comparison) -> str:
 
 
 def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
-    return theme.bars(
+    return traces.make_bars(
         values,
         map(_short, changes),
         name=side.name,
-        **theme.behind_bars(map(numbers.plain, values)),
+        **traces.make_bar_labels(map(numbers.plain, values)),
         marker={"color": side.colour},
         customdata=[change.op_type for change in changes],
         hover="%{fullData.name}, %{y} (%{customdata})<br>%{x:.4~g} µs per inference",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from dashboard.figures import theme
+from dashboard.figures import scales, theme, traces
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
@@ -57,11 +57,11 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
         title=_finding(lines),
         summary=_summary(lines, "p50 and p99 of latency from the scheduled arrival"),
         data=data,
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=260,
             xaxis=_rate_axis(lines),
-            yaxis=theme.axis("latency, ms", **theme.logarithmic(reached)),
-            shapes=[theme.rule("y", bound, dash="dash") for bound in bounds],
+            yaxis=theme.make_axis("latency, ms", **scales.make_logarithmic(reached)),
+            shapes=[traces.make_rule("y", bound, dash="dash") for bound in bounds],
             showlegend=True,
         ),
         table=Table.of(LATENCY, "Latency over rates", lines.columns(COLUMNS), lines.rows(list_rates)),
@@ -79,8 +79,8 @@ def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figur
         title=f"At most {plain(max(goodputs))} requests per s were answered in time",
         summary=_summary(lines, "Requests that were answered within the bound, or at all where there is none,"),
         xaxis=_rate_axis(lines),
-        yaxis=theme.axis("goodput, per s", **theme.linear([*goodputs, highest])),
-        shapes=[{"type": "line", **all_that_came, "line": theme.pen(theme.SOFT, 1, "dash")}],
+        yaxis=theme.make_axis("goodput, per s", **scales.make_linear([*goodputs, highest])),
+        shapes=[{"type": "line", **all_that_came, "line": traces.make_pen(theme.SOFT, 1, "dash")}],
         note="Dashed: all that came.",
     )
 
@@ -95,7 +95,7 @@ def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Fig
         title=f"Processor time of a request: {' to '.join(ends)}",
         summary=_summary(lines, "Processor time of the whole process for each request"),
         xaxis=_rate_axis(lines),
-        yaxis=theme.axis("processor time, ms each", **theme.linear(times)),
+        yaxis=theme.make_axis("processor time, ms each", **scales.make_linear(times)),
         note="Of all threads together, so that it may pass the latency; waiting for arrivals looks at the clock, too.",
     )
 
@@ -131,7 +131,7 @@ def _summary(lines: CellLines, what: str) -> str:
 
 
 def _rate_axis(lines: CellLines) -> theme.Json:
-    return theme.axis("requests per s", **theme.linear(_all(lines, "rate_per_s")))
+    return theme.make_axis("requests per s", **scales.make_linear(_all(lines, "rate_per_s")))
 
 
 def _all(lines: CellLines, key: str) -> list[float]:

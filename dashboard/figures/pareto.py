@@ -1,11 +1,11 @@
 """Accuracy against latency, the Pareto front drawn: of the cells of a run with their bytes, and over hardware."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 from dashboard import axes
-from dashboard.figures import accuracies, colours, theme
+from dashboard.figures import accuracies, colours, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, empty_figure, latency_entry
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
@@ -78,58 +78,67 @@ def draw_cells(
     """Draw every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one
     that most of them have. Dominated cells are faded, and areas are in proportion to the weight."""
     times = Times.of(cells, comparisons).alike(cells)
-    judged = _of_usual_recipe(
-        _judged(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
+    judged = _select_usual_recipe(
+        _make_point(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
         for cell in cells
         if cell.twin_of is None
     )
     if not judged:
         return empty_figure(CELLS, NO_CELL, accuracies.make_table([], frozenset(), address, times, weight))
     known = [point.cell for point in judged]
-    along, colour_of = axes.varying_axes(known), colours.choose_cell_colour(known)
+    along = axes.varying_axes(known)
     right = [point for point in judged if not is_wrong(point.cell)]
-    front = find_undominated([(p.p50_ms, weight.count_steps(p.cell), -p.goodness) for p in right])
-    chosen = [right[place] for place in front]
-    others = [point for point in judged if point not in chosen]
+    places = find_undominated([(point.p50_ms, weight.count_steps(point.cell), -point.goodness) for point in right])
+    front = [right[place] for place in places]
+    others = [point for point in judged if point not in front]
     metric = accuracies.name_metric(judged[0].accuracy)
-    largest = max(weight.read(cell) or 0.0 for cell in known)
-
-    def drawn(points: Sequence[Judged], *, is_front: bool) -> theme.Json:
-        names = [axes.name_of(point.cell, along) if along else "the model" for point in points]
-        marks = [f"<br>{signed(WRONG)}" if is_wrong(point.cell) else "" for point in points]
-        says = [
-            f"{name}<br>{p.words}<br>{weight.format(weight.read(p.cell))}{mark}"
-            for name, p, mark in zip(names, points, marks, strict=True)
-        ]
-        marker = {
-            "color": [colour_of(point.cell) if is_front else colours.GREY for point in points],
-            "size": [_diameter(weight.read(point.cell), largest) for point in points],
-            "opacity": 0.9 if is_front else 0.35,
-            "line": theme.pen(theme.INK if is_front else theme.LINE, 1),
-        }
-        ink = theme.INK if is_front else theme.SOFT
-        return _points(points, names, says, ink=ink, has_names=len(judged) <= MAX_LABELS, marker=marker)
-
+    groups = ((others, None), (front, colours.choose_cell_colour(known)))
+    names = {cell.id: axes.name_of(cell, along) if along else "the model" for cell in known}
     return Figure(
         name=CELLS,
-        title=_title(judged, chosen, along),
+        title=_write_title(judged, front, along),
         summary=(
-            f"{metric} against latency of {numbers.counted(len(judged), 'cell')}, {len(chosen)} of them on the Pareto "
+            f"{metric} against latency of {numbers.counted(len(judged), 'cell')}, {len(front)} of them on the Pareto "
             f"front; a larger point is {weight.larger}. The table below has every number."
         ),
         data=[
-            _front_line(chosen),
-            *([drawn(others, is_front=False)] if others else []),
-            *([drawn(chosen, is_front=True)] if chosen else []),
+            _draw_front(front),
+            *(_draw_group(points, names, known, weight, colour_of) for points, colour_of in groups if points),
         ],
-        layout=_layout(judged, metric, f"{times.title(known)} of one inference, ms", showlegend=False),
-        table=accuracies.make_table(known, frozenset(point.cell.id for point in chosen), address, times, weight),
+        layout=_make_layout(judged, metric, f"{times.title(known)} of one inference, ms", showlegend=False),
+        table=accuracies.make_table(known, frozenset(point.cell.id for point in front), address, times, weight),
         note=f"Whiskers: 95 % intervals. Dotted: the front of latency and accuracy. A larger point: {weight.larger}.",
     )
 
 
-def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[axes.Axis]) -> str:
-    """What stands out: the fastest of the front, where outputs are right; else that none are."""
+def _draw_group(
+    points: Sequence[Judged],
+    names: Mapping[str, str],
+    every: Sequence[Cell],
+    weight: accuracies.Weight,
+    colour_of: Callable[[Cell], str] | None,
+) -> theme.Json:
+    """Draw the points of the front, or with `colour_of` None the faded ones beside it. `names`: of every cell that is
+    drawn, by its id."""
+    largest = max(weight.read(cell) or 0.0 for cell in every)
+    ink = theme.SOFT if colour_of is None else theme.INK
+    hovers = [
+        f"{names[point.cell.id]}<br>{point.words}<br>{weight.format(weight.read(point.cell))}"
+        f"{f'<br>{signed(WRONG)}' if is_wrong(point.cell) else ''}"
+        for point in points
+    ]
+    marker = {
+        "color": [colours.GREY if colour_of is None else colour_of(point.cell) for point in points],
+        "size": [_find_diameter(weight.read(point.cell), largest) for point in points],
+        "opacity": 0.35 if colour_of is None else 0.9,
+        "line": traces.make_pen(theme.LINE if colour_of is None else theme.INK, 1),
+    }
+    texts = [names[point.cell.id] for point in points]
+    return _draw_points(points, texts, hovers, ink=ink, has_names=len(names) <= MAX_LABELS, marker=marker)
+
+
+def _write_title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[axes.Axis]) -> str:
+    """Name the fastest of the front; where there is no front, say that the outputs of all cells are wrong."""
     fastest = min(front or judged, key=lambda point: point.p50_ms)
     reached = f"{accuracies.name_metric(fastest.accuracy)} {accuracies.format_value(fastest.accuracy)}"
     if len(judged) == 1:
@@ -144,21 +153,23 @@ def _title(judged: Sequence[Judged], front: Sequence[Judged], along: Sequence[ax
 
 
 def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: Callable[[Measured], str]) -> Figure:
-    """Settings of one batch size, the one that most of them have, that may be recommended, in the colour of their
-    target or provider. `names`: targets in the order of their colours."""
-    judged = _of_usual_recipe(
-        _judged(own.cell, address(own), target_label(own), hardware_words.setting(own), is_processor=own.is_processor)
+    """Draw the settings that may be recommended, of the batch size that most of them have, in the colour of their
+    target or provider. `names`: the targets in the order of their colours."""
+    judged = _select_usual_recipe(
+        _make_point(
+            own.cell, address(own), target_label(own), hardware_words.setting(own), is_processor=own.is_processor
+        )
         for own in measured
         if fault_of(own.cell) is None
     )
     batches = [point.cell.batch for point in judged]
     batch = max(batches, key=batches.count, default=None)
     judged = [point for point in judged if point.cell.batch == batch]
-    front = [judged[place] for place in _front(judged)]
+    front = _find_front(judged)
     table = Table.of(
         HARDWARE,
         "Accuracy and latency of each judged setting",
-        _columns(front, judged),
+        _list_columns(front, judged),
         sorted(judged, key=lambda point: point.p50_ms),
     )
     if not judged:
@@ -169,9 +180,7 @@ def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     targets = list(dict.fromkeys(point.target for point in judged))
     fastest = min(front, key=lambda point: point.p50_ms)
     with_batch = f"batch {batch}" if batch is not None else "no batch"
-    data = [
-        _target_points(judged, target, names.index(target) if target in names else len(names)) for target in targets
-    ]
+    data = [_draw_target(judged, target, names.index(target) if target in names else len(names)) for target in targets]
     return Figure(
         name=HARDWARE,
         title=(
@@ -183,93 +192,97 @@ def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
             f"{metric} against {time} of {numbers.counted(len(judged), 'setting')} with {with_batch}, one "
             "mark a target. Different hardware, side by side. The table below has every number."
         ),
-        data=[{**_front_line(judged), "showlegend": False}, *data],
-        layout=_layout(judged, metric, f"{time} of one inference, {with_batch}, ms", showlegend=len(targets) > 1),
+        data=[{**_draw_front(judged), "showlegend": False}, *data],
+        layout=_make_layout(judged, metric, f"{time} of one inference, {with_batch}, ms", showlegend=len(targets) > 1),
         table=table,
         note="Whiskers: 95 % intervals. Dotted: the Pareto front, over all targets.",
     )
 
 
-def _target_points(judged: Sequence[Judged], target: str, place: int) -> theme.Json:
-    """A mark for each setting of the target, which is the one at `place` of all: in the colour of its provider where
-    targets differ in that, as on every page, else of its place."""
+def _draw_target(judged: Sequence[Judged], target: str, place: int) -> theme.Json:
+    """Draw the settings of a target, with a mark by its `place` among all targets: in the colour of its provider where
+    the providers differ, else of its place."""
     own = [point for point in judged if point.target == target]
     colour = f"@series-{place + 1}" if place < theme.SLOTS else theme.OTHER
     if len({point.cell.provider for point in judged}) > 1:
         colour = colours.provider_colour(own[0].cell.provider)
-    line = theme.pen(theme.INK, 1)
+    line = traces.make_pen(theme.INK, 1)
     marker = {"color": colour, "symbol": theme.MARKS[place % len(theme.MARKS)], "size": 10, "line": line}
-    says = [f"{target}<br>{point.setting}<br>{point.words}" for point in own]
+    hovers = [f"{target}<br>{point.setting}<br>{point.words}" for point in own]
     precisions = [point.cell.precision for point in own]
     has_names = len(judged) <= MAX_LABELS
-    return _points(own, precisions, says, ink=theme.INK, has_names=has_names, marker=marker, name=target)
+    return _draw_points(own, precisions, hovers, ink=theme.INK, has_names=has_names, marker=marker, name=target)
 
 
 def target_label(measured: Measured) -> str:
     return f"{measured.node} ({measured.tag})"
 
 
-def _judged(cell: Cell, href: str, target: str = "", setting: str = "", *, is_processor: bool) -> Judged | None:
+def _make_point(cell: Cell, href: str, target: str = "", setting: str = "", *, is_processor: bool) -> Judged | None:
+    """Make the point of a cell; None where its latency or its accuracy is not known."""
     if cell.p50_ms is None or cell.accuracy is None or cell.accuracy.value is None:
         return None
     return Judged(cell, cell.accuracy, cell.p50_ms, cell.accuracy.value, href, target, setting, is_processor)
 
 
-def _of_usual_recipe(points: Iterable[Judged | None]) -> list[Judged]:
-    """Those of the recipe that most of them were judged by."""
-    known = [point for point in points if point is not None]
-    recipes = [point.accuracy.recipe for point in known]
+def _select_usual_recipe(points: Iterable[Judged | None]) -> list[Judged]:
+    """Select the points of the recipe that most of them were judged by."""
+    judged = [point for point in points if point is not None]
+    recipes = [point.accuracy.recipe for point in judged]
     usual = max(recipes, key=recipes.count, default="")
-    return [point for point in known if point.accuracy.recipe == usual]
+    return [point for point in judged if point.accuracy.recipe == usual]
 
 
-def _front(judged: Sequence[Judged]) -> list[int]:
-    return pareto_front([(point.p50_ms, point.goodness) for point in judged])
+def _find_front(judged: Sequence[Judged]) -> list[Judged]:
+    places = pareto_front([(point.p50_ms, point.goodness) for point in judged])
+    return [judged[place] for place in places]
 
 
-def _layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
+def _make_layout(judged: Sequence[Judged], metric: str, xaxis: str, *, showlegend: bool) -> theme.Json:
     is_share = accuracy_metrics.metric_of(judged[0].accuracy).is_share
-    reached = theme.ends([point.accuracies for point in judged])
-    return theme.layout(
+    reached = scales.list_reached([point.accuracies for point in judged])
+    return theme.make_layout(
         height=380,
-        xaxis=theme.axis(xaxis, **theme.linear(theme.ends([point.latencies for point in judged]))),
-        yaxis=theme.axis(metric, **theme.linear(reached, from_zero=False, is_share=is_share)),
+        xaxis=theme.make_axis(xaxis, **scales.make_linear(scales.list_reached([point.latencies for point in judged]))),
+        yaxis=theme.make_axis(metric, **scales.make_linear(reached, from_zero=False, is_share=is_share)),
         showlegend=showlegend,
     )
 
 
-def _front_line(judged: Sequence[Judged]) -> theme.Json:
-    """The front of latency and accuracy alone, as steps: what one gives up for speed."""
-    front = [judged[place] for place in _front(judged)]
-    steps = {**theme.pen(theme.SOFT, 1.5, "dot"), "shape": "hv"}
-    return theme.points([point.p50_ms for point in front], [point.value for point in front], mode="lines", line=steps)
+def _draw_front(judged: Sequence[Judged]) -> theme.Json:
+    """Draw the front of latency and accuracy alone, as steps."""
+    front = _find_front(judged)
+    steps = {**traces.make_pen(theme.SOFT, 1.5, "dot"), "shape": "hv"}
+    return traces.make_points(
+        [point.p50_ms for point in front], [point.value for point in front], mode="lines", line=steps
+    )
 
 
-def _points(
-    points: Sequence[Judged], names: Sequence[str], says: Sequence[str], *, ink: str, has_names: bool, **more: object
+def _draw_points(
+    points: Sequence[Judged], names: Sequence[str], hovers: Sequence[str], *, ink: str, has_names: bool, **more: object
 ) -> theme.Json:
     p50s, values = [point.p50_ms for point in points], [point.value for point in points]
-    return theme.points(
+    return traces.make_points(
         p50s,
         values,
         mode="markers+text" if has_names else "markers",
-        error_x=theme.whiskers(p50s, [point.latencies for point in points], theme.SOFT, thickness=1),
-        error_y=theme.whiskers(values, [point.accuracies for point in points], theme.SOFT, thickness=1),
+        error_x=traces.make_whiskers(p50s, [point.latencies for point in points], theme.SOFT, thickness=1),
+        error_y=traces.make_whiskers(values, [point.accuracies for point in points], theme.SOFT, thickness=1),
         text=[*names],
         textposition="top center",
         textfont={"size": 12, "color": ink},
-        customdata=[[point.href, words] for point, words in zip(points, says, strict=True)],
+        customdata=[[point.href, words] for point, words in zip(points, hovers, strict=True)],
         hover="%{customdata[1]}",
         cliponaxis=False,
         **more,
     )
 
 
-def _diameter(amount: float | None, largest: float) -> float:
+def _find_diameter(amount: float | None, largest: float) -> float:
     return round(max(SMALLEST, LARGEST * sqrt(amount / largest)), 1) if amount else SMALLEST
 
 
-def _columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[Judged], ...]:
+def _list_columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[Judged], ...]:
     by = [point.is_processor for point in judged]
     says = len(set(by)) > 1
     return (

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.figures import theme
+from dashboard.figures import scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
@@ -68,7 +68,7 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
         return empty_figure(NAME, "No two cells have been compared yet.", table)
     if len(drawn) > MAX_ROWS:
         drawn = sorted(drawn, key=lambda row: -row.change.size)[:MAX_ROWS]
-    reached = theme.ends([(row.change.low, row.change.high, row.change.ratio) for row in drawn])
+    reached = scales.list_reached([(row.change.low, row.change.high, row.change.ratio) for row in drawn])
     margin = max(row.comparison.margin for row in drawn)
     of = {row.quantity for row in drawn}
     quantity = next(iter(of)) if len(of) == 1 else "latency or processor time" if PROCESSOR in of else "latency"
@@ -80,11 +80,13 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
             "is the margin within which a change is called equal. The table has every number."
         ),
         data=[_points(verdict, drawn) for verdict in dict.fromkeys(row.change.word for row in drawn)],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=26),
-            xaxis=theme.axis(f"change of {quantity}{_step(drawn)}, logarithmic", tickangle=0, **theme.ratio(reached)),
-            yaxis=theme.named_rows([_label(row, drawn) for row in drawn]),
-            shapes=[theme.band("x", 1 / (1 + margin), 1 + margin, percent=8), theme.rule("x", 1)],
+            xaxis=theme.make_axis(
+                f"change of {quantity}{_step(drawn)}, logarithmic", tickangle=0, **scales.make_ratio(reached)
+            ),
+            yaxis=theme.make_named_rows([_label(row, drawn) for row in drawn]),
+            shapes=[traces.make_band("x", 1 / (1 + margin), 1 + margin, percent=8), traces.make_rule("x", 1)],
             showlegend=len({row.change.word for row in drawn}) > 1,
         ),
         table=table,
@@ -114,7 +116,7 @@ def _points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
     mine = [row for row in drawn if row.change.word == verdict]
     values = [row.change.ratio or 1.0 for row in mine]
     ends = [(row.change.low or value, row.change.high or value) for row, value in zip(mine, values, strict=True)]
-    return theme.dots(
+    return traces.make_row_points(
         values,
         ends,
         [_label(row, drawn) for row in mine],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
@@ -48,11 +48,11 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
     if not samples_ms:
         return empty_figure(NAME, "No launch has been timed yet.", table)
     levels = [groups.low, groups.high] if groups is not None else []
-    end, beyond = theme.cut(samples_ms)
-    reached = [ms for ms in theme.ends([interval], timed.p50_ms, *levels, *samples_ms) if ms <= end]
+    end, beyond = scales.find_axis_end(samples_ms)
+    reached = [ms for ms in scales.list_reached([interval], timed.p50_ms, *levels, *samples_ms) if ms <= end]
     count = len(samples_ms)
-    shapes = [theme.band("y", *interval, percent=10)] if interval is not None else []
-    shapes += [theme.rule("y", timed.p50_ms, colour=theme.INK)] if timed.p50_ms is not None else []
+    shapes = [traces.make_band("y", *interval, percent=10)] if interval is not None else []
+    shapes += [traces.make_rule("y", timed.p50_ms, colour=theme.INK)] if timed.p50_ms is not None else []
     places = {"range": [0.5, count + 0.5], "tickvals": [*range(1, count + 1, max(1, count // 12))]}
     return Figure(
         name=NAME,
@@ -63,7 +63,7 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
             "The table below has every launch."
         ),
         data=[
-            theme.points(
+            traces.make_points(
                 range(1, count + 1),
                 samples_ms,
                 name=titles.runtime(cell.runtime),
@@ -71,11 +71,13 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
                 hover="launch %{x}: %{y:.5~g} ms",
             )
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=260,
-            xaxis=theme.axis("process launch, in time order", zeroline=False, **places),
-            yaxis=theme.axis(f"{title} of the launch, ms", zeroline=False, **theme.linear(reached, from_zero=False)),
-            shapes=[*shapes, *(theme.rule("y", level, dash="dot") for level in levels)],
+            xaxis=theme.make_axis("process launch, in time order", zeroline=False, **places),
+            yaxis=theme.make_axis(
+                f"{title} of the launch, ms", zeroline=False, **scales.make_linear(reached, from_zero=False)
+            ),
+            shapes=[*shapes, *(traces.make_rule("y", level, dash="dot") for level in levels)],
             annotations=[_label_group(level) for level in levels],
             # the labels of groups stand beside the launches, not over them
             margin={"l": 8, "r": 16 if groups is None else 72, "t": 8, "b": 8},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from dashboard.figures import cell_lines, generation, over_rates, sustained, theme
+from dashboard.figures import cell_lines, generation, over_rates, scales, sustained, theme
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
@@ -44,8 +44,8 @@ def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure
             f"Resident memory of {numbers.counted(len(cells), 'cell')} at {numbers.counted(len(readings), 'point')}, "
             f"the median of {numbers.counted(launches, 'launch', 'launches')}. The table has every point."
         ),
-        xaxis=theme.axis("inferences", **theme.linear([_inferences(reading) for reading in readings])),
-        yaxis=theme.axis("resident, MiB", **theme.linear(reached, from_zero=False)),
+        xaxis=theme.make_axis("inferences", **scales.make_linear([_inferences(reading) for reading in readings])),
+        yaxis=theme.make_axis("resident, MiB", **scales.make_linear(reached, from_zero=False)),
     )
 
 
@@ -181,10 +181,10 @@ def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
         title=f"p50 from {low} to {high}",
         summary=f"p50 of {numbers.counted(len(ordered), 'shape')}. The table below has every one.",
         data=[cell_lines.single_line(cell, [phase.name for phase in ordered], p50s, hover="%{x}: %{y:.5~g} ms")],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=240,
-            xaxis=theme.axis("shape", **theme.categories([phase.name for phase in ordered])),
-            yaxis=theme.axis("p50, ms", **theme.linear(p50s)),
+            xaxis=theme.make_axis("shape", **scales.make_categories([phase.name for phase in ordered])),
+            yaxis=theme.make_axis("p50, ms", **scales.make_linear(p50s)),
         ),
         table=Table.of(SHAPES, "Latency by shape", columns, ordered),
     )

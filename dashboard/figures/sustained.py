@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dashboard.figures import cell_lines, theme
+from dashboard.figures import cell_lines, scales, theme, traces
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, empty_figure, rounded_entry
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
@@ -40,10 +40,10 @@ def draw_sustained(cell: Cell) -> Figure:
                 cell, [_end_s(point) / unit_s for point in points], p50s, hover="%{x:.3~g}: %{y:.5~g} ms"
             )
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=260,
-            xaxis=theme.axis(f"{unit} since it began", **theme.linear([_end_s(points[-1]) / unit_s])),
-            yaxis=theme.axis("p50, ms", **theme.linear(p50s)),
+            xaxis=theme.make_axis(f"{unit} since it began", **scales.make_linear([_end_s(points[-1]) / unit_s])),
+            yaxis=theme.make_axis("p50, ms", **scales.make_linear(p50s)),
             shapes=_shapes(curve, unit_s),
         ),
         table=table,
@@ -77,8 +77,10 @@ def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
         title=found + (f": {lines.name(throttling[0])}" if throttling else ""),
         summary=f"p50 of each of {numbers.counted(len(points), 'point')} of {len(cells)} processes. The table has all.",
         height=280,
-        xaxis=theme.axis(f"{unit} since it began", **theme.linear([_end_s(point) / unit_s for point in points])),
-        yaxis=theme.axis("p50, ms", **theme.linear([point.p50_ms for point in points])),
+        xaxis=theme.make_axis(
+            f"{unit} since it began", **scales.make_linear([_end_s(point) / unit_s for point in points])
+        ),
+        yaxis=theme.make_axis("p50, ms", **scales.make_linear([point.p50_ms for point in points])),
     )
 
 
@@ -96,10 +98,10 @@ def _unit(points: Sequence[CurvePoint]) -> tuple[float, str]:
 
 def _shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
     """A line at the first point's level, and one at the moment from which p50 stays above it."""
-    level = theme.rule("y", curve.points[0].p50_ms, colour=theme.INK)
+    level = traces.make_rule("y", curve.points[0].p50_ms, colour=theme.INK)
     if curve.throttle_s is None:
         return [level]
-    return [level, theme.rule("x", curve.throttle_s / unit_s, dash="dot")]
+    return [level, traces.make_rule("x", curve.throttle_s / unit_s, dash="dot")]
 
 
 def _energy(value: float | None) -> str:

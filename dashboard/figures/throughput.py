@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboard import axes
-from dashboard.figures import colours, figure, theme
+from dashboard.figures import colours, figure, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, empty_figure
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -47,12 +47,12 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
             _line(line, batches, name=name, colour=colour, address=address)
             for name, line, colour in zip(names, lines, _colours(lines, measured), strict=True)
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=320,
-            xaxis=theme.axis("batch", **theme.categories([*map(str, batches)])),
-            yaxis=theme.axis(
+            xaxis=theme.make_axis("batch", **scales.make_categories([*map(str, batches)])),
+            yaxis=theme.make_axis(
                 times.heading("items/s", NAME, measured),
-                **theme.linear([end for cell in measured for end in _ends(cell)]),
+                **scales.make_linear([end for cell in measured for end in _ends(cell)]),
             ),
             showlegend=len(lines) > 1,
         ),
@@ -75,7 +75,7 @@ def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
     cells = [by_batch.get(batch) for batch in batches]
     values = [None if cell is None else cell.throughput for cell in cells]
     ends = [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells]
-    return theme.line(
+    return traces.make_line(
         map(str, batches),
         values,
         colour,
@@ -83,7 +83,7 @@ def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
         dash=colours.cell_dash(measured[0]),
         name=name,
         connectgaps=False,
-        error_y=theme.whiskers([value or 0.0 for value in values], ends, colour, thickness=1),
+        error_y=traces.make_whiskers([value or 0.0 for value in values], ends, colour, thickness=1),
         customdata=["" if cell is None else address(cell.id) for cell in cells],
         text=["" if cell is None else items_of(cell) for cell in cells],
         hover="%{fullData.name}<br>batch %{x}: %{text} items/s",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.cell_bars import EDGE
 from dashboard.figures.figure import Figure, empty_figure, rounded_entry, shorten_start
 from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
@@ -134,10 +134,10 @@ def make_layout(
 ) -> theme.Json:
     """Make a layout that ends with the longest inference, or with the last node where that is later."""
     end = max(max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans)) for trace in traces)
-    return theme.layout(
+    return theme.make_layout(
         height=height,
-        xaxis=theme.axis(title, range=[0, round(end, 1)], fixedrange=False, zeroline=False),
-        yaxis=theme.numbered_rows(rows),
+        xaxis=theme.make_axis(title, range=[0, round(end, 1)], fixedrange=False, zeroline=False),
+        yaxis=theme.make_numbered_rows(rows),
         barmode="overlay",
         bargap=bargap,
         showlegend=True,
@@ -157,12 +157,12 @@ def _series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
 
 
 def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
-    return theme.bars(
+    return traces.make_bars(
         [round(bar.length_us, 1) for bar in bars],
         [bar.row for bar in bars],
         base=[round(bar.start_us, 1) for bar in bars],
         name=name,
-        marker={"color": colour, "line": theme.pen("@paper", 0.5)},
+        marker={"color": colour, "line": traces.make_pen("@paper", 0.5)},
         customdata=[
             [
                 shorten_name(bar.matched.name if bar.matched is not None else bar.spans[0].name),
@@ -236,14 +236,14 @@ def draw_placement(trace: Timeline | str) -> Figure:
             "provider, as wide as their time. The table below has every stretch."
         ),
         data=[_stretch_bars(name, stretches[:MAX_STRETCHES]) for name in providers],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=160,
-            xaxis=theme.axis(
+            xaxis=theme.make_axis(
                 "µs in nodes, in the order of execution",
                 zeroline=False,
-                **theme.linear([sum(stretch.time_us for stretch in stretches[:MAX_STRETCHES])]),
+                **scales.make_linear([sum(stretch.time_us for stretch in stretches[:MAX_STRETCHES])]),
             ),
-            yaxis=theme.numbered_rows([""]),
+            yaxis=theme.make_numbered_rows([""]),
             barmode="overlay",
             showlegend=True,
         ),
@@ -268,7 +268,7 @@ def _switches(stretches: Sequence[Stretch]) -> str:
 def _stretch_bars(name: str, stretches: Sequence[Stretch]) -> theme.Json:
     begins = accumulate((stretch.time_us for stretch in stretches), initial=0.0)
     mine = [(start, stretch) for start, stretch in zip(begins, stretches, strict=False) if stretch.provider == name]
-    return theme.bars(
+    return traces.make_bars(
         [round(stretch.time_us, 1) for _, stretch in mine],
         [0] * len(mine),
         base=[round(start, 1) for start, _ in mine],

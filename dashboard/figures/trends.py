@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, thin_places
 from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.presenting.tables import Table
@@ -69,7 +69,7 @@ class Line:
         is_open = spot.outcome == "undecided"
         return judge_series_value(spot.ratio, spot.low, spot.high, is_open=is_open, words=self.words)
 
-    def told(self, spot: Spot) -> str:
+    def describe(self, spot: Spot) -> str:
         """The change, and that it is undecided where it stands alone; the pinned release itself is neither."""
         return mark_undecided(self.change(spot), self.verdict(spot) if spot.round else "equal")
 
@@ -145,30 +145,32 @@ def draw_trend(
         )
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
     across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
-    colour_of = _colours(lines, chosen)
-    data = [part for line in reversed(ordered) for part in _drawn(line, across, colour_of[line.series, line.node])]
-    xaxis = theme.axis("release", **theme.categories(releases))
+    colour_of = _choose_colours(lines, chosen)
+    data = [
+        part for line in reversed(ordered) for part in _draw_series(line, across, colour_of[line.series, line.node])
+    ]
+    xaxis = theme.make_axis("release", **scales.make_categories(releases))
     if not releases:
         moments = [spot.at.astimezone(UTC) for line in ordered for spot in line.spots]
-        xaxis = theme.axis("measured, UTC", **theme.moments(moments))
+        xaxis = theme.make_axis("measured, UTC", **scales.make_time(moments))
     whiskers = [(spot.low, spot.high) for line in ordered if _has_whiskers(line) for spot in line.spots]
-    reached = theme.ends(whiskers, *(spot.ratio for line in ordered for spot in line.spots))
+    reached = scales.list_reached(whiskers, *(spot.ratio for line in ordered for spot in line.spots))
     return Figure(
         name=NAME,
         title=write_finding([line for line in ordered if line.key == chosen] or ordered, reference=reference),
-        summary=_summary(lines, ordered, reference, what),
+        summary=_write_summary(lines, ordered, reference, what),
         data=data,
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
             xaxis=xaxis,
-            yaxis=theme.axis(f"{what} against {reference}, logarithmic", **theme.ratio(reached)),
-            shapes=[theme.rule("y", 1)],
+            yaxis=theme.make_axis(f"{what} against {reference}, logarithmic", **scales.make_ratio(reached)),
+            shapes=[traces.make_rule("y", 1)],
             showlegend=len(ordered) > 1,
             legend={"traceorder": "reversed"},
         ),
         table=table,
-        note=_note(lines, releases),
+        note=_write_note(lines, releases),
     )
 
 
@@ -179,7 +181,7 @@ def write_finding(lines: Sequence[Line], *, reference: str) -> str:
     if len(lines) == 1:
         measured = [spot for spot in lines[0].spots if spot.version != reference]
         last = (measured or lines[0].spots)[-1]
-        return f"{last.version} against {reference}: {lines[0].told(last)}{shifted}"
+        return f"{last.version} against {reference}: {lines[0].describe(last)}{shifted}"
     lasts = sorted(lines, key=lambda line: line.last.ratio)
     undecided = sum(line.verdict(line.last) == "undecided" for line in lines)
     ends = " to ".join(line.change(line.last) for line in (lasts[0], lasts[-1]))
@@ -188,7 +190,7 @@ def write_finding(lines: Sequence[Line], *, reference: str) -> str:
     return f"{series} against {reference}, the last values from {ends}{open_ones}{shifted}"
 
 
-def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
+def _write_note(lines: Sequence[Line], releases: Sequence[str]) -> str:
     """Explain the signs that are in the drawing."""
     parts = [
         f"Whiskers: 95 % interval{'' if all(map(_has_whiskers, lines)) else f', of lines of up to {WHISKERS} values'}.",
@@ -198,7 +200,7 @@ def _note(lines: Sequence[Line], releases: Sequence[str]) -> str:
     return " ".join(filter(None, parts))
 
 
-def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what: str) -> str:
+def _write_summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what: str) -> str:
     values = sum(len(line.spots) for line in lines)
     left = f" {len(lines) - len(drawn)} further series are in the table only." if len(lines) > len(drawn) else ""
     return (
@@ -207,7 +209,7 @@ def _summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what:
     )
 
 
-def _colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
+def _choose_colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str], str]:
     """Choose the colour of each series on a node, which it keeps when it is chosen."""
     own = dict(
         zip(
@@ -227,20 +229,20 @@ def _has_whiskers(line: Line) -> bool:
     return len(line.spots) <= WHISKERS
 
 
-def _drawn(line: Line, across: Across, colour: str) -> list[theme.Json]:
+def _draw_series(line: Line, across: Across, colour: str) -> list[theme.Json]:
     is_grey = colour == colours.GREY
     marked = {shift.place for shift in line.shifts} | {mark.place for mark in line.marks}
     places = thin_places([spot.ratio for spot in line.spots], most=MAX_GREY_SPOTS if is_grey else MAX_SPOTS)
     shown = sorted({*places, *marked})
-    drawn = [_line(line, shown, across, colour=colour)]
+    drawn = [_draw_line(line, shown, across, colour=colour)]
     if line.shifts:
-        drawn.append(_shifts(line, across, colour=colour))
+        drawn.append(_draw_shifts(line, across, colour=colour))
     if line.marks:
-        drawn.append(_alerts(line, across))
+        drawn.append(_draw_alerts(line, across))
     return drawn
 
 
-def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> theme.Json:
+def _draw_line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> theme.Json:
     """Draw the values, with a gap wherever others were measured and this line was not."""
     points = across.with_gaps(line, places)
     spots = [spot for _, _, spot in points]
@@ -251,37 +253,37 @@ def _line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> 
             (value, value) if spot is None else (spot.low or value, spot.high or value)
             for value, spot in zip(values, spots, strict=True)
         ]
-        more["error_y"] = theme.whiskers(values, ends, colour, thickness=1)
-    return theme.points(
+        more["error_y"] = traces.make_whiskers(values, ends, colour, thickness=1)
+    return traces.make_points(
         [x for x, _, _ in points],
         [None if spot is None else round(spot.ratio, 5) for spot in spots],
         mode="lines+markers",
         name=line.name,
         connectgaps=False,
-        line={**theme.pen(colour, 1.5), "shape": "linear" if across.releases else "hv"},
+        line={**traces.make_pen(colour, 1.5), "shape": "linear" if across.releases else "hv"},
         marker={"color": colour, "size": 6},
-        text=["" if spot is None else f"{spot.version}, {_words(line, spot)}" for spot in spots],
-        customdata=_links(line, [place for _, place, _ in points]),
+        text=["" if spot is None else f"{spot.version}, {_describe_spot(line, spot)}" for spot in spots],
+        customdata=_list_links(line, [place for _, place, _ in points]),
         hover="%{fullData.name}<br>%{text}",
         **more,
     )
 
 
-def _links(line: Line, places: Sequence[int | None]) -> list[str]:
+def _list_links(line: Line, places: Sequence[int | None]) -> list[str]:
     """List where each of these places leads: to its alert, else to its run; empty for a gap."""
     runs = {place: f"/runs/{spot.run}/" for place, spot in enumerate(line.spots) if spot.run}
     pages = {**runs, **{mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}}
     return ["" if place is None else pages.get(place, "") for place in places]
 
 
-def _words(line: Line, spot: Spot) -> str:
+def _describe_spot(line: Line, spot: Spot) -> str:
     if spot.round == 0:
         return "the pinned release itself"
-    return line.told(spot) if spot.low is None else f"{line.told(spot)} ({line.interval(spot)})"
+    return line.describe(spot) if spot.low is None else f"{line.describe(spot)} ({line.interval(spot)})"
 
 
-def _shifts(line: Line, across: Across, *, colour: str) -> theme.Json:
-    return _marked(
+def _draw_shifts(line: Line, across: Across, *, colour: str) -> theme.Json:
+    return _draw_marks(
         line,
         [shift.place for shift in line.shifts],
         across,
@@ -291,8 +293,8 @@ def _shifts(line: Line, across: Across, *, colour: str) -> theme.Json:
     )
 
 
-def _alerts(line: Line, across: Across) -> theme.Json:
-    return _marked(
+def _draw_alerts(line: Line, across: Across) -> theme.Json:
+    return _draw_marks(
         line,
         [mark.place for mark in line.marks],
         across,
@@ -307,16 +309,16 @@ def _alerts(line: Line, across: Across) -> theme.Json:
     )
 
 
-def _marked(
+def _draw_marks(
     line: Line, places: Sequence[int], across: Across, *, hover: str, mode: str = "markers", **more: object
 ) -> theme.Json:
     spots = [line.spots[place] for place in places]
-    return theme.points(
+    return traces.make_points(
         [across.x(spot) for spot in spots],
         [round(spot.ratio, 5) for spot in spots],
         mode=mode,
         showlegend=False,
         name=line.name,
         hover=hover,
-        **{"customdata": _links(line, places), **more},
+        **{"customdata": _list_links(line, places), **more},
     )

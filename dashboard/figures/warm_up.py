@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.figures import colours, theme
+from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thin_places
 from farm.contract.document_cells import Cell
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
@@ -62,7 +62,7 @@ def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> 
     if not launches:
         return empty_figure(NAME, f"No launch has the {MIN_TIMINGS} timings that show how it settles.", table)
     drawn = launches[-MAX_LAUNCHES:]
-    end, beyond = theme.cut([ms for launch in drawn for ms in launch.times_ms])
+    end, beyond = scales.find_axis_end([ms for launch in drawn for ms in launch.times_ms])
     return Figure(
         name=NAME,
         title=_write_finding(launches),
@@ -74,12 +74,14 @@ def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> 
             _draw_line(cell, launch, max_points=MAX_POINTS // len(drawn), is_last=launch is drawn[-1])
             for launch in drawn
         ],
-        layout=theme.layout(
+        layout=theme.make_layout(
             height=260,
-            xaxis=theme.axis(
-                "inference of the launch", zeroline=False, **theme.linear([len(launch.times_ms) for launch in drawn])
+            xaxis=theme.make_axis(
+                "inference of the launch",
+                zeroline=False,
+                **scales.make_linear([len(launch.times_ms) for launch in drawn]),
             ),
-            yaxis=theme.axis("ms by the clock", **theme.linear([end])),
+            yaxis=theme.make_axis("ms by the clock", **scales.make_linear([end])),
         ),
         table=table,
         note=f"In colour: the last launch. Grey: those before it.{beyond}",
@@ -97,12 +99,12 @@ def _write_finding(launches: Sequence[Launch]) -> str:
 def _draw_line(cell: Cell, launch: Launch, *, max_points: int, is_last: bool) -> theme.Json:
     places = thin_places(launch.times_ms, most=max_points)
     colour = colours.runtime_colour(cell.runtime) if is_last else theme.OTHER
-    return theme.points(
+    return traces.make_points(
         [place + 1 for place in places],
         [float(f"{launch.times_ms[place]:.4g}") for place in places],
         mode="lines",
         name=launch.name,
-        line=theme.pen(colour, 1),
+        line=traces.make_pen(colour, 1),
         opacity=1.0 if is_last else 0.45,
         hover=f"{launch.name}, inference %{{x}}: %{{y:.4~g}} ms",
     )

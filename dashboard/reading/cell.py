@@ -68,7 +68,9 @@ def describe_placement(cell: Cell) -> Placement:
     requested = cell.requested_providers or [cell.provider]
     asked, ran = (" → ".join(map(titles.provider, names)) for names in (requested, cell.active_providers))
     if cell.policy != NO_POLICY:
-        asked, ran = f"policy {cell.policy}", _chosen(cell)
+        traced = sorted(cell.providers, key=lambda part: -part.time_share)
+        chosen = [part.name for part in traced] or cell.active_providers
+        asked, ran = f"policy {cell.policy}", " → ".join(map(titles.provider, chosen))
     if not cell.active_providers:
         return Placement(asked, numbers.NOT_MEASURED, True, "")
     if cell.policy != NO_POLICY:
@@ -79,15 +81,12 @@ def describe_placement(cell: Cell) -> Placement:
     if missing:
         sentence = f"{_names(missing)} was requested but did not start: the numbers below are from {ran}."
     elif extra:
-        sentence = f"{_names(requested)} was requested; {_names(extra)} also ran{_time_of(cell, extra)}."
+        shares = [part.time_share for part in cell.providers if part.name in extra]
+        time = f" and has {numbers.share(sum(shares))} of the time" if shares else ""
+        sentence = f"{_names(requested)} was requested; {_names(extra)} also ran{time}."
     else:
         sentence = ""
     return Placement(asked, ran, not sentence, sentence)
-
-
-def _chosen(cell: Cell) -> str:
-    traced = [provider.name for provider in sorted(cell.providers, key=lambda part: -part.time_share)]
-    return " → ".join(map(titles.provider, traced or cell.active_providers))
 
 
 def describe_time_elsewhere(cell: Cell) -> str:
@@ -101,11 +100,6 @@ def describe_time_elsewhere(cell: Cell) -> str:
 
 def _names(providers: Sequence[str]) -> str:
     return numbers.listed([titles.provider(name) for name in providers])
-
-
-def _time_of(cell: Cell, providers: Sequence[str]) -> str:
-    shares = [part.time_share for part in cell.providers if part.name in providers]
-    return f" and has {numbers.share(sum(shares))} of the time" if shares else ""
 
 
 def metric_table(cell: Cell) -> Table:

@@ -157,7 +157,14 @@ def make_table(
         Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
         Number("rounds", lambda line: counted(len(line.spots))),
-        Column("Last release", lambda line: _release(distribution, line.last.version)),
+        Column(
+            "Last release",
+            lambda line: Entry(
+                line.last.version,
+                is_name=True,
+                href=reverse("dashboard:release", args=[distribution, line.last.version]),
+            ),
+        ),
         Column(
             "Change",
             lambda line: verdict_entry(line.verdict(line.last)),
@@ -184,10 +191,6 @@ def make_table(
 
 def series_address(watch: int, key: str) -> str:
     return f"/trends/?{urlencode({'watch': watch, 'series': key})}"
-
-
-def _release(distribution: str, version: str) -> Entry:
-    return Entry(version, is_name=True, href=reverse("dashboard:release", args=[distribution, version]))
 
 
 def describe_shifts(line: Line, *, most: int) -> str:
@@ -268,7 +271,7 @@ def _series(watch: "Watch", line: Line) -> Series:
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
         href=series_address(watch.pk, line.key),
         spark=draw_spark([spot.ratio for spot in line.spots]),
-        last=line.told(line.last),
+        last=line.describe(line.last),
         interval=line.interval(line.last),
         release=line.last.version,
         shifts=describe_shifts(line, most=2),
@@ -306,18 +309,14 @@ def describe_model(model: "Model") -> dict[str, object]:
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     words = f"{said.label}: {said.text}"
     markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
+    name = "" if watches else pages.find_free_name(model.team_id, "upgrades")
     return {
         "watched": shown,
         "badge": badge,
         "badge_words": words,
         "markdown": markdown,
-        "watch_command": "" if watches else _watch_command(model),
+        "watch_command": f"onnxfarm watch add {name} --model {model.pk} --reference 1.29.0" if name else "",
     }
-
-
-def _watch_command(model: "Model") -> str:
-    name = pages.find_free_name(model.team_id, "upgrades")
-    return f"onnxfarm watch add {name} --model {model.pk} --reference 1.29.0"
 
 
 def load_standings(models: Iterable["Model"]) -> dict[int, Standing]:

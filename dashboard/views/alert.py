@@ -34,7 +34,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
 
 if TYPE_CHECKING:
-    from farm.alerts.models import Alert, Investigation, Symptom
+    from farm.alerts.models import Alert, Symptom
 
 STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Release", lambda step: Entry(step["version"], is_name=True)),
@@ -252,13 +252,17 @@ def find_question(alert: "Alert", kind: str) -> Question | None:
         return None
     newest = asked[-1]
     answer = newest.answer or {}
+    if kind == "since_when":
+        table = Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, newest.steps)
+    else:
+        trials = [(trial, step.get("run")) for step in newest.steps for trial in parse_trials(step)]
+        trials.sort(key=lambda tried: -tried[0].undone)
+        table = Table.of("work-around", "Session options tried", TRIAL_COLUMNS, trials)
     return Question(
         sentence=describe_search(newest),
         state=activity_of_search(newest),
         is_open=newest.state in ("waiting", "measuring"),
-        table=Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, newest.steps)
-        if kind == "since_when"
-        else _trials(newest),
+        table=table,
         code=str(answer.get("code") or ""),
         verdict=str((answer.get("comparison") or {}).get("verdict") or ""),
         run=newest.run_id,
@@ -283,12 +287,6 @@ def find_first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> 
     if is_downgrade(alert.good, alert.bad):
         return FirstBad(why=f"not applicable: {alert.bad} is older than {alert.good}")
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
-
-
-def _trials(search: "Investigation") -> Table:
-    trials = [(trial, step.get("run")) for step in search.steps for trial in parse_trials(step)]
-    ordered = sorted(trials, key=lambda tried: -tried[0].undone)
-    return Table.of("work-around", "Session options tried", TRIAL_COLUMNS, ordered)
 
 
 def _change(ratio: float | None, low: float | None, high: float | None) -> Entry:

@@ -21,7 +21,7 @@ from dashboard.views.divergence import make_panel
 from dashboard.views.run import cell_addresses_in
 from farm.base.refusals import Missing
 from farm.contract.document import BlockFacts, Document
-from farm.contract.document_cells import Cell, EngineParity, Parity
+from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import parities, prefills, sentences, simulated
 from farm.rules.presenting.headlines import find_opening
@@ -103,13 +103,12 @@ def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
     ]
     # what differs first
     ranked = sorted(pairs, key=lambda each: each[1].verdict != "fail")
-    return [_engine(other, pair, axes.name_of(other, along), address(other.id)) for other, pair in ranked]
-
-
-def _engine(other: Cell, pair: EngineParity, name: str, href: str) -> Line:
-    soft = "A/A twin" if other.twin_of else titles.runtime(other.runtime)
-    link = Entry(name, href=href, soft="" if soft in name else soft)
-    return _line(link, _sign(pair.verdict), _largest_difference(pair), pair.text)
+    lines = []
+    for other, pair in ranked:
+        name, runtime = axes.name_of(other, along), "A/A twin" if other.twin_of else titles.runtime(other.runtime)
+        link = Entry(name, href=address(other.id), soft="" if runtime in name else runtime)
+        lines.append(_line(link, _sign(pair.verdict), _largest_difference(pair), pair.text))
+    return lines
 
 
 def _largest_difference(parity: Parity) -> float | None:

@@ -28,7 +28,7 @@ from farm.rules.presenting.tables import Table
 from farm.rules.wording import titles
 from farm.runs import selectors
 from farm.runs.selectors import pages
-from farm.runs.selectors.cells import MAX_HITS, MeasuredCell, cells_matching, list_measured_cells
+from farm.runs.selectors.cells import MAX_HITS, cells_matching, list_measured_cells
 from farm.runs.selectors.runs import devices_by_block
 
 if TYPE_CHECKING:
@@ -250,7 +250,12 @@ def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
     if typed:
         matching = cells_matching(signed_in_user(request), typed)
         cells = [
-            _entry(f"{match.run_id}:{match.name}", _describe_cell(match), f"run {match.run_id}, {match.name}", taken)
+            _entry(
+                f"{match.run_id}:{match.name}",
+                f"{match.model} v{match.version}: {titles.setting(match)}{f' on {match.node}' if match.node else ''}",
+                f"run {match.run_id}, {match.name}",
+                taken,
+            )
             for match in matching[:MAX_HITS]
         ]
         return {"runs": runs, "run": None, "words": typed, "cells": cells, "has_more": len(matching) > MAX_HITS}
@@ -266,11 +271,6 @@ def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
 
 def _entry(key: str, name: str, where: str, taken: set[str]) -> dict[str, str | bool]:
     return {"key": key, "name": name, "id": where, "is_taken": key in taken}
-
-
-def _describe_cell(cell: MeasuredCell) -> str:
-    where = f" on {cell.node}" if cell.node else ""
-    return f"{cell.model} v{cell.version}: {titles.setting(cell)}{where}"
 
 
 def _list_runs(request: HttpRequest) -> list["Run"]:

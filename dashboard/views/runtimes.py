@@ -123,12 +123,16 @@ def _row(version: str, history: "History", measured: "Measured | None", learnt: 
     signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]
     raised = [(alert, sign_of(alert.state)) for alert in history.alerts.get(version, ())[:NAMED]]
     pinned = [watch for watch in history.watches if watch.reference == version]
+    words = ""
+    if measured:
+        where = f" on {numbers.listed(measured.nodes)}" if measured.nodes else ""
+        words = f"{numbers.counted(measured.runs, 'run')} of {numbers.counted(measured.models, 'model')}{where}"
     return Row(
         version,
         opset=str(opsets.max_opset(version, learnt) or "unknown"),
         yanked=f"yanked{why}" if known and known.is_yanked else "",
         seen_at=known.seen_at if known else None,
-        measured=_measured_words(measured) if measured else "",
+        measured=words,
         measured_at=measured.last_at if measured else None,
         runs=measured.runs if measured else 0,
         outcomes=[Sign(sign.mark, f"{sign.word} ({count})", sign.tone) for sign, count in signs],
@@ -142,11 +146,6 @@ def _row(version: str, history: "History", measured: "Measured | None", learnt: 
         ],
         references=[(watch.name, reverse("dashboard:watch", args=[watch.pk])) for watch in pinned],
     )
-
-
-def _measured_words(measured: "Measured") -> str:
-    where = f" on {numbers.listed(measured.nodes)}" if measured.nodes else ""
-    return f"{numbers.counted(measured.runs, 'run')} of {numbers.counted(measured.models, 'model')}{where}"
 
 
 def _place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:

@@ -88,13 +88,10 @@ def _page(request: HttpRequest, share: "Share") -> str:
     name, build = PAGES[ShareKind(share.kind)]
 
     def make() -> str:
+        has_card = share.kind == ShareKind.RUN and _has_fonts()
+        card = f"{settings.PUBLIC_URL}{request.path}card.png" if has_card else ""
         with _turn():
-            context = {
-                **build(request, share),
-                "share": share,
-                "is_shared": True,
-                "card": _card_address(request, share),
-            }
+            context = {**build(request, share), "share": share, "is_shared": True, "card": card}
             return render_to_string(f"dashboard/{name}.html", context, request=request)
 
     # a page names who has signed in
@@ -113,10 +110,6 @@ def _turn() -> Iterator[None]:
         yield
     finally:
         _makings.release()
-
-
-def _card_address(request: HttpRequest, share: "Share") -> str:
-    return f"{settings.PUBLIC_URL}{request.path}card.png" if share.kind == ShareKind.RUN and _has_fonts() else ""
 
 
 def _card(share: "Share", form: str) -> str | bytes:

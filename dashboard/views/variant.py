@@ -245,17 +245,14 @@ def write_finding(measured: Sequence["Measured"]) -> str:
     if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
     elif decided:
-        first = _describe_change(*max(decided, key=lambda pair: pair[1].size))
+        setting, change = max(decided, key=lambda pair: pair[1].size)
+        rounds = numbers.counted(setting.against.rounds if setting.against else 0, "round")
+        interval = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
+        where = f"on {setting.cell.node} with {_setting(setting.cell)}"
+        first = f"{change.text or change.word} than {setting.upload} {where} (run {setting.run.pk}, {interval})."
     else:
         first = f"No decided change in {numbers.counted(len(right), 'measured cell')}." if right else ""
     return f"{first} {_parity(measured)}".strip()
-
-
-def _describe_change(measured: "Measured", change: Change) -> str:
-    rounds = numbers.counted(measured.against.rounds if measured.against else 0, "round")
-    sure = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
-    where = f"on {measured.cell.node} with {_setting(measured.cell)}"
-    return f"{change.text or change.word} than {measured.upload} {where} ({sure}).".strip()
 
 
 def _parity(measured: Iterable["Measured"]) -> str:

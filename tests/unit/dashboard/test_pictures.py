@@ -20,7 +20,9 @@ from dashboard.figures import (
     pareto,
     ratios,
     samples,
+    scales,
     theme,
+    traces,
     trends,
 )
 from dashboard.figures.figure import Figure
@@ -133,10 +135,13 @@ def test_one_outlier_never_flattens_the_others(by_id: dict[str, Cell]) -> None:
 
 
 def test_a_line_breaks_where_nothing_was_measured_and_its_whiskers_reach_their_ends() -> None:
-    spot = theme.points([1, 2, 3, 4], [1.0, None, 3.0, 4.0], mode="lines", line=theme.pen("@ink", 1))
-    ends = {"error_y": theme.whiskers([1.0, 0.0, 3.0, 4.0], [(1, 1), (0, 0), (2, 4), (4, 4)], "@ink")}
-    axes = (theme.axis("x", **theme.linear([4.0])), theme.axis("y", **theme.linear([4.0], room=0)))
-    layout = theme.layout(height=200, xaxis=axes[0], yaxis=axes[1])
+    spot = traces.make_points([1, 2, 3, 4], [1.0, None, 3.0, 4.0], mode="lines", line=traces.make_pen("@ink", 1))
+    ends = {"error_y": traces.make_whiskers([1.0, 0.0, 3.0, 4.0], [(1, 1), (0, 0), (2, 4), (4, 4)], "@ink")}
+    axes = (
+        theme.make_axis("x", **scales.make_linear([4.0])),
+        theme.make_axis("y", **scales.make_linear([4.0], room=0)),
+    )
+    layout = theme.make_layout(height=200, xaxis=axes[0], yaxis=axes[1])
     figure = Figure("x", "t", "s.", [{**spot, **ends}], layout, EMPTY)
     line, whisker = [path.get("d", "") for path in parsed(figure).iter("path")][1:]
     assert line.count("M") == 2
@@ -194,11 +199,11 @@ def test_names_of_points_never_lie_on_each_other() -> None:
                                   timedelta(days=40), timedelta(days=400), timedelta(days=3000)])  # fmt: skip
 def test_a_time_axis_has_round_moments_within_it(span: timedelta) -> None:
     first = datetime(2026, 11, 3, 7, 12, 34, tzinfo=UTC)
-    axis = theme.moments([first, first + span])
+    axis = scales.make_time([first, first + span])
     low, high = axis["range"]
     assert low < f"{first:%Y-%m-%d %H:%M:%S}" < high
     assert all(low <= tick <= high for tick in axis["tickvals"])
-    assert (1 if span else 0) <= len(axis["tickvals"]) <= theme.MAX_STEPS + 1
+    assert (1 if span else 0) <= len(axis["tickvals"]) <= scales.MAX_STEPS + 1
     assert len(axis["ticktext"]) == len({*axis["ticktext"]}) == len(axis["tickvals"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures import pareto, theme
+from dashboard.figures import pareto, scales
 from dashboard.figures.figure import Figure
 from farm.contract.document import Document
 from tests.unit.dashboard import test_closer_figures, test_figures, test_pareto
@@ -32,7 +32,7 @@ def ends(axis: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("values", VALUES)
 def test_equal_steps_reach_from_zero_to_a_tick_beyond_the_largest(values: Sequence[float]) -> None:
-    axis = theme.linear(values)
+    axis = scales.make_linear(values)
     low, high = ends(axis)
     assert low == 0 == axis["range"][0]
     assert max(values) <= high <= 2.5 * max(values)
@@ -41,14 +41,14 @@ def test_equal_steps_reach_from_zero_to_a_tick_beyond_the_largest(values: Sequen
 
 @pytest.mark.parametrize("values", VALUES)
 def test_equal_steps_close_around_the_values_where_zero_says_nothing(values: Sequence[float]) -> None:
-    low, high = ends(theme.linear(values, from_zero=False))
+    low, high = ends(scales.make_linear(values, from_zero=False))
     assert low <= min(values)
     assert max(values) <= high
 
 
 @pytest.mark.parametrize("values", VALUES)
 def test_powers_of_ten_end_on_round_numbers_around_the_values(values: Sequence[float]) -> None:
-    axis = theme.logarithmic(values)
+    axis = scales.make_logarithmic(values)
     low, high = ends(axis)
     assert low <= min(values)
     assert max(values) <= high
@@ -58,7 +58,7 @@ def test_powers_of_ten_end_on_round_numbers_around_the_values(values: Sequence[f
 
 @pytest.mark.parametrize("values", VALUES)
 def test_ratios_have_ticks_at_one_and_beyond_both_ends_and_none_hides_another(values: Sequence[float]) -> None:
-    axis = theme.ratio(values)
+    axis = scales.make_ratio(values)
     low, high = ends(axis)
     assert low <= min(1.0, *values)
     assert max(1.0, *values) <= high
@@ -69,9 +69,9 @@ def test_ratios_have_ticks_at_one_and_beyond_both_ends_and_none_hides_another(va
 
 
 def test_no_value_at_all_still_makes_an_axis() -> None:
-    assert theme.linear([])["range"][1] > 0
-    assert theme.ratio([])["tickvals"] == [0.98, 1.0, 1.02]
-    assert theme.ends([None, (1.0, None)], 2.0, float("nan")) == [1.0, 2.0]
+    assert scales.make_linear([])["range"][1] > 0
+    assert scales.make_ratio([])["tickvals"] == [0.98, 1.0, 1.02]
+    assert scales.list_reached([None, (1.0, None)], 2.0, float("nan")) == [1.0, 2.0]
 
 
 def reached(figure: Figure, along: str) -> list[float]:

@@ -1,0 +1,82 @@
+"""The traces and shapes of figures, as Plotly takes them: bars, points with whiskers, lines, bands."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from dashboard.figures.theme import INK, SOFT, Json
+
+
+def make_bars(x: Iterable[float], y: Iterable[object], *, hover: str, **more: object) -> Json:
+    return {"type": "bar", "orientation": "h", "x": [*x], "y": [*y], "hovertemplate": f"{hover}<extra></extra>", **more}
+
+
+def make_bar_labels(texts: Iterable[str]) -> Json:
+    """Make the settings of bars that write a text behind each."""
+    small = {"size": 11, "color": SOFT}
+    return {"text": [*texts], "textposition": "outside", "cliponaxis": False, "textfont": small}
+
+
+def make_points(
+    x: Iterable[object], y: Iterable[object], *, hover: str = "", mode: str = "markers", **more: object
+) -> Json:
+    """Make a trace of points, lines or both, by `mode`; without `hover` nothing is shown on hover."""
+    on_hover = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
+    return {"type": "scatter", "mode": mode, "x": [*x], "y": [*y], **on_hover, **more}
+
+
+def make_line(
+    x: Iterable[object], y: Iterable[object], colour: str, *, hover: str, mark: str = "", dash: str = "", **more: object
+) -> Json:
+    marker = {"color": colour, "size": 7, **({"symbol": mark} if mark else {})}
+    return make_points(x, y, hover=hover, mode="lines+markers", line=make_pen(colour, 1.5, dash), marker=marker, **more)
+
+
+def make_row_points(
+    values: Sequence[float],
+    intervals: Iterable[tuple[float, float]],
+    rows: Iterable[str],
+    colour: str,
+    mark: str,
+    *,
+    hover: str = "%{fullData.name}, %{y}<br>%{text}",
+    **more: object,
+) -> Json:
+    """Make a point with its interval in each of the named rows. `text` in `more`: what is shown on hover."""
+    error = make_whiskers(values, intervals, colour) if values else {}
+    marker = {"color": colour, "size": 9, "symbol": mark}
+    return make_points(values, rows, hover=hover, mode="markers", error_x=error, marker=marker, **more)
+
+
+def make_whiskers(
+    values: Sequence[float], intervals: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
+) -> Json:
+    """Make the whiskers of the values. An end on the wrong side of its value is drawn at the value."""
+    lows, highs = zip(*intervals, strict=True)
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(0.0, high - value) for high, value in zip(highs, values, strict=True)],
+        "arrayminus": [max(0.0, value - low) for low, value in zip(lows, values, strict=True)],
+        "color": colour,
+        "thickness": thickness,
+        "width": 0,
+    }
+
+
+def make_rule(along: Literal["x", "y"], at: float, *, colour: str = SOFT, width: float = 1, dash: str = "") -> Json:
+    """Make a straight line through the whole figure at a value of x or y."""
+    return {**_span_figure(along, at, at), "type": "line", "line": make_pen(colour, width, dash)}
+
+
+def make_band(along: Literal["x", "y"], low: float, high: float, *, percent: int) -> Json:
+    """Make a band through the whole figure between two values of x or y. `percent`: how opaque it is."""
+    return {**_span_figure(along, low, high), "type": "rect", "line": {"width": 0}, "fillcolor": f"{INK}/{percent}"}
+
+
+def _span_figure(along: str, low: float, high: float) -> Json:
+    other = "y" if along == "x" else "x"
+    return {f"{along}0": low, f"{along}1": high, f"{other}ref": "paper", f"{other}0": 0, f"{other}1": 1}
+
+
+def make_pen(colour: str, width: float, dash: str = "") -> Json:
+    return {"color": colour, "width": width, **({"dash": dash} if dash else {})}
