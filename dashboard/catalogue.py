@@ -72,7 +72,7 @@ def kinds() -> tuple[Kind, ...]:
     index = documents.document(documents.FIRST)
     if index is None:
         return ()
-    listed = [(section.title.partition(": "), tuple(_entries(section))) for section in index.sections]
+    listed = [(section.title.partition(": "), tuple(_list_entries(section))) for section in index.sections]
     return tuple(Kind(name, purpose, entries) for (name, _, purpose), entries in listed if entries)
 
 
@@ -90,7 +90,7 @@ def contents(document: Document) -> list[Section]:
     return [section for section in document.sections if section.level in (2, 3)]
 
 
-def _entries(section: Section) -> Iterator[Entry]:
+def _list_entries(section: Section) -> Iterator[Entry]:
     """The lines `[title](path): summary` of a list; of a document that is not installed there is none.
 
     The summary is empty where its words stand in the title already.
@@ -125,42 +125,42 @@ class Found:
 def search(text: str) -> list[Found]:
     """The documents with the words, the best first: by sections that hold every word, then by those that hold some."""
     words = WORD.findall(text.lower())[:MAX_WORDS]
-    queries = [joined.join(map(_either, words)) for joined in (" AND ", " OR ")] if words else []
+    queries = [joined.join(map(_write_query, words)) for joined in (" AND ", " OR ")] if words else []
     # a section that both find keeps its first place
-    rows = {number: row for query in queries for number, *row in _index().execute(FIND, (query,))}
+    rows = {number: row for query in queries for number, *row in _build_index().execute(FIND, (query,))}
     found: dict[str, Found] = {}
     for name, anchor, *texts in rows.values():
-        title, heading, passage = map(_marked, texts)
+        title, heading, passage = map(_mark_words, texts)
         document = found.setdefault(name, Found(title, place_of(name).kind, documents.address(name)))
-        document.hits.append(Hit(heading if anchor else _marked(""), documents.address(name, anchor), passage))
+        document.hits.append(Hit(heading if anchor else _mark_words(""), documents.address(name, anchor), passage))
     return list(found.values())
 
 
-def _either(word: str) -> str:
+def _write_query(word: str) -> str:
     """A word in SQLite's language: as Britain spells it too, and, of some length, as the beginning of another."""
     beginning = "*" * (len(word) >= MIN_BEGINNING)
     return f'("{word}"{beginning} OR "{word.replace("iz", "is")}"{beginning})'
 
 
-def _covered(marked: str) -> float:
+def _measure_cover(marked: str) -> float:
     asked = [marked[word.start() - 1] == BEGIN for word in WORD.finditer(marked.lower())]
     return sum(asked) / max(len(asked), 1)
 
 
 @lru_cache(maxsize=1)
-def _index() -> sqlite3.Connection:
+def _build_index() -> sqlite3.Connection:
     """Every section, in memory, its words by their stems. It is only read, by several threads at once."""
     index = sqlite3.connect(":memory:", check_same_thread=False)
-    index.create_function("covered", 1, _covered, deterministic=True)
+    index.create_function("covered", 1, _measure_cover, deterministic=True)
     index.execute(
         "CREATE VIRTUAL TABLE section USING fts5("
         "name UNINDEXED, anchor UNINDEXED, share UNINDEXED, title, summary, heading, text, tokenize = 'porter')"
     )
-    index.executemany("INSERT INTO section VALUES (?, ?, ?, ?, ?, ?, ?)", _rows())
+    index.executemany("INSERT INTO section VALUES (?, ?, ?, ?, ?, ?, ?)", _list_sections())
     return index
 
 
-def _rows() -> Iterator[tuple[str | float, ...]]:
+def _list_sections() -> Iterator[tuple[str | float, ...]]:
     """Every section but those of the index itself."""
     for kind_name, entry in ((kind.name, entry) for kind in kinds() for entry in kind.entries):
         shown = documents.document(entry.name)
@@ -171,5 +171,5 @@ def _rows() -> Iterator[tuple[str | float, ...]]:
             yield entry.name, anchor, share, entry.title, entry.summary, section.title, section.text
 
 
-def _marked(text: str) -> SafeString:
+def _mark_words(text: str) -> SafeString:
     return mark_safe(escape(text).replace(BEGIN, "<mark>").replace(END, "</mark>"))

@@ -100,19 +100,19 @@ def document(name: str) -> Document | None:
     if name not in names():
         return None
     # comments are marks for the commands that write parts of a document
-    tokens = _parser().parse(_COMMENT.sub("", (root() / f"{name}.md").read_text(encoding="utf-8")))
-    sections = tuple(_sections(name, tokens))
-    _prepare(tokens, name)
-    body = _parser().renderer.render(tokens, _parser().options, {})
+    tokens = _make_parser().parse(_COMMENT.sub("", (root() / f"{name}.md").read_text(encoding="utf-8")))
+    sections = tuple(_split_sections(name, tokens))
+    _prepare_tokens(tokens, name)
+    body = _make_parser().renderer.render(tokens, _make_parser().options, {})
     return Document(name, sections[0].title, mark_safe(body), sections)
 
 
 def find_attachment(name: str) -> Path | None:
-    return root() / name if name in _attachments() else None
+    return root() / name if name in _list_attachments() else None
 
 
 @lru_cache(maxsize=1)
-def _attachments() -> frozenset[str]:
+def _list_attachments() -> frozenset[str]:
     folder = root()
     return frozenset(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in ATTACHMENTS)
 
@@ -122,10 +122,10 @@ def terms(code: Path = ROOT) -> dict[str, Term]:
     """Each word that words.md explains, and its explanation as plain text; none where there are no documents."""
     if WORDS not in names(code):
         return {}
-    tokens = _parser().parse((root(code) / f"{WORDS}.md").read_text(encoding="utf-8"))
+    tokens = _make_parser().parse((root(code) / f"{WORDS}.md").read_text(encoding="utf-8"))
     # the table after it says what is no longer written
     tokens = tokens[: next(index for index, token in enumerate(tokens) if token.type == "table_close")]
-    cells = [_plain(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]
+    cells = [_read_text(tokens[index + 1]) for index, token in enumerate(tokens) if token.type == "td_open"]
     rows = zip(cells[::2], cells[1::2], strict=True)
     return {
         word: Term(explanation, _anchor_of_words(words)) for words, explanation in rows for word in words.split(", ")
@@ -156,68 +156,72 @@ def _anchor_of_words(words: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def _make_parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
-def _sections(name: str, tokens: Sequence[Token]) -> Iterator[Section]:
+def _split_sections(name: str, tokens: Sequence[Token]) -> Iterator[Section]:
     """Every heading with the text below it. Text before the first heading belongs to the document's name."""
     heads = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
     if not heads or heads[0]:
-        yield _section(name, name, 1, tokens[: heads[0] if heads else None])
+        yield _make_section(name, name, 1, tokens[: heads[0] if heads else None])
     for at, end in zip(heads, [*heads[1:], len(tokens)], strict=True):
         # a heading is three tokens: its words stand between its two ends
-        yield _section(name, _plain(tokens[at + 1]), int(tokens[at].tag[1]), tokens[at + 3 : end])
+        yield _make_section(name, _read_text(tokens[at + 1]), int(tokens[at].tag[1]), tokens[at + 3 : end])
 
 
-def _section(name: str, title: str, level: int, tokens: Sequence[Token]) -> Section:
+def _make_section(name: str, title: str, level: int, tokens: Sequence[Token]) -> Section:
     lines = [
-        _plain(token) if token.type == "inline" else token.content
+        _read_text(token) if token.type == "inline" else token.content
         for token in tokens
         if token.type in ("inline", "fence")
     ]
-    listed = [_listed(token.children) for token in tokens if token.children and token.children[0].type == "link_open"]
+    listed = [
+        _split_listed_line(token.children)
+        for token in tokens
+        if token.children and token.children[0].type == "link_open"
+    ]
     return Section(name, title, slug(title), " ".join(lines), level, tuple(listed))
 
 
-def _listed(tokens: Sequence[Token]) -> tuple[str, str]:
+def _split_listed_line(tokens: Sequence[Token]) -> tuple[str, str]:
     """Where a line's first link leads, and what the line says after it."""
     end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
     said = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])
     return str(tokens[0].attrGet("href")), said.lstrip(": ")
 
 
-def _plain(token: Token) -> str:
+def _read_text(token: Token) -> str:
     return "".join(" " if child.type == "softbreak" else child.content for child in token.children or ())
 
 
-def _prepare(tokens: Sequence[Token], name: str) -> None:
+def _prepare_tokens(tokens: Sequence[Token], name: str) -> None:
     """Anchors at headings, links that stay in the farm, and no inline style, which the pages' policy forbids."""
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
-            token.attrSet("id", slug(_plain(tokens[index + 1])))
+            token.attrSet("id", slug(_read_text(tokens[index + 1])))
         if name == WORDS and token.type == "tr_open" and tokens[index + 1].type == "td_open":
-            token.attrSet("id", _anchor_of_words(_plain(tokens[index + 2])))
+            token.attrSet("id", _anchor_of_words(_read_text(tokens[index + 2])))
         if "style" in token.attrs:
             align = str(token.attrs.pop("style"))
             token.attrs |= {"class": "n"} if align.endswith("right") else {}
-        _link(token.children or (), name)
+        _redirect_links(token.children or (), name)
 
 
-def _link(tokens: Sequence[Token], name: str) -> None:
+def _redirect_links(tokens: Sequence[Token], name: str) -> None:
     """Lets links and pictures of one paragraph lead to the farm's pages. What only the repository has is no link."""
     is_link = True
     for token in tokens:
         if token.type == "link_open":
-            target = _target(str(token.attrGet("href")), name)
+            target = _find_target(str(token.attrGet("href")), name)
             is_link, token.attrs = target is not None, {"href": target} if target else {}
         elif token.type == "image":
-            token.attrSet("src", _target(str(token.attrGet("src")), name) or "")
+            token.attrSet("src", _find_target(str(token.attrGet("src")), name) or "")
         if token.type in ("link_open", "link_close") and not is_link:
             token.tag = "span"
 
 
-def _target(href: str, name: str) -> str | None:
+def _find_target(href: str, name: str) -> str | None:
     """Where a link of a document leads; None where the farm has no such page."""
     if "://" in href or href.startswith(("#", "mailto:")):
         return href

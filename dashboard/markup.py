@@ -39,7 +39,7 @@ def unbroken(text: str) -> SafeString:
 def rows(table: Table) -> SafeString:
     names = table.keys or [""] * len(table.rows)
     ids = [f' id="{table.id}-{escape(key)}"' if key else "" for key in names]
-    cells = ["".join(_cells(table, key, row)) for key, row in zip(names, table.rows, strict=True)]
+    cells = ["".join(_write_cells(table, key, row)) for key, row in zip(names, table.rows, strict=True)]
     return mark_safe("\n".join(f"<tr{name}>{inner}</tr>" for name, inner in zip(ids, cells, strict=True)))
 
 
@@ -86,10 +86,10 @@ def series_mark(drawn: Series) -> SafeString:
     return mark_safe(f'<svg class="mark" viewBox="0 0 24 14"{faded} aria-hidden="true">{line}{mark}</svg>')
 
 
-def _cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
+def _write_cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
     for place, (head, entry) in enumerate(zip(table.heads, row, strict=True)):
-        about = f"{_class(head, entry)}{_value(entry)}"
-        words = f"{_before(entry)}{_words(entry, table)}"
+        about = f"{_write_class(head, entry)}{_write_value(entry)}"
+        words = f"{_draw_before(entry)}{_write_words(entry, table)}"
         if place == 0:
             field = f'name="{escape(table.box)}" value="{escape(key)}" form="{table.id}-chosen"'
             box = f'<input type="checkbox" class="box" {field} aria-label="Choose {escape(entry.text)}"> '
@@ -99,7 +99,7 @@ def _cells(table: Table, key: str, row: Sequence[Entry]) -> Iterator[str]:
             yield f'<td data-label="{escape(head.text)}"{about}>{words}</td>'
 
 
-def _class(head: Head, entry: Entry) -> str:
+def _write_class(head: Head, entry: Entry) -> str:
     if head.is_number:
         return ' class="n"'
     if entry.is_name:
@@ -107,7 +107,7 @@ def _class(head: Head, entry: Entry) -> str:
     return ' class="text"' if head.is_text else ""
 
 
-def _value(entry: Entry) -> str:
+def _write_value(entry: Entry) -> str:
     """Write the value by which rows are sorted: six digits, and moments as seconds."""
     value = entry.value
     if isinstance(value, float):
@@ -115,7 +115,7 @@ def _value(entry: Entry) -> str:
     return "" if value is None else f' data-value="{escape(str(value))}"'
 
 
-def _before(entry: Entry) -> str:
+def _draw_before(entry: Entry) -> str:
     if entry.spark is not None:
         return f"{spark(entry.spark)} "
     if entry.share is None:
@@ -124,19 +124,19 @@ def _before(entry: Entry) -> str:
     return f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar}</svg> '
 
 
-def _words(entry: Entry, table: Table) -> str:
+def _write_words(entry: Entry, table: Table) -> str:
     soft = f' <span class="soft">{escape(entry.soft)}</span>' if entry.soft else ""
     signs = "<br>".join(map(sign, [entry.sign] if entry.sign else entry.signs))
     if not signs:
-        return _text(entry, table) + soft
-    return f"{_text(entry, table)} {signs}{soft}" if entry.text else signs + soft
+        return _write_text(entry, table) + soft
+    return f"{_write_text(entry, table)} {signs}{soft}" if entry.text else signs + soft
 
 
-def _text(entry: Entry, table: Table) -> str:
+def _write_text(entry: Entry, table: Table) -> str:
     if entry.at is not None:
         return moment(entry.at)
     if entry.act is not None:
-        return _button(entry.act, table)
+        return _write_button(entry.act, table)
     text, title = escape(entry.text), f' title="{escape(entry.title)}"' if entry.title else ""
     if entry.href:
         return f'<a href="{escape(entry.href)}"{title}>{text}</a>'
@@ -145,7 +145,7 @@ def _text(entry: Entry, table: Table) -> str:
     return f"<span{title}>{text}</span>" if title else text
 
 
-def _button(act: Act, table: Table) -> str:
+def _write_button(act: Act, table: Table) -> str:
     about = f'form="{table.id}-orders" formaction="{escape(act.address)}" aria-label="{escape(act.words)}"'
     key = f' data-order="{escape(act.key)}"' if act.key else ""
     return f'<button class="copy" {about}{key}>{escape(act.label)}</button>'

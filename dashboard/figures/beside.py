@@ -54,7 +54,7 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
     return Figure(
         name=NAME,
         title=write_finding(metric, drawn, values),
-        summary=_summary(metric, bars, drawn),
+        summary=_write_summary(metric, bars, drawn),
         data=[
             traces.make_bars(
                 values,
@@ -97,7 +97,7 @@ def write_finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float])
     return numbers.unbroken(f"{title(metric)} from {' to '.join(ends)}")
 
 
-def _summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:
+def _write_summary(metric: Metric, bars: Sequence[Bar], drawn: Sequence[Bar]) -> str:
     marks = "The dotted line is the base" + (
         ", whiskers are 95 % intervals." if any(metric.interval_of(bar.cell) for bar in drawn) else "."
     )
@@ -117,12 +117,12 @@ class Matched:
 def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
     """Draw a point for each run in the first rows that have a figure. The table has all rows."""
     name = Column[Matched]("Cell", lambda row: Entry(row.name))
-    columns = (name, *(_of_run(metric, place, run) for place, run in enumerate(runs)))
+    columns = (name, *(_make_run_column(metric, place, run) for place, run in enumerate(runs)))
     table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)
-    drawn = [row for row in rows if any(_value(metric, cell) for cell in row.cells)][:MAX_ROWS]
+    drawn = [row for row in rows if any(_read_value(metric, cell) for cell in row.cells)][:MAX_ROWS]
     if not drawn:
         return empty_figure(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
-    values = [value for row in drawn for cell in row.cells if (value := _value(metric, cell))]
+    values = [value for row in drawn for cell in row.cells if (value := _read_value(metric, cell))]
     intervals = [metric.interval_of(cell) for row in drawn for cell in row.cells if cell is not None]
     reached, whiskers = (
         scales.list_reached(intervals, *values),
@@ -136,8 +136,8 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
         title=f"{title(metric)} of {numbers.counted(len(drawn), 'cell')} in {numbers.counted(len(runs), 'run')}",
         summary=f"A point a run{whiskers}; runs were not measured side by side.{rest}",
         data=[
-            _points(metric, place, run, drawn, colour, address)
-            for place, (run, colour) in enumerate(zip(runs, _colours(runs, rows), strict=True))
+            _draw_points(metric, place, run, drawn, colour, address)
+            for place, (run, colour) in enumerate(zip(runs, _choose_colours(runs, rows), strict=True))
         ],
         layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=32),
@@ -149,7 +149,7 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
     )
 
 
-def _colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
+def _choose_colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
     """Choose a run's colour: that of its release where every run has a release of its own, else one for each run."""
     releases = [{c.runtime for row in rows if (c := row.cells[place]) is not None} for place in range(len(runs))]
     own = [next(iter(names)) for names in releases if len(names) == 1]
@@ -158,11 +158,11 @@ def _colours(runs: Sequence[int], rows: Sequence[Matched]) -> list[str]:
     return colours.assign_name_colours([f"run {run}" for run in runs])
 
 
-def _points(
+def _draw_points(
     metric: Metric, place: int, run: int, drawn: Sequence[Matched], colour: str, href: RunAddress
 ) -> theme.Json:
-    mine = [(row.name, cell) for row in drawn if (cell := row.cells[place]) is not None and _value(metric, cell)]
-    values = [_value(metric, cell) or 0.0 for _, cell in mine]
+    mine = [(row.name, cell) for row in drawn if (cell := row.cells[place]) is not None and _read_value(metric, cell)]
+    values = [_read_value(metric, cell) or 0.0 for _, cell in mine]
     return traces.make_row_points(
         values,
         [metric.interval_of(cell) or (value, value) for (_, cell), value in zip(mine, values, strict=True)],
@@ -175,13 +175,13 @@ def _points(
     )
 
 
-def _value(metric: Metric, cell: Cell | None) -> float | None:
+def _read_value(metric: Metric, cell: Cell | None) -> float | None:
     return None if cell is None else axis_value(metric, cell)
 
 
-def _of_run(metric: Metric, place: int, run: int) -> Column[Matched]:
+def _make_run_column(metric: Metric, place: int, run: int) -> Column[Matched]:
     def entry(row: Matched) -> Entry:
         cell = row.cells[place]
-        return Entry() if cell is None else Entry(metric_with_unit(metric, cell), _value(metric, cell))
+        return Entry() if cell is None else Entry(metric_with_unit(metric, cell), _read_value(metric, cell))
 
     return Number(f"run {run}", entry)

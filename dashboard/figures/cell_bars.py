@@ -80,7 +80,7 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     bars = CellBars([times.with_compared_time(cell) for cell in known], address)
     then = figure.p50_column(times, known)
-    table = _table(
+    table = _make_table(
         bars,
         COLD_START,
         "Cold start of each cell",
@@ -118,14 +118,14 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
     """Draw the peak memory of each cell's process. Of many cells it shows the least, the most and some between."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
     bars = CellBars(known, address)
-    table = _table(
+    table = _make_table(
         bars,
         MEMORY,
         "Peak memory of each cell's process",
         figure.RUNTIME,
         Number(
             "peak, MiB",
-            lambda cell: Entry(numbers.plain(_peak(cell) / MIB), _peak(cell)),
+            lambda cell: Entry(numbers.plain(_peak_bytes(cell) / MIB), _peak_bytes(cell)),
             note="of a process that runs the model once: Python, ONNX Runtime, model, inputs and outputs",
         ),
         Number(
@@ -135,23 +135,23 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
     )
     if not known:
         return empty_figure(MEMORY, "No cell has reported its memory yet.", table)
-    shown, rest = choose_bars(known, _peak)
-    reached = scales.make_linear([_peak(cell) / MIB for cell in shown], room=scales.FOR_LABELS)
+    shown, rest = choose_bars(known, _peak_bytes)
+    reached = scales.make_linear([_peak_bytes(cell) / MIB for cell in shown], room=scales.FOR_LABELS)
     colour_of = colours.choose_cell_colour(shown)
     return Figure(
         name=MEMORY,
-        title=f"At most {numbers.memory(_peak(known[0]))}"
-        if len(set(map(_peak, known))) == 1
-        else f"From {bars.extremes(_peak, numbers.memory)}",
+        title=f"At most {numbers.memory(_peak_bytes(known[0]))}"
+        if len(set(map(_peak_bytes, known))) == 1
+        else f"From {bars.extremes(_peak_bytes, numbers.memory)}",
         summary=(
             f"Peak memory of the process of {numbers.counted(len(known), 'cell')}, measured in one process each, so "
             f"without an interval.{rest} The table below has every number."
         ),
         data=[
             traces.make_bars(
-                [round(_peak(cell) / MIB, 2) for cell in shown],
+                [round(_peak_bytes(cell) / MIB, 2) for cell in shown],
                 bars.names(shown),
-                **traces.make_bar_labels(numbers.memory(_peak(cell)) for cell in shown),
+                **traces.make_bar_labels(numbers.memory(_peak_bytes(cell)) for cell in shown),
                 marker={"color": [colour_of(cell) for cell in shown]},
                 customdata=[[address(cell.id), titles.runtime(cell.runtime)] for cell in shown],
                 hover="%{y}, %{customdata[1]}<br>%{x:.4~g} MiB",
@@ -169,7 +169,7 @@ def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
     table = Table.of(
         PROVIDERS,
         "Time and executed nodes by provider",
-        _provider_columns(figure.name_column(bars.along, address)),
+        _list_provider_columns(figure.name_column(bars.along, address)),
         [(cell, part) for cell in traced for part in cell.providers],
     )
     if not traced:
@@ -177,12 +177,12 @@ def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
     names = list(dict.fromkeys(part.name for cell in traced for part in cell.providers))
     return Figure(
         name=PROVIDERS,
-        title=_placement_found(bars),
+        title=_write_placement_finding(bars),
         summary=(
             f"Share of inference time of {numbers.listed([titles.provider(name) for name in names])} in "
             f"{numbers.counted(len(traced), 'cell')}, from a trace of each. The table below has every number."
         ),
-        data=[_shares(name, bars, address) for name in names],
+        data=[_draw_shares(name, bars, address) for name in names],
         layout=theme.make_row_layout(
             len(traced),
             theme.make_axis("share of inference time, %", range=[0, 100], tickvals=[0, 25, 50, 75, 100]),
@@ -198,16 +198,16 @@ def _start_ms(cell: Cell) -> float:
     return sum(part.of(cell) for part in START)
 
 
-def _peak(cell: Cell) -> float:
+def _peak_bytes(cell: Cell) -> float:
     return float(cell.peak_memory_bytes or 0)
 
 
-def _table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> Table:
+def _make_table(bars: CellBars, name: str, caption: str, *own: Column[Cell]) -> Table:
     assert bars.address is not None
     return Table.of(name, caption, (figure.name_column(bars.along, bars.address), *own), bars.cells)
 
 
-def _placement_found(bars: CellBars) -> str:
+def _write_placement_finding(bars: CellBars) -> str:
     """Say whether any cell spends time on a provider other than the requested one, and which the most."""
     shares = [sum(part.time_share for part in cell.providers if part.name != cell.provider) for cell in bars.cells]
     elsewhere, worst = max(zip(shares, bars.cells, strict=True), key=lambda pair: pair[0])
@@ -218,7 +218,7 @@ def _placement_found(bars: CellBars) -> str:
     return f"{axes.name_of(worst, bars.along)} spends {numbers.share(elsewhere)} of its time outside {wished}"
 
 
-def _shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
+def _draw_shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
     parts = [next((part for part in cell.providers if part.name == provider), None) for cell in bars.cells]
     return traces.make_bars(
         [100 * part.time_share if part else 0 for part in parts],
@@ -236,7 +236,7 @@ def _shares(provider: str, bars: CellBars, address: Address) -> theme.Json:
     )
 
 
-def _provider_columns(name: Column[Cell]) -> Sequence[Column[tuple[Cell, ProviderTime]]]:
+def _list_provider_columns(name: Column[Cell]) -> Sequence[Column[tuple[Cell, ProviderTime]]]:
     return (
         Column("Cell", lambda row: name.entry(row[0])),
         Column("Provider", lambda row: Entry(row[1].name, is_name=True)),

@@ -42,7 +42,7 @@ def runtime_slot(runtime: Runtime) -> int:
 
 
 def runtime_colour(runtime: Runtime) -> str:
-    return _series(runtime_slot(runtime))
+    return _series_colour(runtime_slot(runtime))
 
 
 def runtime_mark(runtime: Runtime) -> str:
@@ -56,21 +56,21 @@ def provider_colour(name: str) -> str:
     if name == CPU.name:
         return GREY
     entry = providers.find(name)
-    return _series((entry.colour if entry is not None else 0) or _hashed(titles.provider(name)))
+    return _series_colour((entry.colour if entry is not None else 0) or _hash_to_slot(titles.provider(name)))
 
 
 def precision_colour(name: str) -> str:
-    return _series(_PRECISIONS.get(name) or _hashed(name))
+    return _series_colour(_PRECISIONS.get(name) or _hash_to_slot(name))
 
 
 def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
     """Give each of at most seven operator types a colour of its own, the first types first."""
     given: dict[str, int] = {}
     for name in types[:SLOTS]:
-        own = _OPERATORS.get(name) or _hashed(name)
+        own = _OPERATORS.get(name) or _hash_to_slot(name)
         tried = ((own - 1 + step) % SLOTS + 1 for step in range(SLOTS))
         given[name] = next(slot for slot in tried if slot not in given.values())
-    return {name: _series(slot) for name, slot in given.items()}
+    return {name: _series_colour(slot) for name, slot in given.items()}
 
 
 def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
@@ -87,12 +87,12 @@ def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
 
 def cell_dash(cell: Cell) -> str:
     """The dash of a cell's line, by its precision, which tells lines of one release apart."""
-    return DASHES[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) // 2 % len(DASHES)]
+    return DASHES[(_PRECISIONS.get(cell.precision) or _hash_to_slot(cell.precision)) // 2 % len(DASHES)]
 
 
 def cell_mark(cell: Cell) -> str:
     """The shape of a cell's points, by its precision, as the dash of its line."""
-    return MARKS[(_PRECISIONS.get(cell.precision) or _hashed(cell.precision)) % len(MARKS)]
+    return MARKS[(_PRECISIONS.get(cell.precision) or _hash_to_slot(cell.precision)) % len(MARKS)]
 
 
 def assign_name_colours(names: Sequence[str]) -> list[str]:
@@ -103,14 +103,14 @@ def assign_name_colours(names: Sequence[str]) -> list[str]:
             return [precision_colour(name) for name in names]
         if all(name in _TITLES for name in names):
             return [provider_colour(_TITLES[name]) for name in names]
-    return [_series(place) if place <= SLOTS else GREY for place in range(1, len(names) + 1)]
+    return [_series_colour(place) if place <= SLOTS else GREY for place in range(1, len(names) + 1)]
 
 
-def _series(slot: int) -> str:
+def _series_colour(slot: int) -> str:
     return f"@series-{slot}"
 
 
-def _hashed(name: str) -> int:
+def _hash_to_slot(name: str) -> int:
     return crc32(name.encode()) % SLOTS + 1
 
 

@@ -42,12 +42,12 @@ def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
     """List the named series of a figure that wants a key, in the order of its legend."""
     if not layout.get("showlegend"):
         return []
-    made = [_entry(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
+    made = [_make_series(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
     is_reversed = layout.get("legend", {}).get("traceorder") == "reversed"
     return made[::-1] if is_reversed else made
 
 
-def _entry(trace: Json) -> Series:
+def _make_series(trace: Json) -> Series:
     marker, line = trace.get("marker", {}), trace.get("line", {})
     colour = marker.get("color") or line.get("color") or INK
     symbol = "square" if trace["type"] == "bar" else marker.get("symbol", "circle")
@@ -79,17 +79,17 @@ def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, no
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
     def entry(cell: Cell) -> Entry:
-        return replace(written(metric.value(cell)), soft="CPU time" if _says(times, name, cell, title) else "")
+        return replace(written(metric.value(cell)), soft="CPU time" if _is_marked(times, name, cell, title) else "")
 
     return Number(f"{title}, ms", entry, note=note)
 
 
 def items_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
     title = times.heading("items/s", ITEMS, cells)
-    return Number(title, lambda cell: items_entry(cell, says=_says(times, ITEMS, cell, title)))
+    return Number(title, lambda cell: items_entry(cell, says=_is_marked(times, ITEMS, cell, title)))
 
 
-def _says(times: Times, name: str, cell: Cell, title: str) -> bool:
+def _is_marked(times: Times, name: str, cell: Cell, title: str) -> bool:
     return times.is_processor(name, cell) and f" or {PROCESSOR}" in title
 
 

@@ -31,7 +31,7 @@ class Scale:
         low, high = self.axis.get("range") or [-0.5, len(self.names) - 0.5]
         if self.axis.get("autorange") == "reversed":
             low, high = high, low
-        return (_moment(low), _moment(high)) if isinstance(low, str) else (low, high)
+        return (_parse_moment(low), _parse_moment(high)) if isinstance(low, str) else (low, high)
 
     def at(self, value: object) -> float | None:
         """Where a value stands, from 0 to 1; None for what is none, or lies outside."""
@@ -53,7 +53,7 @@ class Scale:
         if self.names:
             return self._places.get(str(value))
         if isinstance(value, str):
-            return _moment(value)
+            return _parse_moment(value)
         if not isinstance(value, int | float):
             return None
         if self.axis.get("type") == "log":
@@ -76,7 +76,7 @@ class Scale:
         return str(self.axis["title"]["text"])
 
 
-def _moment(text: str) -> float:
+def _parse_moment(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
@@ -140,10 +140,10 @@ class Frame:
 def make_frame(data: Sequence[Json], layout: Json) -> Frame:
     """The frame of a figure that has data."""
     bars = sum(trace["type"] == "bar" for trace in data)
-    x, y = (_scale(layout[f"{along}axis"], (value for trace in data for value in trace[along])) for along in "xy")
+    x, y = (_make_scale(layout[f"{along}axis"], (value for trace in data for value in trace[along])) for along in "xy")
     return Frame(layout, x, y, groups=bars if layout.get("barmode") == "group" else min(bars, 1))
 
 
-def _scale(axis: Json, values: Iterable[object]) -> Scale:
+def _make_scale(axis: Json, values: Iterable[object]) -> Scale:
     names = [*axis.get("categoryarray", ()), *map(str, values)] if axis.get("type") == "category" else []
     return Scale(axis, list(dict.fromkeys(names)))

@@ -42,7 +42,7 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
     of = f" of {by}" if by else ""
     of_prompt = numbers.share(first.prompt_ms / first.whole_ms)
     own: tuple[Column[Cell], ...] = (
-        *(Number[Cell](f"{part.name}, ms", _written(part.of), note=by) for part in parts),
+        *(Number[Cell](f"{part.name}, ms", _make_entry(part.of), note=by) for part in parts),
         Number("together, ms", lambda cell: written(whole_ms(cell)), note=by),
         Number(
             heading_of("tokens/s", kinds) if by else "tokens/s",
@@ -75,7 +75,7 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
     )
 
 
-def _written(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
+def _make_entry(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
     return lambda cell: written(of(cell))
 
 

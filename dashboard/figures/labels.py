@@ -34,13 +34,15 @@ class _Box(NamedTuple):
 
 def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
     """Place the names of each series, by its place, in a drawing of this width."""
-    spots = {place: _spots(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
-    taken = [_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
+    spots = {
+        place: _list_spots(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")
+    }
+    taken = [_make_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
     # those drawn last lie above the others and are named first
-    return {place: [_free(*spot, taken, width) for spot in spots[place]] for place in reversed(spots)}
+    return {place: [_find_free_place(*spot, taken, width) for spot in spots[place]] for place in reversed(spots)}
 
 
-def _spots(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, float, str]]:
+def _list_spots(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, float, str]]:
     """List where points are, in pixels, how large they are, and their names."""
     sizes = trace["marker"]["size"]
     each = sizes if isinstance(sizes, list) else [sizes] * len(trace["x"])
@@ -48,15 +50,15 @@ def _spots(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, 
     return [(x * width, (1 - y) * frame.drawn, size, text) for x, y, size, text in places]
 
 
-def _free(x: float, y: float, size: float, text: str, taken: list[_Box], width: float) -> Label:
+def _find_free_place(x: float, y: float, size: float, text: str, taken: list[_Box], width: float) -> Label:
     across, away = text_width(text), size / 2 + AWAY
     for way, (right, down) in WAYS.items():
-        box = _box(x + right * (away + across / 2), y + down * (away + LINE / 2), across, LINE)
+        box = _make_box(x + right * (away + across / 2), y + down * (away + LINE / 2), across, LINE)
         if box.left >= -AWAY and box.right <= width + AWAY and not any(map(box.is_over, taken)):
             taken.append(box)
             return Label(text, way, away)
     return Label("", "top center", away)
 
 
-def _box(x: float, y: float, across: float, high: float) -> _Box:
+def _make_box(x: float, y: float, across: float, high: float) -> _Box:
     return _Box(x - across / 2, x + across / 2, y - high / 2, y + high / 2)

@@ -52,39 +52,39 @@ def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figu
         places = sorted({(span.lane, span.depth) for span in trace.spans})
         for number, (lane, depth) in enumerate(places, len(rows)):
             mine = [span for span in trace.spans if (span.lane, span.depth) == (lane, depth)]
-            bars += _together(mine, number, place, matched)
+            bars += _join_spans(mine, number, place, matched)
         rows += [_cell_row_name(name, *place) for place in places]
     bars = sorted(bars, key=lambda bar: -bar.length_us)[:MAX_BARS]
     took = [f"{format_us(trace.duration_us)} µs in {name}" for _, name, trace in known]
     return Figure(
         name=NAME,
         title=numbers.unbroken(f"One traced inference: {numbers.listed(took, most=4)}"),
-        summary=_summary_of_several(traced, drawn=bars),
-        data=[draw_bars(name, mine, colour) for name, colour, mine in _painted(bars)],
+        summary=_write_summary(traced, drawn=bars),
+        data=[draw_bars(name, mine, colour) for name, colour, mine in _paint_bars(bars)],
         layout=make_layout(
             rows,
             [trace for _, _, trace in known],
             "µs since the inference began",
             height=theme.row_height(len(rows), per_row=72, least=240),
             bargap=LANE_GAP,
-            shapes=_links(bars) if len(known) == len(traced) == 2 else [],
+            shapes=_draw_links(bars) if len(known) == len(traced) == 2 else [],
         ),
         table=table,
         zooms=True,
     )
 
 
-def _together(spans: Sequence[Span], row: int, place: int, matched: Mapping[str, Matched]) -> list[Bar]:
+def _join_spans(spans: Sequence[Span], row: int, place: int, matched: Mapping[str, Matched]) -> list[Bar]:
     """Join spans of one row that run one after another for the same nodes."""
     found = [
         (span, next((matched[part] for part in list_beginnings(span.name) if part in matched), None))
         for span in sorted(spans, key=lambda span: span.start_us)
     ]
     alike = groupby(enumerate(found), key=lambda each: each[1][1].name if each[1][1] is not None else each[0])
-    return [_bar([each for _, each in some], row, place) for _, some in alike]
+    return [_make_bar([each for _, each in some], row, place) for _, some in alike]
 
 
-def _bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> Bar:
+def _make_bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> Bar:
     """The base, which stands first, is painted as the first cell that moved against it."""
     matched = found[0][1]
     signs = matched.moved if matched is not None else ()
@@ -92,7 +92,7 @@ def _bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> 
     return Bar([span for span, _ in found], row, matched, sign)
 
 
-def _painted(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
+def _paint_bars(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
     """Colour what moved by its verdict, all else grey."""
     signs = sorted({bar.sign for bar in bars if bar.sign is not None}, key=lambda sign: sign.word)
     painted = [
@@ -103,7 +103,7 @@ def _painted(bars: Sequence[Bar]) -> list[tuple[str, str, list[Bar]]]:
     return [*painted, *([("not moved", colours.GREY, still)] if still else [])]
 
 
-def _links(bars: Sequence[Bar]) -> list[theme.Json]:
+def _draw_links(bars: Sequence[Bar]) -> list[theme.Json]:
     """Draw lines from what moved in the upper lane to the same nodes in the lower lane, for the longest changes."""
     half = (1 - LANE_GAP) / 2
     sides: dict[str, dict[int, Bar]] = {}
@@ -122,7 +122,7 @@ def _links(bars: Sequence[Bar]) -> list[theme.Json]:
     ]
 
 
-def _summary_of_several(traced: Sequence[Traced], drawn: Sequence[Bar]) -> str:
+def _write_summary(traced: Sequence[Traced], drawn: Sequence[Bar]) -> str:
     spans = sum(0 if isinstance(cell.trace, str) else len(cell.trace.spans) for cell in traced)
     left = spans - sum(len(bar.spans) for bar in drawn)
     rest = f" {numbers.counted(left, 'short node')} are not drawn." if left else ""

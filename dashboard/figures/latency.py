@@ -42,9 +42,9 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
     return Figure(
         name=NAME,
         title=write_finding(measured, comparisons),
-        summary=_summary(measured, titled),
+        summary=_write_summary(measured, titled),
         data=[
-            _series(
+            _draw_series(
                 [cell for cell in measured if cell.runtime == runtime],
                 others,
                 address,
@@ -56,7 +56,7 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
         layout=theme.make_layout(
             height=theme.row_height(len(rows), per_row=32),
             xaxis=theme.make_axis(f"{titled}, ms{', logarithmic' if 'type' in scale else ''}", **scale),
-            yaxis=theme.make_named_rows([_name(row) for row in rows]),
+            yaxis=theme.make_named_rows([_join_labels(row) for row in rows]),
             showlegend=len(runtimes) > 1,
         ),
         table=table,
@@ -115,7 +115,7 @@ def write_finding(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> s
     return f"Fastest: {named}, {numbers.latency(best.p50_ms, best.p50_ci_ms)}"
 
 
-def _summary(cells: Sequence[Cell], titled: str) -> str:
+def _write_summary(cells: Sequence[Cell], titled: str) -> str:
     values = sorted(cell.p50_ms for cell in cells if cell.p50_ms is not None)
     return (
         f"{numbers.counted(len(values), 'cell')}: {titled} from {numbers.milliseconds(values[0])} to "
@@ -123,11 +123,11 @@ def _summary(cells: Sequence[Cell], titled: str) -> str:
     )
 
 
-def _name(labels: Sequence[str]) -> str:
+def _join_labels(labels: Sequence[str]) -> str:
     return " · ".join(labels) or "all cells"
 
 
-def _series(
+def _draw_series(
     mine: Sequence[Cell], others: Sequence[axes.Axis], address: Address, colour: str, times: Times
 ) -> theme.Json:
     runtime = mine[0].runtime
@@ -136,7 +136,7 @@ def _series(
     return traces.make_row_points(
         values,
         ends,
-        [_name(axes.place_of(cell, others)) for cell in mine],
+        [_join_labels(axes.place_of(cell, others)) for cell in mine],
         colour,
         colours.runtime_mark(runtime),
         name=titles.runtime(runtime),

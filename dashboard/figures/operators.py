@@ -41,17 +41,17 @@ def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
     both = (baseline, candidate)
     along, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
     first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
-    return _apart(first, second)
+    return _tell_colours_apart(first, second)
 
 
 def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
     first, second = (
         Side(titles.runtime(runtime), colours.runtime_colour(runtime)) for runtime in (baseline, candidate)
     )
-    return _apart(first, second)
+    return _tell_colours_apart(first, second)
 
 
-def _apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
+def _tell_colours_apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
     """The candidate's own colour, unless the baseline has the same."""
     if candidate.colour != baseline.colour:
         return baseline, candidate
@@ -78,8 +78,8 @@ def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figur
             f"{baseline.name} beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
         ),
         data=[
-            _bars(baseline, [c.baseline_us for c in largest], largest),
-            _bars(candidate, [c.candidate_us for c in largest], largest),
+            _draw_bars(baseline, [c.baseline_us for c in largest], largest),
+            _draw_bars(candidate, [c.candidate_us for c in largest], largest),
         ],
         layout=theme.make_layout(
             height=theme.row_height(len(largest), per_row=34),
@@ -106,7 +106,7 @@ def write_finding(comparison: Comparison) -> str:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)
     if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
-        return f"{_moved(named)}, {numbers.explains(named.moved_us, named.share)}{_called(comparison)}"
+        return f"{_describe_move(named)}, {numbers.explains(named.moved_us, named.share)}{_describe_judged(comparison)}"
     if not is_change(comparison.verdict):
         said = f"No change to explain, it is {comparison.verdict}"
     elif named is None:
@@ -115,30 +115,30 @@ def write_finding(comparison: Comparison) -> str:
     else:
         said = "No operator explains the change"
     most = None if list_changed_operators(comparison) else find_largest_type(comparison)
-    return f"{said}{f': most {_moved(most)}' if most else ''}{_called(comparison)}"
+    return f"{said}{f': most {_describe_move(most)}' if most else ''}{_describe_judged(comparison)}"
 
 
-def _moved(change: TypeChange) -> str:
+def _describe_move(change: TypeChange) -> str:
     time_us = numbers.signed(change.moved_us)
     return f"{change.op_type} ({numbers.counted(change.nodes, 'node')}) {time_us} µs"
 
 
-def _called(comparison: Comparison) -> str:
+def _describe_judged(comparison: Comparison) -> str:
     """Say how many operators have a verdict of their own, where operators were judged."""
     if not any(change.verdict for change in comparison.operators):
         return ""
     called = list_changed_operators(comparison)
     if not called:
         return "; no single operator is significantly slower or faster"
-    named = ", ".join(f"{_short(change)} {change.verdict}" for change in called[:2])
+    named = ", ".join(f"{_shorten_name(change)} {change.verdict}" for change in called[:2])
     more = f" and {len(called) - 2} more" if len(called) > 2 else ""
     return f"; significant on their own: {named}{more}"
 
 
-def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
+def _draw_bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]) -> theme.Json:
     return traces.make_bars(
         values,
-        map(_short, changes),
+        map(_shorten_name, changes),
         name=side.name,
         **traces.make_bar_labels(map(numbers.plain, values)),
         marker={"color": side.colour},
@@ -147,15 +147,15 @@ def _bars(side: Side, values: Sequence[float], changes: Sequence[OperatorChange]
     )
 
 
-def _short(change: OperatorChange) -> str:
+def _shorten_name(change: OperatorChange) -> str:
     return shorten_start(change.node, most=44)
 
 
-def _interval(low: float | None, high: float | None, write: Callable[[float], str]) -> Entry:
+def _interval_entry(low: float | None, high: float | None, write: Callable[[float], str]) -> Entry:
     return Entry(numbers.NOT_MEASURED if low is None or high is None else f"{write(low)} to {write(high)}", low)
 
 
-def _side(change: OperatorChange, place: int) -> Entry:
+def _side_entry(change: OperatorChange, place: int) -> Entry:
     sides, value = format_operator_sides(change), (change.baseline_us, change.candidate_us)[place]
     return Entry(sides[place], value) if sides else Entry(value=value, title=APART)
 
@@ -163,12 +163,12 @@ def _side(change: OperatorChange, place: int) -> Entry:
 COLUMNS: tuple[Column[OperatorChange], ...] = (
     Column("Operator", lambda change: Entry(change.node, is_name=True), "the model's own node"),
     Column("Type", lambda change: Entry(change.op_type), "as executed"),
-    Number("baseline, µs", lambda change: _side(change, 0), "median over traces"),
-    Number("candidate, µs", lambda change: _side(change, 1), "median over traces"),
+    Number("baseline, µs", lambda change: _side_entry(change, 0), "median over traces"),
+    Number("candidate, µs", lambda change: _side_entry(change, 1), "median over traces"),
     Number("change, µs", lambda change: written(change.moved_us, numbers.signed), "median over paired traces"),
     Number(
         "interval, µs",
-        lambda change: _interval(change.change_low_us, change.change_high_us, numbers.signed),
+        lambda change: _interval_entry(change.change_low_us, change.change_high_us, numbers.signed),
         "over paired traces",
     ),
     Number(
@@ -189,7 +189,9 @@ VERDICTS: tuple[Column[OperatorChange], ...] = (
         "by the operator's own pairs, over all operators of the comparison",
     ),
     Number("ratio", lambda change: written(change.ratio), "candidate / baseline over paired rounds"),
-    Number("ratio from, to", lambda change: _interval(change.ci_low, change.ci_high, numbers.plain), "95 % interval"),
+    Number(
+        "ratio from, to", lambda change: _interval_entry(change.ci_low, change.ci_high, numbers.plain), "95 % interval"
+    ),
     Number("rounds", lambda change: Entry() if change.rounds is None else counted(change.rounds)),
     Prose("Why", lambda change: Entry(change.reason or "")),
 )

@@ -31,21 +31,21 @@ COLUMNS = (
 
 
 def list_rates(cell: Cell) -> list[CellPhase]:
-    return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_metric("rate_per_s"))
+    return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_read_metric("rate_per_s"))
 
 
 def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """Draw p50 and p99 of each cell over the rate, with the bounds that they had to keep."""
     lines = CellLines(cells, address)
     bounds = sorted({bound for cell in cells if (bound := parse_recorded(cell.scenario).bound_ms) is not None})
-    reached = [*_all(lines, "p50_ms"), *_all(lines, "p99_ms"), *bounds]
+    reached = [*_list_metric(lines, "p50_ms"), *_list_metric(lines, "p99_ms"), *bounds]
     data: list[theme.Json] = []
     for cell in cells:
         for what, dash in (("p50", "dot"), ("p99", "")):
             line = lines.line(
                 cell,
-                map(_metric("rate_per_s"), list_rates(cell)),
-                map(_metric(f"{what}_ms"), list_rates(cell)),
+                map(_read_metric("rate_per_s"), list_rates(cell)),
+                map(_read_metric(f"{what}_ms"), list_rates(cell)),
                 hover=f"{what} at %{{x:.4~g}} per s: %{{y:.5~g}} ms",
                 name=what if lines.is_alone else lines.name(cell),
                 dash=dash,
@@ -54,12 +54,12 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
             data.append({**line, "showlegend": lines.is_alone} if dash else line)
     return Figure(
         name=LATENCY,
-        title=_finding(lines),
-        summary=_summary(lines, "p50 and p99 of latency from the scheduled arrival"),
+        title=_write_finding(lines),
+        summary=_write_summary(lines, "p50 and p99 of latency from the scheduled arrival"),
         data=data,
         layout=theme.make_layout(
             height=260,
-            xaxis=_rate_axis(lines),
+            xaxis=_make_rate_axis(lines),
             yaxis=theme.make_axis("latency, ms", **scales.make_logarithmic(reached)),
             shapes=[traces.make_rule("y", bound, dash="dash") for bound in bounds],
             showlegend=True,
@@ -72,13 +72,13 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
 def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """Draw how many requests were answered in time over the rate."""
     lines = CellLines(cells, address)
-    goodputs, highest = _all(lines, "goodput_per_s"), max(_all(lines, "rate_per_s"))
+    goodputs, highest = _list_metric(lines, "goodput_per_s"), max(_list_metric(lines, "rate_per_s"))
     all_that_came = {"x0": 0, "y0": 0, "x1": highest, "y1": highest}
     return lines.figure(
-        _curve(GOODPUT, "Goodput over rates", "goodput_per_s", "%{x:.4~g} → %{y:.4~g} per s"),
+        _make_curve(GOODPUT, "Goodput over rates", "goodput_per_s", "%{x:.4~g} → %{y:.4~g} per s"),
         title=f"At most {plain(max(goodputs))} requests per s were answered in time",
-        summary=_summary(lines, "Requests that were answered within the bound, or at all where there is none,"),
-        xaxis=_rate_axis(lines),
+        summary=_write_summary(lines, "Requests that were answered within the bound, or at all where there is none,"),
+        xaxis=_make_rate_axis(lines),
         yaxis=theme.make_axis("goodput, per s", **scales.make_linear([*goodputs, highest])),
         shapes=[{"type": "line", **all_that_came, "line": traces.make_pen(theme.SOFT, 1, "dash")}],
         note="Dashed: all that came.",
@@ -88,13 +88,13 @@ def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figur
 def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Figure:
     """Draw the processor time of a request over the rate."""
     lines = CellLines(cells, address)
-    times = _all(lines, "cpu_ms")
+    times = _list_metric(lines, "cpu_ms")
     ends = (f"{numbers.milliseconds(time_ms)} ms" for time_ms in (min(times), max(times)))
     return lines.figure(
-        _curve(PROCESSOR, "Processor time over rates", "cpu_ms", "%{x:.4~g} per s: %{y:.4~g} ms"),
+        _make_curve(PROCESSOR, "Processor time over rates", "cpu_ms", "%{x:.4~g} per s: %{y:.4~g} ms"),
         title=f"Processor time of a request: {' to '.join(ends)}",
-        summary=_summary(lines, "Processor time of the whole process for each request"),
-        xaxis=_rate_axis(lines),
+        summary=_write_summary(lines, "Processor time of the whole process for each request"),
+        xaxis=_make_rate_axis(lines),
         yaxis=theme.make_axis("processor time, ms each", **scales.make_linear(times)),
         note="Of all threads together, so that it may pass the latency; waiting for arrivals looks at the clock, too.",
     )
@@ -104,7 +104,7 @@ def draw_processor(cells: Sequence[Cell], address: Address | None = None) -> Fig
 FIGURES = {LATENCY: draw_latency, GOODPUT: draw_goodput, PROCESSOR: draw_processor}
 
 
-def _finding(lines: CellLines) -> str:
+def _write_finding(lines: CellLines) -> str:
     """Write the scenario's own sentence of a single cell; of several the lowest and the highest rate that kept the
     bound."""
     if lines.is_alone:
@@ -121,7 +121,7 @@ def _max_rate(cell: Cell) -> float:
     return cell.figures[MAX_RATE].value
 
 
-def _summary(lines: CellLines, what: str) -> str:
+def _write_summary(lines: CellLines, what: str) -> str:
     rates = lines.rows(list_rates)
     launches = max(placed.row.launches for placed in rates)
     return (
@@ -130,17 +130,17 @@ def _summary(lines: CellLines, what: str) -> str:
     )
 
 
-def _rate_axis(lines: CellLines) -> theme.Json:
-    return theme.make_axis("requests per s", **scales.make_linear(_all(lines, "rate_per_s")))
+def _make_rate_axis(lines: CellLines) -> theme.Json:
+    return theme.make_axis("requests per s", **scales.make_linear(_list_metric(lines, "rate_per_s")))
 
 
-def _all(lines: CellLines, key: str) -> list[float]:
+def _list_metric(lines: CellLines, key: str) -> list[float]:
     return [placed.row.metrics[key] for placed in lines.rows(list_rates)]
 
 
-def _curve(name: str, caption: str, key: str, hover: str) -> Curve[CellPhase]:
-    return Curve(name, caption, list_rates, _metric("rate_per_s"), _metric(key), hover, COLUMNS)
+def _make_curve(name: str, caption: str, key: str, hover: str) -> Curve[CellPhase]:
+    return Curve(name, caption, list_rates, _read_metric("rate_per_s"), _read_metric(key), hover, COLUMNS)
 
 
-def _metric(key: str) -> Callable[[CellPhase], float]:
+def _read_metric(key: str) -> Callable[[CellPhase], float]:
     return lambda phase: phase.metrics[key]

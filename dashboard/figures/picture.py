@@ -27,23 +27,23 @@ def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
     shapes = frame.layout.get("shapes", ())
     grounds, rules = ([shape for shape in shapes if shape["type"] == kind] for kind in ("rect", "line"))
     parts = [
-        _stretched([_grid(frame), *(_shape(shape, frame) for shape in grounds)]),
-        *_ticks(frame),
-        *_bars([trace for trace in data if trace["type"] == "bar"], frame),
-        *(_points(trace, frame, f"{name}-{n}") for n, trace in enumerate(data) if trace["type"] == "scatter"),
-        _stretched(_shape(shape, frame) for shape in rules),
-        *(_names(data, frame, width, kind) for width, kind in ((WIDE, "wide"), (NARROW, "narrow"))),
-        *(_note(note, frame) for note in frame.layout.get("annotations", ())),
+        _draw_stretched([_draw_grid(frame), *(_draw_shape(shape, frame) for shape in grounds)]),
+        *_write_ticks(frame),
+        *_draw_bars([trace for trace in data if trace["type"] == "bar"], frame),
+        *(_draw_points(trace, frame, f"{name}-{n}") for n, trace in enumerate(data) if trace["type"] == "scatter"),
+        _draw_stretched(_draw_shape(shape, frame) for shape in rules),
+        *(_write_names(data, frame, width, kind) for width, kind in ((WIDE, "wide"), (NARROW, "narrow"))),
+        *(_write_note(note, frame) for note in frame.layout.get("annotations", ())),
     ]
     return "".join(parts)
 
 
-def _stretched(parts: Iterable[str], *, down: float = 0.0) -> str:
+def _draw_stretched(parts: Iterable[str], *, down: float = 0.0) -> str:
     inside = "".join(parts)
     return f'<svg y="{down:g}" viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none">{inside}</svg>' if inside else ""
 
 
-def _grid(frame: Frame) -> str:
+def _draw_grid(frame: Frame) -> str:
     """Draw a line at each tick. Rows of bars need no lines across."""
     across, along = (scale.ticks if scale.axis.get("showgrid", True) else [] for scale in (frame.x, frame.y))
     along = [] if frame.groups else along
@@ -51,25 +51,25 @@ def _grid(frame: Frame) -> str:
     return f'<path class="grid" d="{"".join(lines)}"/>'
 
 
-def _ticks(frame: Frame) -> Iterator[str]:
+def _write_ticks(frame: Frame) -> Iterator[str]:
     """Write the ticks and the titles of the axes; on a phone only as many ticks as have room."""
     ticks = frame.x.ticks
     room = sum(text_width(text[:MAX_TICK]) + 12 for _, text in ticks)
     each, narrow = ceil(room / WIDE) or 1, ceil(room / NARROW) or 1
     below = [
-        _text(text[:MAX_TICK], _percent(place), "100%", 'class="thin"' if number % narrow else "")
+        _write_text(text[:MAX_TICK], _percent(place), "100%", 'class="thin"' if number % narrow else "")
         for number, (place, text) in enumerate(ticks)
         if number % each == 0
     ]
     yield f'<g text-anchor="middle" transform="translate(0 {TICKS - 6})">{"".join(below)}</g>'
-    beside = "".join(_row(_percent(1 - place), text) for place, text in frame.y.ticks)
+    beside = "".join(_write_row_name(_percent(1 - place), text) for place, text in frame.y.ticks)
     yield f'<g class="{"rows" if frame.rows else "values"}">{beside}</g>'
-    yield _text(frame.x.title, "50%", "100%", f'dy="{TICKS + TITLE - 8}" text-anchor="middle"')
+    yield _write_text(frame.x.title, "50%", "100%", f'dy="{TICKS + TITLE - 8}" text-anchor="middle"')
     turned = f'transform="translate({14 - frame.left}) rotate(-90)" text-anchor="middle"'
-    yield f'<svg y="50%">{_text(frame.y.title, "0", "0", turned)}</svg>'
+    yield f'<svg y="50%">{_write_text(frame.y.title, "0", "0", turned)}</svg>'
 
 
-def _row(down: str, text: str) -> str:
+def _write_row_name(down: str, text: str) -> str:
     """Write the name of a row; what follows a line break is a line of its own."""
     first, *more = (
         escape(line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…") for line in text.split("<br>")
@@ -78,11 +78,11 @@ def _row(down: str, text: str) -> str:
     return f'<text y="{down}" dy="{-0.6 * len(more):g}em">{first}{below}</text>'
 
 
-def _text(text: str, x: str, y: str, more: str = "") -> str:
+def _write_text(text: str, x: str, y: str, more: str = "") -> str:
     return f'<text x="{x}" y="{y}" {more}>{escape(text)}</text>' if text else ""
 
 
-def _bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
+def _draw_bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
     """Draw horizontal bars, beside each other or stacked, with their texts."""
     ends: dict[object, float] = {}
     each = frame.thickness / max(1, frame.groups)
@@ -92,49 +92,51 @@ def _bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
         alike: dict[str, list[str]] = {}
         texts = []
         for place, (row, value) in enumerate(zip(trace["y"], trace["x"], strict=True)):
-            start = ends.get(row, 0.0) if frame.layout.get("barmode") == "stack" else _of(trace.get("base", 0.0), place)
+            start = (
+                ends.get(row, 0.0) if frame.layout.get("barmode") == "stack" else _pick(trace.get("base", 0.0), place)
+            )
             ends[row] = start + value
             low, end, down = frame.x.within(start), frame.x.within(start + value), _percent(1 - frame.y.within(row))
             where = f'x="{_percent(low)}" y="{down}" width="{_percent(end - low)}" height="{high:.3g}"'
-            alike.setdefault(_filled(trace["marker"], place), []).append(f"<rect {where}/>")
-            texts.append(_on_bar(trace, place, (low, end), down))
+            alike.setdefault(_format_fill(trace["marker"], place), []).append(f"<rect {where}/>")
+            texts.append(_write_on_bar(trace, place, (low, end), down))
         rects = "".join(f"<g {paint}>{''.join(some)}</g>" for paint, some in alike.items())
         yield f'<g transform="translate(0 {middle - high / 2:.3g})">{rects}</g>'
         yield f'<g transform="translate(0 {middle + 4:.3g})">{"".join(texts)}</g>'
-        yield _stretched(_whiskers(trace, frame), down=middle)
+        yield _draw_stretched(_draw_whiskers(trace, frame), down=middle)
 
 
-def _on_bar(trace: Json, place: int, across: tuple[float, float], down: str) -> str:
+def _write_on_bar(trace: Json, place: int, across: tuple[float, float], down: str) -> str:
     """Write the text of a bar, behind it or in its middle."""
     is_outside = trace.get("textposition") == "outside"
     if not is_outside and trace.get("textposition") != "inside":
         return ""
     x, how = (across[1], 'dx="4"') if is_outside else (sum(across) / 2, 'text-anchor="middle"')
-    return _text(trace["text"][place], _percent(x), down, f"{how} {_font(trace['textfont'])}")
+    return _write_text(trace["text"][place], _percent(x), down, f"{how} {_format_font(trace['textfont'])}")
 
 
-def _points(trace: Json, frame: Frame, name: str) -> str:
+def _draw_points(trace: Json, frame: Frame, name: str) -> str:
     """Draw a series: its line with gaps, its intervals and its marks."""
     spots = [(frame.x.at(x), frame.y.at(y)) for x, y in zip(trace["x"], trace["y"], strict=True)]
-    inside = [_line(trace["line"], spots)] if "lines" in trace["mode"] else []
-    inside += _whiskers(trace, frame)
+    inside = [_draw_line(trace["line"], spots)] if "lines" in trace["mode"] else []
+    inside += _draw_whiskers(trace, frame)
     is_round = trace.get("marker", {}).get("symbol", "circle") == "circle"
-    inside += [_dots(trace["marker"], spots)] if "markers" in trace["mode"] and is_round else []
-    marks = "" if is_round else _marks(trace["marker"], spots, name)
-    return f'<g opacity="{trace.get("opacity", 1):g}">{_stretched(inside)}{marks}</g>'
+    inside += [_draw_dots(trace["marker"], spots)] if "markers" in trace["mode"] and is_round else []
+    marks = "" if is_round else _draw_marks(trace["marker"], spots, name)
+    return f'<g opacity="{trace.get("opacity", 1):g}">{_draw_stretched(inside)}{marks}</g>'
 
 
-def _line(line: Json, spots: Spots) -> str:
+def _draw_line(line: Json, spots: Spots) -> str:
     drawn, pen = [], "M{} {}"
     for x, y in spots:
         if x is not None and y is not None:
             drawn.append(pen.format(_x(x), _y(y)))
         is_gap = x is None or y is None
         pen = "M{} {}" if is_gap else "H{}V{}" if line.get("shape") == "hv" else "L{} {}"
-    return f'<path d="{"".join(drawn)}" {_stroke(line)}/>'
+    return f'<path d="{"".join(drawn)}" {_format_stroke(line)}/>'
 
 
-def _whiskers(trace: Json, frame: Frame) -> Iterator[str]:
+def _draw_whiskers(trace: Json, frame: Frame) -> Iterator[str]:
     """Draw the interval of each point or bar, along the axis that has one."""
     for along, other, form in (("x", "y", "M{0} {2}H{1}"), ("y", "x", "M{2} {0}V{1}")):
         error = trace.get(f"error_{along}")
@@ -149,33 +151,33 @@ def _whiskers(trace: Json, frame: Frame) -> Iterator[str]:
             for value, at, up, down in zip(trace[along], trace[other], error["array"], error["arrayminus"], strict=True)
             if value is not None and (up or down)
         ]
-        yield f'<path d="{"".join(ends)}" {_stroke({**error, "width": error["thickness"]})}/>'
+        yield f'<path d="{"".join(ends)}" {_format_stroke({**error, "width": error["thickness"]})}/>'
 
 
-def _dots(marker: Json, spots: Spots) -> str:
+def _draw_dots(marker: Json, spots: Spots) -> str:
     """Draw round marks as strokes without length, all of one colour and size in one path."""
     alike: dict[str, list[str]] = {}
     line = marker.get("line") or {"width": 0}
     for place, (x, y) in enumerate(spots):
         if x is None or y is None:
             continue
-        colour, size = _of(marker["color"], place), _of(marker["size"], place)
+        colour, size = _pick(marker["color"], place), _pick(marker["size"], place)
         edge = [(line["color"], size + line["width"])] if line["width"] else []
         for paint, across in [*edge, (colour, size - line["width"])]:
-            alike.setdefault(_stroke({"color": paint, "width": across}), []).append(f"M{_x(x)} {_y(y)}h0")
+            alike.setdefault(_format_stroke({"color": paint, "width": across}), []).append(f"M{_x(x)} {_y(y)}h0")
     dots = "".join(f'<path class="dot" d="{"".join(paths)}" {stroke}/>' for stroke, paths in alike.items())
     return f'<g opacity="{marker.get("opacity", 1):g}">{dots}</g>'
 
 
-def _marks(marker: Json, spots: Spots, name: str) -> str:
+def _draw_marks(marker: Json, spots: Spots, name: str) -> str:
     """Marks of another shape, which is written once."""
     symbol, line = marker["symbol"], marker.get("line", {})
     shape = SHAPES.get(symbol) or SHAPES[symbol.removesuffix("-open")]
-    paint = f'fill="{_colour(marker["color"])}"'
+    paint = f'fill="{_format_colour(marker["color"])}"'
     if symbol.endswith("-open"):
-        paint = f'fill="none" {_stroke({"width": 1.5, **line, "color": marker["color"]})}'
+        paint = f'fill="none" {_format_stroke({"width": 1.5, **line, "color": marker["color"]})}'
     elif line:
-        paint += f" {_stroke(line)}"
+        paint += f" {_format_stroke(line)}"
     uses = [
         f'<use href="#{escape(name)}" x="{_percent(x)}" y="{_percent(1 - y)}"/>'
         for x, y in spots
@@ -185,7 +187,7 @@ def _marks(marker: Json, spots: Spots, name: str) -> str:
     return f"{mark}<g {paint}>{''.join(uses)}</g>"
 
 
-def _shape(shape: Json, frame: Frame) -> str:
+def _draw_shape(shape: Json, frame: Frame) -> str:
     """Draw a band or a straight line; one from edge to edge is in parts of the drawing."""
 
     def end(scale: Scale, name: str, place: Callable[[float], int]) -> int:
@@ -193,11 +195,11 @@ def _shape(shape: Json, frame: Frame) -> str:
 
     x0, x1, y0, y1 = (end(frame.x, "x0", _x), end(frame.x, "x1", _x), end(frame.y, "y0", _y), end(frame.y, "y1", _y))
     if shape["type"] == "line":
-        return f'<path d="M{x0} {y0}L{x1} {y1}" {_stroke(shape["line"])}/>'
-    return f'<path d="M{x0} {y0}H{x1}V{y1}H{x0}z" fill="{_colour(shape["fillcolor"])}"/>'
+        return f'<path d="M{x0} {y0}L{x1} {y1}" {_format_stroke(shape["line"])}/>'
+    return f'<path d="M{x0} {y0}H{x1}V{y1}H{x0}z" fill="{_format_colour(shape["fillcolor"])}"/>'
 
 
-def _names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
+def _write_names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
     """Write the names of points where they have room in a window of that kind."""
     texts = []
     for place, some in labels.place_labels(data, frame, width).items():
@@ -205,40 +207,40 @@ def _names(data: Sequence[Json], frame: Frame, width: float, kind: str) -> str:
         for x, y, label in zip(trace["x"], trace["y"], some, strict=True):
             right, down = labels.WAYS[label.way]
             moved = f'dx="{right * label.away:g}" dy="{4 + down * (label.away + 4):g}"'
-            more = f'{moved} text-anchor="{("end", "middle", "start")[right + 1]}" {_font(trace["textfont"])}'
-            texts.append(_text(label.text, _percent(frame.x.within(x)), _percent(1 - frame.y.within(y)), more))
+            more = f'{moved} text-anchor="{("end", "middle", "start")[right + 1]}" {_format_font(trace["textfont"])}'
+            texts.append(_write_text(label.text, _percent(frame.x.within(x)), _percent(1 - frame.y.within(y)), more))
     return f'<g class="{kind}">{"".join(texts)}</g>' if texts else ""
 
 
-def _note(note: Json, frame: Frame) -> str:
+def _write_note(note: Json, frame: Frame) -> str:
     """Write an annotation at the drawing's edge, or at a value of x."""
     x = note["x"] if note.get("xref") == "paper" else frame.x.within(note["x"])
-    more = f'dx="4" dy="4" text-anchor="{ANCHORS[note["xanchor"]]}" {_font(note["font"])}'
-    return _text(note["text"], _percent(x), _percent(1 - frame.y.within(note["y"])), more)
+    more = f'dx="4" dy="4" text-anchor="{ANCHORS[note["xanchor"]]}" {_format_font(note["font"])}'
+    return _write_text(note["text"], _percent(x), _percent(1 - frame.y.within(note["y"])), more)
 
 
-def _font(font: Json) -> str:
-    return f'font-size="{font.get("size", 12)}" fill="{_colour(font.get("color", SOFT))}"'
+def _format_font(font: Json) -> str:
+    return f'font-size="{font.get("size", 12)}" fill="{_format_colour(font.get("color", SOFT))}"'
 
 
-def _filled(marker: Json, place: int) -> str:
+def _format_fill(marker: Json, place: int) -> str:
     """The attributes that fill a bar and draw its edge."""
     line = marker.get("line")
-    edge = f" {_stroke({name: _of(value, place) for name, value in line.items()})}" if line else ""
-    return f'fill="{_colour(_of(marker["color"], place))}"{edge}'
+    edge = f" {_format_stroke({name: _pick(value, place) for name, value in line.items()})}" if line else ""
+    return f'fill="{_format_colour(_pick(marker["color"], place))}"{edge}'
 
 
-def _stroke(line: Json) -> str:
+def _format_stroke(line: Json) -> str:
     dashes = DASH_LENGTHS.get(line.get("dash", ""))
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    return f'stroke="{_colour(line["color"])}" stroke-width="{line["width"]:g}"{dashed}'
+    return f'stroke="{_format_colour(line["color"])}" stroke-width="{line["width"]:g}"{dashed}'
 
 
-def _of(each: Any, place: int) -> Any:
+def _pick(each: Any, place: int) -> Any:
     return each[place] if isinstance(each, list) else each
 
 
-def _colour(token: str) -> str:
+def _format_colour(token: str) -> str:
     """Write a token as the stylesheet's property, thinned where it says so: `@ink/40`."""
     name, _, percent = escape(token or INK).removeprefix("@").partition("/")
     return f"color-mix(in srgb,var(--{name}) {percent}%,transparent)" if percent else f"var(--{name})"

@@ -79,13 +79,15 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
             f"Change of {quantity} of {numbers.counted(len(drawn), 'comparison')}, with 95 % intervals; the grey band "
             "is the margin within which a change is called equal. The table has every number."
         ),
-        data=[_points(verdict, drawn) for verdict in dict.fromkeys(row.change.word for row in drawn)],
+        data=[_draw_points(verdict, drawn) for verdict in dict.fromkeys(row.change.word for row in drawn)],
         layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.make_axis(
-                f"change of {quantity}{_step(drawn)}, logarithmic", tickangle=0, **scales.make_ratio(reached)
+                f"change of {quantity}{_find_shared_step(drawn)}, logarithmic",
+                tickangle=0,
+                **scales.make_ratio(reached),
             ),
-            yaxis=theme.make_named_rows([_label(row, drawn) for row in drawn]),
+            yaxis=theme.make_named_rows([_make_label(row, drawn) for row in drawn]),
             shapes=[traces.make_band("x", 1 / (1 + margin), 1 + margin, percent=8), traces.make_rule("x", 1)],
             showlegend=len({row.change.word for row in drawn}) > 1,
         ),
@@ -94,13 +96,13 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
     )
 
 
-def _step(named: Sequence[Named]) -> str:
+def _find_shared_step(named: Sequence[Named]) -> str:
     steps = {row.step for row in named}
     return f" {next(iter(steps))}" if len(steps) == 1 else ""
 
 
-def _label(row: Named, drawn: Sequence[Named]) -> str:
-    return row.where if _step(drawn) else row.name
+def _make_label(row: Named, drawn: Sequence[Named]) -> str:
+    return row.where if _find_shared_step(drawn) else row.name
 
 
 def write_finding(named: Sequence[Named]) -> str:
@@ -112,24 +114,24 @@ def write_finding(named: Sequence[Named]) -> str:
     return f"{numbers.counted(len(named), 'comparison')}: {numbers.listed(parts, most=5)}"
 
 
-def _points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
+def _draw_points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
     mine = [row for row in drawn if row.change.word == verdict]
     values = [row.change.ratio or 1.0 for row in mine]
     ends = [(row.change.low or value, row.change.high or value) for row, value in zip(mine, values, strict=True)]
     return traces.make_row_points(
         values,
         ends,
-        [_label(row, drawn) for row in mine],
+        [_make_label(row, drawn) for row in mine],
         theme.verdict_colour(verdict),
         theme.verdict_mark(verdict),
         name=f"{verdict}{mine[0].change.unit}",
-        text=[_in_words(row) for row in mine],
+        text=[_describe_change(row) for row in mine],
         customdata=[row.href for row in mine],
         hover="%{y}<br>%{text}",
     )
 
 
-def _in_words(row: Named) -> str:
+def _describe_change(row: Named) -> str:
     """The change with its interval, and below it the two medians and what all of it is of."""
     change, medians = row.change, row.line.values if row.line else ""
     told = change.text if change.is_decided else ", ".join(filter(None, (change.word, change.text)))

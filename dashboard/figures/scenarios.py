@@ -39,7 +39,7 @@ def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure
     reached = [min(resident) - room, *resident, max(resident) + room]
     return lines.figure(
         CURVE,
-        title=_finding(lines),
+        title=_write_finding(lines),
         summary=(
             f"Resident memory of {numbers.counted(len(cells), 'cell')} at {numbers.counted(len(readings), 'point')}, "
             f"the median of {numbers.counted(launches, 'launch', 'launches')}. The table has every point."
@@ -57,7 +57,7 @@ def _resident_mib(reading: CellPhase) -> float:
     return reading.metrics["resident_bytes"] / MIB
 
 
-def _finding(lines: CellLines) -> str:
+def _write_finding(lines: CellLines) -> str:
     """Write the scenario's own sentence of a single cell; of several how many grow."""
     if lines.is_alone:
         return lines.cells[0].scenario_text.rstrip(".") or "Memory over inferences"
@@ -95,7 +95,7 @@ def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
     """Draw the figures of the cell's scenario; none where it has no phases."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
     found = [draw_memory([cell])] if list_readings(cell) else []
-    found += [_shapes(cell, shapes)] if shapes else []
+    found += [_draw_shapes(cell, shapes)] if shapes else []
     found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.list_rates(cell) else []
     found += [generation.draw_phases([cell], None, times)] if has_generation_times(cell) else []
     return [*found, *([generation.draw_tokens([cell], None, times)] if generation.list_stretches(cell) else [])]
@@ -167,7 +167,7 @@ def is_about(cells: Sequence[Cell], name: str) -> bool:
     return chart.leads and bool(measured) and all(map(chart.is_of, measured))
 
 
-def _shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
+def _draw_shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
     ordered = sorted(phases, key=_p50_ms)
     p50s = [_p50_ms(phase) for phase in ordered]
     low, high = (f"{numbers.milliseconds(_p50_ms(end))} ms at {end.name}" for end in (ordered[0], ordered[-1]))

@@ -25,7 +25,7 @@ def draw_sustained(cell: Cell) -> Figure:
     table = Table.of(NAME, CAPTION, (*_COLUMNS[:-1], against, _COLUMNS[-1]), points)
     if not points:
         return empty_figure(NAME, curve.reason.text if curve.reason else "No sustained work was asked for.", table)
-    unit_s, unit = _unit(points)
+    unit_s, unit = _choose_unit(points)
     p50s = [point.p50_ms for point in points]
     return Figure(
         name=NAME,
@@ -44,7 +44,7 @@ def draw_sustained(cell: Cell) -> Figure:
             height=260,
             xaxis=theme.make_axis(f"{unit} since it began", **scales.make_linear([_end_s(points[-1]) / unit_s])),
             yaxis=theme.make_axis("p50, ms", **scales.make_linear(p50s)),
-            shapes=_shapes(curve, unit_s),
+            shapes=_draw_shapes(curve, unit_s),
         ),
         table=table,
         note=f"Line: the first point{'' if curve.throttle_s is None else '; dotted: from when p50 stays above it'}.",
@@ -57,7 +57,7 @@ def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
         return draw_sustained(cells[0])
     lines = CellLines(cells, address)
     points = [placed.row for placed in lines.rows(list_points)]
-    unit_s, unit = _unit(points)
+    unit_s, unit = _choose_unit(points)
     throttling = [cell for cell in cells if cell.sustained is not None and cell.sustained.throttle_s is not None]
     found = (
         f"{len(throttling)} of {numbers.counted(len(cells), 'cell')} throttled" if throttling else "No cell throttled"
@@ -92,11 +92,11 @@ def _end_s(point: CurvePoint) -> float:
     return point.at_s + point.span_s
 
 
-def _unit(points: Sequence[CurvePoint]) -> tuple[float, str]:
+def _choose_unit(points: Sequence[CurvePoint]) -> tuple[float, str]:
     return (60.0, "min") if max(map(_end_s, points)) >= LONG_S else (1.0, "s")
 
 
-def _shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
+def _draw_shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
     """A line at the first point's level, and one at the moment from which p50 stays above it."""
     level = traces.make_rule("y", curve.points[0].p50_ms, colour=theme.INK)
     if curve.throttle_s is None:
@@ -104,7 +104,7 @@ def _shapes(curve: Sustained, unit_s: float) -> list[theme.Json]:
     return [level, traces.make_rule("x", curve.throttle_s / unit_s, dash="dot")]
 
 
-def _energy(value: float | None) -> str:
+def _describe_energy(value: float | None) -> str:
     return "not readable here" if value is None else numbers.plain(value)
 
 
@@ -114,5 +114,5 @@ _COLUMNS: tuple[Column[CurvePoint], ...] = (
     Number("inferences", lambda point: rounded_entry(point.n)),
     Number("p50, ms", lambda point: written(point.p50_ms, numbers.milliseconds)),
     Number("p90, ms", lambda point: written(point.p90_ms, numbers.milliseconds)),
-    Number("mJ per inference", lambda point: written(point.energy_mj, _energy)),
+    Number("mJ per inference", lambda point: written(point.energy_mj, _describe_energy)),
 )

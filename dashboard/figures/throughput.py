@@ -44,15 +44,15 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
             f"{numbers.counted(len(lines), 'line')}. The table below has every number."
         ),
         data=[
-            _line(line, batches, name=name, colour=colour, address=address)
-            for name, line, colour in zip(names, lines, _colours(lines, measured), strict=True)
+            _draw_line(line, batches, name=name, colour=colour, address=address)
+            for name, line, colour in zip(names, lines, _choose_colours(lines, measured), strict=True)
         ],
         layout=theme.make_layout(
             height=320,
             xaxis=theme.make_axis("batch", **scales.make_categories([*map(str, batches)])),
             yaxis=theme.make_axis(
                 times.heading("items/s", NAME, measured),
-                **scales.make_linear([end for cell in measured for end in _ends(cell)]),
+                **scales.make_linear([end for cell in measured for end in _items_interval(cell)]),
             ),
             showlegend=len(lines) > 1,
         ),
@@ -62,19 +62,21 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
     )
 
 
-def _colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[str]:
+def _choose_colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -> list[str]:
     """Choose the colours of the lines; where there are many, only the highest are coloured."""
     colour_of = colours.choose_cell_colour(measured)
     highest = sorted(range(len(lines)), key=lambda place: -max(cell.throughput or 0.0 for cell in lines[place]))
     return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
 
 
-def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour: str, address: Address) -> theme.Json:
+def _draw_line(
+    measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour: str, address: Address
+) -> theme.Json:
     by_batch = {cell.batch: cell for cell in measured}
     # a gap at each batch without a cell
     cells = [by_batch.get(batch) for batch in batches]
     values = [None if cell is None else cell.throughput for cell in cells]
-    ends = [(0.0, 0.0) if cell is None else _ends(cell) for cell in cells]
+    ends = [(0.0, 0.0) if cell is None else _items_interval(cell) for cell in cells]
     return traces.make_line(
         map(str, batches),
         values,
@@ -91,7 +93,7 @@ def _line(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
     )
 
 
-def _ends(cell: Cell) -> tuple[float, float]:
+def _items_interval(cell: Cell) -> tuple[float, float]:
     """Convert the interval of p50 to items per second: fast latencies are the high end."""
     value, items = cell.throughput or 0.0, 1000 * (cell.batch or 0) * cell.concurrency
     low, high = cell.p50_ci_ms or (0.0, 0.0)

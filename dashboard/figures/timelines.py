@@ -53,28 +53,28 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
     """Draw the timeline; without one the figure is empty and says why. `untraced_ms`: the cell's p50 without
     tracing."""
     if isinstance(trace, str):
-        return empty_figure(ONE, trace, _table(NOTHING))
+        return empty_figure(ONE, trace, _make_table(NOTHING))
     longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
     drawn = sorted(longest, key=lambda span: span.start_us)
     if not drawn:
-        return empty_figure(ONE, "The trace holds no executed node.", _table(NOTHING))
+        return empty_figure(ONE, "The trace holds no executed node.", _make_table(NOTHING))
     # thread and depth of each row, top to bottom
     places = sorted({(span.lane, span.depth) for span in drawn})
     bars = [Bar([span], places.index((span.lane, span.depth))) for span in drawn]
     return Figure(
         name=ONE,
         title=write_finding(trace),
-        summary=_summary(trace, len(drawn)),
-        data=_series(bars, trace.spans),
+        summary=_write_summary(trace, len(drawn)),
+        data=_draw_series(bars, trace.spans),
         layout=make_layout(
-            [_row_name(*place) for place in places],
+            [_name_row(*place) for place in places],
             [trace],
             "µs since the traced inference began",
             height=theme.row_height(len(places), per_row=44, least=160),
             bargap=0.1,
         ),
-        table=_table(trace),
-        note=_note(trace, untraced_ms),
+        table=_make_table(trace),
+        note=_write_note(trace, untraced_ms),
         zooms=True,
     )
 
@@ -102,7 +102,7 @@ def shorten_name(name: str) -> str:
     return shorten_start(name, most=60)
 
 
-def _summary(trace: Timeline, drawn: int) -> str:
+def _write_summary(trace: Timeline, drawn: int) -> str:
     left = len(trace.spans) - drawn
     rest = f" {numbers.counted(left, 'shortest node')} are not drawn." if left else ""
     return (
@@ -111,7 +111,7 @@ def _summary(trace: Timeline, drawn: int) -> str:
     )
 
 
-def _note(trace: Timeline, untraced_ms: float | None) -> str:
+def _write_note(trace: Timeline, untraced_ms: float | None) -> str:
     """Name the longest node, and say that tracing adds time, and how much where that is known."""
     longest = max(trace.spans, key=lambda span: span.self_us)
     # a node without a name has its type for it
@@ -124,7 +124,7 @@ def _note(trace: Timeline, untraced_ms: float | None) -> str:
     return f"{first} {general} This inference took {took} µs; p50 without tracing is {untraced} µs."
 
 
-def _row_name(lane: int, depth: int) -> str:
+def _name_row(lane: int, depth: int) -> str:
     inside = "nodes" if depth == 0 else "inside" if depth == 1 else f"inside, {depth} deep"
     return f"thread {lane + 1}, {inside}" if lane else inside
 
@@ -146,7 +146,7 @@ def make_layout(
     )
 
 
-def _series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
+def _draw_series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]:
     """Draw a series for each operator type with most time; the others share one."""
     times = sum_by_type(spans)
     types = sorted(filter(None, times), key=lambda name: -times[name])[:MAX_TYPES]
@@ -180,7 +180,7 @@ def format_us(value: float | None) -> str:
     return numbers.fixed(value or 0.0, 0)
 
 
-def _table(trace: Timeline) -> Table:
+def _make_table(trace: Timeline) -> Table:
     longest = sorted(trace.spans, key=lambda span: -span.self_us)[:MAX_ROWS]
     columns: tuple[Column[Span], ...] = (
         Column("Executed node", lambda span: Entry(span.name, is_name=True)),
@@ -221,21 +221,21 @@ def draw_placement(trace: Timeline | str) -> Figure:
     """Draw a bar in the order of execution; empty with a sentence where the provider never changes or nothing was
     traced."""
     if isinstance(trace, str):
-        return empty_figure(PLACEMENT_MAP, trace, _stretch_table([]))
+        return empty_figure(PLACEMENT_MAP, trace, _make_stretch_table([]))
     nodes = [span for span in trace.spans if span.depth == 0]
     stretches = [Stretch(name, list(mine)) for name, mine in groupby(nodes, key=lambda span: span.provider)]
-    table = _stretch_table(stretches[:MAX_STRETCHES])
+    table = _make_stretch_table(stretches[:MAX_STRETCHES])
     if len(stretches) <= 1:
-        return empty_figure(PLACEMENT_MAP, _switches(stretches), table)
+        return empty_figure(PLACEMENT_MAP, _count_switches(stretches), table)
     providers = list(dict.fromkeys(stretch.provider for stretch in stretches))
     return Figure(
         name=PLACEMENT_MAP,
-        title=_switches(stretches),
+        title=_count_switches(stretches),
         summary=(
             f"{numbers.counted(len(nodes), 'executed node')} of the main graph in the order in which they ran, by "
             "provider, as wide as their time. The table below has every stretch."
         ),
-        data=[_stretch_bars(name, stretches[:MAX_STRETCHES]) for name in providers],
+        data=[_draw_stretches(name, stretches[:MAX_STRETCHES]) for name in providers],
         layout=theme.make_layout(
             height=160,
             xaxis=theme.make_axis(
@@ -252,7 +252,7 @@ def draw_placement(trace: Timeline | str) -> Figure:
     )
 
 
-def _switches(stretches: Sequence[Stretch]) -> str:
+def _count_switches(stretches: Sequence[Stretch]) -> str:
     """Count how often execution changes its provider."""
     nodes = sum(len(stretch.spans) for stretch in stretches)
     if not stretches:
@@ -265,7 +265,7 @@ def _switches(stretches: Sequence[Stretch]) -> str:
     return f"{switches} between {numbers.listed(names)} in one inference"
 
 
-def _stretch_bars(name: str, stretches: Sequence[Stretch]) -> theme.Json:
+def _draw_stretches(name: str, stretches: Sequence[Stretch]) -> theme.Json:
     begins = accumulate((stretch.time_us for stretch in stretches), initial=0.0)
     mine = [(start, stretch) for start, stretch in zip(begins, stretches, strict=False) if stretch.provider == name]
     return traces.make_bars(
@@ -279,7 +279,7 @@ def _stretch_bars(name: str, stretches: Sequence[Stretch]) -> theme.Json:
     )
 
 
-def _stretch_table(stretches: Sequence[Stretch]) -> Table:
+def _make_stretch_table(stretches: Sequence[Stretch]) -> Table:
     columns: tuple[Column[tuple[int, Stretch]], ...] = (
         Number("Stretch", lambda each: counted(each[0])),
         Column("Provider", lambda each: Entry(titles.provider(each[1].provider))),

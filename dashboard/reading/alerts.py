@@ -55,10 +55,10 @@ def shorten_cause(alert: "Alert") -> str:
 
 
 def find_lead(alert: "Alert") -> Lead:
-    return Lead() if alert.lead is None else _figures(alert.lead)
+    return Lead() if alert.lead is None else _read_figures(alert.lead)
 
 
-def _figures(symptom: "Symptom") -> Lead:
+def _read_figures(symptom: "Symptom") -> Lead:
     """Read the figures of a symptom, which farm.alerts.selectors.pages adds from its comparison."""
     known = {name: getattr(symptom, name, None) for name in ("ratio", "low", "high", "level", "rounds")}
     is_latency = kind_of(symptom.kind).is_headline
@@ -89,21 +89,21 @@ def describe_watching(watches: int, confirming: int) -> str:
     return f"{numbers.counted(watches, 'watch', 'watches')} would open an alert here.{more}"
 
 
-def _name(alert: "Alert") -> Entry:
+def _name_entry(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert", args=[alert.pk])
     return Entry(f"alert {alert.pk}", alert.pk, href=address, title=alert.sentence)
 
 
-def _kinds(alert: "Alert") -> Entry:
+def _kinds_entry(alert: "Alert") -> Entry:
     signs = [kind_of(kind).title for kind in kinds_of(alert)]
     return Entry(signs=signs, value=signs[0].word if signs else None)
 
 
-def _change(alert: "Alert") -> Entry:
+def _change_entry(alert: "Alert") -> Entry:
     return runs.lead_change(find_lead(alert))
 
 
-def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
+def _cause_entry(alert: "Alert", shared: Collection[str] = ()) -> Entry:
     """What the change comes from, and the series by the settings that are not `shared` by all rows, all of it on hover;
     the sentence of what could not be measured."""
     settings = [part for part in runs.list_settings(find_lead(alert)) if part != alert.model.name]
@@ -114,36 +114,39 @@ def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
     return Entry(first, soft="".join(rest), title=". ".join(filter(None, (series, cause))))
 
 
-def _release(alert: "Alert") -> Entry:
+def _release_entry(alert: "Alert") -> Entry:
     found = f"found in {alert.bad}"
     soft = "" if alert.bad in alert.began else found
     return Entry(alert.began, is_name=True, soft=soft, title=f"{found}, against {alert.good}")
 
 
-def _model(alert: "Alert") -> Entry:
+def _model_entry(alert: "Alert") -> Entry:
     return Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id]))
 
 
-def _state(alert: "Alert") -> Entry:
+def _state_entry(alert: "Alert") -> Entry:
     return verdict_entry(state_of(alert), soft=alert.assignee.username if alert.assignee else "")
 
 
-def _acknowledge(alert: "Alert") -> Entry:
+def _acknowledge_entry(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert_order", args=[alert.pk, "acknowledge"])
     return Entry(act=Act("Acknowledge", address, f"Acknowledge alert {alert.pk}", key="a"))
 
 
 COLUMNS: tuple[Column["Alert"], ...] = (
-    Column("Alert", _name, order="id"),
-    Column("State", _state, order="state"),
-    Column("Kind", _kinds),
+    Column("Alert", _name_entry, order="id"),
+    Column("State", _state_entry, order="state"),
+    Column("Kind", _kinds_entry),
     Number(
-        "change", _change, "against the release that was still good, in the block that confirmed it", order="change"
+        "change",
+        _change_entry,
+        "against the release that was still good, in the block that confirmed it",
+        order="change",
     ),
     Number("interval", lambda alert: runs.lead_interval(find_lead(alert))),
-    Column("Model", _model, order="model"),
-    Prose("What", _what),
-    Column("Began", _release),
+    Column("Model", _model_entry, order="model"),
+    Prose("What", _cause_entry),
+    Column("Began", _release_entry),
     Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
     Column("Opened", lambda alert: moment(alert.opened_at), order="at"),
 )
@@ -157,12 +160,12 @@ def make_table(
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in runs.find_shared_settings(map(find_lead, rows)) if part not in models]
-    subject = Prose["Alert"]("What", lambda alert: _what(alert, shared))
+    subject = Prose["Alert"]("What", lambda alert: _cause_entry(alert, shared))
     known = [subject if column.text == subject.text else column for column in COLUMNS]
     columns = known if is_ordered else [column.unordered for column in known]
     unseen = {alert.pk for alert in rows if alert.state == "open" and alert.team_id in writable}
     if unseen:
-        columns.append(Column("Action", lambda alert: _acknowledge(alert) if alert.pk in unseen else Entry()))
+        columns.append(Column("Action", lambda alert: _acknowledge_entry(alert) if alert.pk in unseen else Entry()))
     table = Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box if unseen else "")
     return replace(table, shared=", ".join(shared))
 
@@ -210,11 +213,11 @@ def list_timeline(alert: "Alert") -> list[TimelineEntry]:
     """List the events of an alert, the oldest first."""
     # what was explained is what the searches found, which stands beside them
     events = [event for event in alert.events.all() if event.kind != "explained"][-SHOWN:]
-    searches = [entry for investigation in alert.investigations.all() for entry in _search(investigation)]
-    return sorted([*_round(alert), *map(_event, events), *searches], key=lambda entry: entry.at)
+    searches = [entry for investigation in alert.investigations.all() for entry in _list_search_entries(investigation)]
+    return sorted([*_list_round_entries(alert), *map(_make_event_entry, events), *searches], key=lambda entry: entry.at)
 
 
-def _round(alert: "Alert") -> Iterator[TimelineEntry]:
+def _list_round_entries(alert: "Alert") -> Iterator[TimelineEntry]:
     """The round that found it, and the run that repeated it before anybody was told."""
     found = alert.round
     if found is None:
@@ -228,13 +231,13 @@ def _round(alert: "Alert") -> Iterator[TimelineEntry]:
         yield TimelineEntry(found.judged_at, CONFIRMED, "A second run confirmed it.", found.confirming_id)
 
 
-def _event(event: "AlertEvent") -> TimelineEntry:
+def _make_event_entry(event: "AlertEvent") -> TimelineEntry:
     # the headline has said what was found
     text = "The alert was opened." if event.kind == "opened" else str(event.text)
     return TimelineEntry(event.at, sign_of(EVENT_SIGNS.get(event.kind, event.kind)), numbers.unbroken(text))
 
 
-def _search(search: "Investigation") -> Iterator[TimelineEntry]:
+def _list_search_entries(search: "Investigation") -> Iterator[TimelineEntry]:
     """That it began, how many measurements it took so far, and its answer."""
     took = [float(step.get("minutes") or 0.0) for step in search.steps]
     minutes = f" in {numbers.duration(round(60.0 * sum(took)))}" if sum(took) else ""

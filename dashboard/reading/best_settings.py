@@ -75,13 +75,13 @@ def make_panel(
     latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
     shown = [measured for best in best_of_nodes for measured in (*best.most.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
-    rows = [row for best in best_of_nodes for row in _rows(best, budget, address, says=len(kinds) > 1)]
-    table = Table("best-settings", "Best settings on each machine", _heads(title_of(sorted(kinds))), rows)
+    rows = [row for best in best_of_nodes for row in _make_rows(best, budget, address, says=len(kinds) > 1)]
+    table = Table("best-settings", "Best settings on each machine", _make_heads(title_of(sorted(kinds))), rows)
     title = f"The best of {numbers.counted(len(settings), 'measured setting')}"
     return Panel(
         version=version,
-        sentence=_sentence(best_of_nodes, budget),
-        left_out=_left_out(settings),
+        sentence=_write_sentence(best_of_nodes, budget),
+        left_out=_describe_left_out(settings),
         busy=hardware_words.explain_times(settings),
         table=table,
         figure=latency.draw_settings(_name_settings(shown), title, table, address) if shown else None,
@@ -106,7 +106,7 @@ def _name_settings(shown: Sequence[Measured]) -> dict[str, Measured]:
     }
 
 
-def _heads(time: str) -> tuple[Head, ...]:
+def _make_heads(time: str) -> tuple[Head, ...]:
     return (
         Head("Machine"),
         Head("Wanted"),
@@ -131,7 +131,7 @@ def parse_budget(typed: str) -> tuple[float | None, str]:
     return value, ""
 
 
-def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
+def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
         return "Every measured setting was left out, so none is recommended."
     found = [best.most for best in best_of_nodes if best.most.settings]
@@ -140,13 +140,13 @@ def _sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if most is None:
         tops = [best.fastest.settings[0] for best in best_of_nodes]
         fastest = min(tops, key=lambda measured: measured.cell.p50_ms or 0.0)
-        return f"No measured setting is{within}; the fastest is {_setting(fastest)}."
+        return f"No measured setting is{within}; the fastest is {_describe_setting(fastest)}."
     first = most.settings[0]
-    text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_setting(first)}."
+    text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_describe_setting(first)}."
     return f"{text} {most.doubt}".strip()
 
 
-def _left_out(settings: Sequence[Measured]) -> str:
+def _describe_left_out(settings: Sequence[Measured]) -> str:
     """Say how many settings are left out, for their inputs and for their outputs, and the fastest of the latter."""
     count, others = count_other_inputs(settings), find_left_out(settings)
     fed = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
@@ -155,15 +155,15 @@ def _left_out(settings: Sequence[Measured]) -> str:
     what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
     fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
     why = f": {signed(WRONG)}. {wrong}" if wrong else "."
-    wrongs = f"Left out: {others.count} {what} not pass; the fastest of them is {_setting(fastest)}{why}"
+    wrongs = f"Left out: {others.count} {what} not pass; the fastest of them is {_describe_setting(fastest)}{why}"
     return f"{wrongs} {fed}".strip()
 
 
-def _setting(measured: Measured) -> str:
+def _describe_setting(measured: Measured) -> str:
     return f"{setting(measured)} on {measured.node}, {hardware_words.time(measured)}"
 
 
-def _rows(
+def _make_rows(
     best: Best, budget: float | None, address: Callable[[Measured], str], *, says: bool
 ) -> list[tuple[Entry, ...]]:
     """`says`: which time is processor time."""

@@ -79,11 +79,11 @@ def describe_placement(cell: Cell) -> Placement:
     missing = lost_providers(cell)
     extra = [name for name in cell.active_providers if name not in requested]
     if missing:
-        sentence = f"{_names(missing)} was requested but did not start: the numbers below are from {ran}."
+        sentence = f"{_list_names(missing)} was requested but did not start: the numbers below are from {ran}."
     elif extra:
         shares = [part.time_share for part in cell.providers if part.name in extra]
         time = f" and has {numbers.share(sum(shares))} of the time" if shares else ""
-        sentence = f"{_names(requested)} was requested; {_names(extra)} also ran{time}."
+        sentence = f"{_list_names(requested)} was requested; {_list_names(extra)} also ran{time}."
     else:
         sentence = ""
     return Placement(asked, ran, not sentence, sentence)
@@ -94,11 +94,11 @@ def describe_time_elsewhere(cell: Cell) -> str:
     others = [part for part in cell.providers if part.name != cell.provider and part.time_share > 0]
     if not others:
         return ""
-    share = numbers.share(sum(part.time_share for part in others))
-    return f"{share} of the time is spent outside {titles.provider(cell.provider)}: {_names([p.name for p in others])}."
+    share, names = sum(part.time_share for part in others), _list_names([part.name for part in others])
+    return f"{numbers.share(share)} of the time is spent outside {titles.provider(cell.provider)}: {names}."
 
 
-def _names(providers: Sequence[str]) -> str:
+def _list_names(providers: Sequence[str]) -> str:
     return numbers.listed([titles.provider(name) for name in providers])
 
 
@@ -109,7 +109,7 @@ def metric_table(cell: Cell) -> Table:
         if metric.title and not _is_left_out(metric, cell):
             text = metric_text(metric, cell)
             unit = metric.unit if text != numbers.NOT_MEASURED and metric.reads != "memory" else ""
-            rows.append((Entry(metric.title), Entry(text), Entry(unit), Entry(_note(metric, cell))))
+            rows.append((Entry(metric.title), Entry(text), Entry(unit), Entry(_write_note(metric, cell))))
     if cell.p50_ms is None:
         rows = [row for row in rows if row[1].text not in (numbers.NOT_MEASURED, "0")]
     return Table("metrics", "Metrics of this cell", METRIC_HEADS, rows)
@@ -130,10 +130,10 @@ def _is_left_out(metric: Metric, cell: Cell) -> bool:
     return metric.value(cell) is None and (metric.is_under_metrics or metric.name == "with_copies_p50_ms")
 
 
-def _note(metric: Metric, cell: Cell) -> str:
+def _write_note(metric: Metric, cell: Cell) -> str:
     """What stands beside a figure: of how many launches it is, why there is none, which meter counted."""
     if metric.name == "p50_ms":
-        return _interval_note(cell)
+        return _write_interval(cell)
     if metric.unit == "items/s" and prefills.is_generated(cell):
         return f"{prefills.ITEMS_NOTE}; {metric.note}"
     if metric.name == "energy_mj":
@@ -143,7 +143,7 @@ def _note(metric: Metric, cell: Cell) -> str:
     return metric.absent if metric.absent and metric.value(cell) is None else metric.note
 
 
-def _interval_note(cell: Cell) -> str:
+def _write_interval(cell: Cell) -> str:
     launches = numbers.counted(len(cell.samples_ms), "launch", "launches")
     spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
     return f"{spread} ms, 95 % interval over {launches}" if spread else launches if cell.samples_ms else ""
@@ -230,24 +230,24 @@ def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Ge
     shown = f"Tokens {start + 1} to {min(end, len(cell.tokens))} of {len(cell.tokens)}"
     return Generated(
         text=cell.scenario_text,
-        lines=tuple(_line(side, address, start=start, end=end, place=place) for side in sides),
+        lines=tuple(_make_line(side, address, start=start, end=end, place=place) for side in sides),
         place=place,
         shown=shown,
     )
 
 
-def _line(cell: Cell, address: Address, *, start: int, end: int, place: int | None) -> Line:
+def _make_line(cell: Cell, address: Address, *, start: int, end: int, place: int | None) -> Line:
     at = end if place is None else place - 1
     return Line(
         name=cell.id,
         href=address(cell.id),
-        alike=_written(cell.tokens[start:at]),
-        other=_written(cell.tokens[at : at + 1]) if place is not None else "",
-        after=_written(cell.tokens[at + 1 : end]),
+        alike=_write_tokens(cell.tokens[start:at]),
+        other=_write_tokens(cell.tokens[at : at + 1]) if place is not None else "",
+        after=_write_tokens(cell.tokens[at + 1 : end]),
     )
 
 
-def _written(tokens: Sequence[int]) -> str:
+def _write_tokens(tokens: Sequence[int]) -> str:
     return " ".join(map(str, tokens))
 
 
@@ -268,12 +268,16 @@ def list_open_cells(
     for state, block in blocks:
         for arm in block.arms:
             if arm.id not in known:
-                cells.append(_cell(arm, block, RunRecord(models[0], beside=models[1:]), (so_far or {}).get(arm.id, [])))
+                cells.append(
+                    _make_planned_cell(
+                        arm, block, RunRecord(models[0], beside=models[1:]), (so_far or {}).get(arm.id, [])
+                    )
+                )
                 states[arm.id] = activity_of([state])
     return cells, states
 
 
-def _cell(arm: Arm, block: PlannedBlock, record: RunRecord, launches: list[Sample]) -> Cell:
+def _make_planned_cell(arm: Arm, block: PlannedBlock, record: RunRecord, launches: list[Sample]) -> Cell:
     """The planned cell in the document's words; its status says nothing and is never shown."""
     spec, model = arm.spec, record.model_of(arm.spec)
     by_clock, by_processor = [launch.p50_ms for launch in launches], [launch.cpu_p50_ms for launch in launches]

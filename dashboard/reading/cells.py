@@ -41,7 +41,7 @@ def make_table(
     risky, times = find_unstable(known, comparisons), Times.of(known, comparisons)
     cells = [times.whole(cell) for cell in known]
     shared = [axis for axis in axes.varying_axes(cells) if axis.name != "runtime"]
-    notes = {cell.id: _note(cell, is_risky=cell.id in risky) for cell in cells}
+    notes = {cell.id: _write_note(cell, is_risky=cell.id in risky) for cell in cells}
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(shared, address, only="the model"),
         figure.RUNTIME,
@@ -77,7 +77,7 @@ def group_refused(
     )
 
 
-def _note(cell: Cell, *, is_risky: bool) -> str:
+def _write_note(cell: Cell, *, is_risky: bool) -> str:
     """What a reader should know before believing the numbers."""
     parts = [
         f"A/A twin of {cell.twin_of}." if cell.twin_of else "",

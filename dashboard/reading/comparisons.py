@@ -21,24 +21,24 @@ from farm.rules.wording import numbers
 NOISE_FROM = {"block": "of this block", "assumed": "assumed"}
 
 
-def _medians(named: Named) -> Entry:
+def _medians_entry(named: Named) -> Entry:
     return Entry() if named.line is None else Entry(named.line.values, title=named.line.details)
 
 
-def _noise(named: Named) -> Entry:
+def _noise_entry(named: Named) -> Entry:
     comparison = named.comparison
     known = NOISE_FROM.get(comparison.noise_from or "", "")
     return Entry(numbers.share(comparison.noise), comparison.noise, soft=known)
 
 
-def _memory(comparison: Comparison) -> Entry:
+def _memory_entry(comparison: Comparison) -> Entry:
     change = metric_changes.find_memory_change(comparison)
     if change is None:
         return Entry(numbers.NOT_MEASURED)
     return verdict_entry(change.verdict, soft="" if change.verdict == "equal" else metric_changes.format_size(change))
 
 
-def _others(comparison: Comparison) -> Entry:
+def _others_entry(comparison: Comparison) -> Entry:
     """Other metrics than the headline and memory: those that changed, losses first; else whether all are equal."""
     others = [change for change in metric_changes.list_beside(comparison) if change.name != metric_changes.RESIDENT]
     changed = [change for change in metric_changes.list_changed(comparison) if change in others]
@@ -59,7 +59,7 @@ def _others(comparison: Comparison) -> Entry:
     return verdict_entry(changed[0].verdict, soft=f"{', '.join(alike)}{more}")
 
 
-NOTE: Column[Named] = Prose("Note", lambda named: Entry(_note(named)))
+NOTE: Column[Named] = Prose("Note", lambda named: Entry(_write_note(named)))
 COLUMNS: tuple[Column[Named], ...] = (
     Column("Where", lambda named: Entry(named.where)),
     Column("Baseline → candidate", lambda named: Entry(named.step, href=named.href)),
@@ -68,9 +68,9 @@ COLUMNS: tuple[Column[Named], ...] = (
     ratios.INTERVAL,
     # beside the verdict, where it is seen without scrolling
     NOTE,
-    Number("medians", _medians, "of the same launches; none where they give another change"),
+    Number("medians", _medians_entry, "of the same launches; none where they give another change"),
     Number("rounds", lambda named: counted(named.comparison.rounds)),
-    Number("noise floor", _noise, "how much identical launches differ: standard deviation over rounds"),
+    Number("noise floor", _noise_entry, "how much identical launches differ: standard deviation over rounds"),
     replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
     Number(
         "smallest detectable",
@@ -79,12 +79,12 @@ COLUMNS: tuple[Column[Named], ...] = (
     ),
     Column(
         "Memory",
-        lambda named: _memory(named.comparison),
+        lambda named: _memory_entry(named.comparison),
         "resident peak of the process; under 16 MiB is equal",
     ),
     Column(
         "Other metrics",
-        lambda named: _others(named.comparison),
+        lambda named: _others_entry(named.comparison),
         "session creation, address space and what the scenario is about: those that changed, each by its own verdict",
     ),
 )
@@ -119,11 +119,11 @@ def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequenc
     where = [axis for axis in shared if axis not in differing]
     if not differing:
         return axes.name_of(baseline, where), "A/A: the same cell twice"
-    step = f"{_side(baseline, differing)} → {_side(candidate, differing)}"
+    step = f"{_name_side(baseline, differing)} → {_name_side(candidate, differing)}"
     return (axes.name_of(baseline, where) if where else baseline.node or "this machine"), step
 
 
-def _side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
+def _name_side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
     return f"{axes.name_of(cell, differing)}{' (A/A twin)' if cell.twin_of else ''}"
 
 
@@ -144,13 +144,13 @@ def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], add
     """List every comparison with its interval, rounds, margin and the smallest detectable change. The column of notes
     is left out where there are none."""
     rows = name_comparisons(comparisons, cells, address)
-    shown = [column for column in COLUMNS if column is not NOTE or any(map(_note, rows))]
+    shown = [column for column in COLUMNS if column is not NOTE or any(map(_write_note, rows))]
     # the chart above it has a table of its own by the name `comparisons`
     caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, shown, rows)
 
 
-def _note(named: Named) -> str:
+def _write_note(named: Named) -> str:
     comparison = named.comparison
     parts = [] if comparison.interleaved else ["different hardware: not interleaved."]
     if comparison.reason:

@@ -42,12 +42,12 @@ class Fact:
         return bool(self.text or self.at or self.state)
 
 
-def _distinct(cells: Sequence[Cell], name: str, *, most: int = 4) -> str:
+def _list_distinct(cells: Sequence[Cell], name: str, *, most: int = 4) -> str:
     axis = axes.BY_NAME[name]
-    return ", ".join(_shortened([place[0] for place in axes.places(cells, [axis])], most=most))
+    return ", ".join(_shorten_list([place[0] for place in axes.places(cells, [axis])], most=most))
 
 
-def _shortened(labels: list[str], *, most: int) -> list[str]:
+def _shorten_list(labels: list[str], *, most: int) -> list[str]:
     return labels if len(labels) <= most else [*labels[: most - 1], f"{len(labels) - most + 1} more"]
 
 
@@ -56,32 +56,34 @@ def digest_fact(sha256: str) -> Fact:
     return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
 
-def _digests(cells: Sequence[Cell]) -> Fact:
+def _digests_fact(cells: Sequence[Cell]) -> Fact:
     """That of the one model; of several each beside its name."""
     found = {cell.model_sha256: cell.model for cell in cells}
     if len(found) == 1:
         return digest_fact(cells[0].model_sha256)
     named = [f"{name} {sha256[:12]}".strip() for sha256, name in found.items()]
-    return Fact("Model file digests", ", ".join(_shortened(named, most=4)), is_name=True)
+    return Fact("Model file digests", ", ".join(_shorten_list(named, most=4)), is_name=True)
 
 
 def provider_fact(cells: Sequence[Cell]) -> Fact:
     """Requested against active providers of many cells, a difference said; of a refused cell that it was."""
     ran = {cell.id: tuple(cell.active_providers) or ((REFUSED,) if cell.status == REFUSED else ()) for cell in cells}
-    pairs = dict.fromkeys((_asked(cell), ran[cell.id]) for cell in cells if ran[cell.id])
+    pairs = dict.fromkeys((_list_requested(cell), ran[cell.id]) for cell in cells if ran[cell.id])
     texts = [
         names if requested == active else f"{names} → {', '.join(map(titles.provider, active))}"
         for requested, active in pairs
         if (names := ", ".join(map(titles.provider, requested)))
     ]
-    return Fact("Provider asked → ran", "; ".join(_shortened(texts, most=3)) or numbers.NOT_MEASURED)
+    return Fact("Provider asked → ran", "; ".join(_shorten_list(texts, most=3)) or numbers.NOT_MEASURED)
 
 
 def timing_fact(cells: Iterable[Cell]) -> Fact:
-    return Fact("Timed by", _distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call"))
+    return Fact(
+        "Timed by", _list_distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call")
+    )
 
 
-def _asked(cell: Cell) -> tuple[str, ...]:
+def _list_requested(cell: Cell) -> tuple[str, ...]:
     """The providers that were asked for, or the policy by which ONNX Runtime chose."""
     if cell.policy != NO_POLICY:
         return (f"policy {cell.policy}",)
@@ -97,12 +99,12 @@ def list_run_facts(document: Document) -> list[Fact]:
     ran = [cell for cell in cells if cell.status.value != "refused"] or cells
     nodes = sorted({cell.node for cell in ran if cell.node})
     facts = [
-        _digests(cells),
+        _digests_fact(cells),
         Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
-        Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
+        Fact("ONNX Runtime", _list_distinct(ran, "runtime"), is_name=True),
         provider_fact(cells),
-        Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
-        Fact("Precision", _distinct(ran, "precision")),
+        Fact("Batch", _list_distinct(ran, "batch").replace("batch ", "")),
+        Fact("Precision", _list_distinct(ran, "precision")),
         Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),
         timing_fact(ran),
         Fact("Node", ", ".join(nodes) or NO_NODE),
@@ -159,7 +161,7 @@ def describe_session(cell: Cell) -> str:
     """A session set by its name and what it sets apart from the defaults."""
     usual = SessionSettings().model_dump(mode="json")
     own = [
-        f"{key.replace('_', ' ')} {_plain(value)}"
+        f"{key.replace('_', ' ')} {_format_value(value)}"
         for key, value in sorted(cell.session.items())
         if key != "name" and value != usual.get(key, value)
     ]
@@ -167,7 +169,7 @@ def describe_session(cell: Cell) -> str:
     return f"{name}: {', '.join(own)}" if own else name
 
 
-def _plain(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, dict):

@@ -39,7 +39,7 @@ def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None)
         "versions": row.version_count,
         "created_at": row.created_at,
         "last_run": last.pk if last else None,
-        **{f"last_{name}": value for name, value in _figures(find_lead(last)).items()},
+        **{f"last_{name}": value for name, value in _lead_figures(find_lead(last)).items()},
         "last_sentence": (last.headline or last.sentence) if last else "",
     }
 
@@ -51,7 +51,7 @@ def run_row(row: "Run", state: str) -> Row:
         "model": row.version.model.name,
         "version": row.version.number,
         "state": state,
-        **_figures(find_lead(row)),
+        **_lead_figures(find_lead(row)),
         "sentence": row.headline or row.sentence,
         "cells": row.cell_count,
         "created_at": row.created_at,
@@ -59,7 +59,7 @@ def run_row(row: "Run", state: str) -> Row:
     }
 
 
-def _figures(lead: Lead) -> Row:
+def _lead_figures(lead: Lead) -> Row:
     """What a run leads with: `change` is new against old."""
     return {
         "verdict": lead.verdict,

@@ -44,18 +44,18 @@ class Metric:
     write: Callable[[Cell], str]
 
 
-def _colour(name: str, place: str, *, label: str = "") -> Metric:
+def _make_colour_metric(name: str, place: str, *, label: str = "") -> Metric:
     metric = MEASURED[place]
     return Metric(name, place, label or metric.title, metric.value, partial(metric_with_unit, metric))
 
 
 METRICS = (
-    replace(_colour("verdict", "p50_ms", label="verdict"), read=lambda cell: None),
-    _colour("p50", "p50_ms", label="p50 latency"),
-    _colour("throughput", "throughput"),
-    _colour("session", "session_ms"),
-    _colour("first", "first_ms"),
-    _colour("memory", "peak_memory_bytes"),
+    replace(_make_colour_metric("verdict", "p50_ms", label="verdict"), read=lambda cell: None),
+    _make_colour_metric("p50", "p50_ms", label="p50 latency"),
+    _make_colour_metric("throughput", "throughput"),
+    _make_colour_metric("session", "session_ms"),
+    _make_colour_metric("first", "first_ms"),
+    _make_colour_metric("memory", "peak_memory_bytes"),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
 
@@ -210,7 +210,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
     leading = find_opening(comparisons, {cell.id: cell for cell in shown}).axis
-    column_axis = _column_axis(choices, columns, leading)
+    column_axis = _choose_column_axis(choices, columns, leading)
     row_axes = [axis for axis in choices if axis != column_axis]
     groups: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
     for cell in shown:
@@ -232,10 +232,10 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
         compared=group_by(comparisons, lambda comparison: comparison.candidate),
         times=Times.of(shown, comparisons),
     )
-    return replace(laid, rows=_worst_first(laid)) if laid.is_large else laid
+    return replace(laid, rows=_sort_rows(laid)) if laid.is_large else laid
 
 
-def _worst_first(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
+def _sort_rows(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
     """Rows by their largest slowdown along the columns, those without one as they were."""
     along = laid.column_axis.name
 
@@ -272,10 +272,10 @@ def draw_layout(
         times=times,
         told={cell.id: cell for cell in told},
     )
-    which = _part(laid, part) if laid.is_large else None
+    which = _find_part(laid, part) if laid.is_large else None
     shown = laid.rows if which is None else laid.rows[which.first - 1 : which.last]
     rows = [
-        Row(labels=labels, places=[_place(places.get(head, ()), grid, laid.heads[0]) for head in laid.heads])
+        Row(labels=labels, places=[_make_place(places.get(head, ()), grid, laid.heads[0]) for head in laid.heads])
         for labels, places in shown
     ]
     cells = [cell for _, places in shown for group in places.values() for cell in group]
@@ -284,7 +284,7 @@ def draw_layout(
     return HeatMap(*place, so_far=title_of([cell.id in times.by_processor for cell in live], CLOCK) if live else "")
 
 
-def _part(laid: Layout, number: int) -> Part:
+def _find_part(laid: Layout, number: int) -> Part:
     """The part with this number; the nearest there is for a number that is none."""
     each = max(MIN_ROWS, PART_FIELDS // len(laid.heads))
     count = -(-len(laid.rows) // each)
@@ -293,14 +293,14 @@ def _part(laid: Layout, number: int) -> Part:
     return Part(number, count, first, min(first + each - 1, len(laid.rows)), len(laid.rows))
 
 
-def _column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
+def _choose_column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
     """The first wished axis that varies, else the runtime where it varies, else the last axis that does."""
     named = {axis.name: axis for axis in choices}
     last = choices[-1] if choices else axes.BY_NAME["runtime"]
     return next((named[name] for name in (*wished, "runtime") if name in named), last)
 
 
-def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
+def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     """The field of the cells at one place; where a block repeats its baseline, the first one measured stands."""
     if not group:
         return Place(title="not in the matrix")
@@ -308,15 +308,19 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     state = grid.states.get(cell.id, cell.status.value)
     href = grid.address(cell.id)
     if state in OPEN_STATES and cell.id not in grid.times.launched:
-        return _open_place(cell, state, href, grid.times)
+        return _make_open_place(cell, state, href, grid.times)
     if cell.p50_ms is None or cell.status == CellStatus.CANCELLED:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
         sign, told = STATES[WRONG] if is_wrong(cell) else None, grid.told[cell.id]
-        return Place(href, grid.metric.write(told), sign, _ramp(grid.metric.read(told), grid.ends), grid.title(cell))
-    comparison = None if grid.column_axis.label(cell) == first_head else _against(group, grid, first_head)
-    sign, tone, title = _judged(cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group))
-    value, why = _value(cell, comparison, grid)
+        return Place(
+            href, grid.metric.write(told), sign, _find_ramp_step(grid.metric.read(told), grid.ends), grid.title(cell)
+        )
+    comparison = None if grid.column_axis.label(cell) == first_head else _find_comparison(group, grid, first_head)
+    sign, tone, title = _judge_cell(
+        cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group)
+    )
+    value, why = _format_value(cell, comparison, grid)
     if is_wrong(cell):
         # never praised, and marked wherever it stands
         sign, tone, why = STATES[WRONG], "", "; ".join(filter(None, (why_wrong(cell), sign.word, why)))
@@ -327,7 +331,7 @@ def _place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     return Place(href, value, sign, tone, "; ".join(filter(None, (title, why, stopped))))
 
 
-def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:
+def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:
     """A cell's figure of the quantity that its row is judged by; none where, divided by the first column's, it would
     give another change, and then why."""
     change = None if comparison is None else change_of(comparison, grid.cells)
@@ -343,7 +347,7 @@ def _value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, 
     return f"{items_of(told)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(told), ""
 
 
-def _open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
+def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
     """A cell that has not ended, with the median of the launches so far."""
     sign, rounds = sign_of(state), len(cell.samples_ms)
     if not rounds:
@@ -353,7 +357,7 @@ def _open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
     return Place(href, f"{numbers.milliseconds(times.with_compared_time(cell).p50_ms)} ms", so_far, "running", told)
 
 
-def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
+def _judge_cell(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
     """The cell against the baseline of its row."""
     if comparison is None:
         other = next((f"compared by {pair.axis}" for pair in grid.compared.get(cell.id, ())), "not compared")
@@ -370,7 +374,7 @@ def _judged(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baselin
     return Sign(sign.mark, words, sign.tone), tone, title
 
 
-def _against(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
+def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
     """The comparison along the columns with the first of them, else with any of them."""
     compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
     sides = ((pair, [grid.cells[pair.baseline], grid.cells[pair.candidate]]) for pair in compared)
@@ -385,7 +389,7 @@ def change_tone(size: float, *, is_gain: bool) -> str:
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 
-def _ramp(value: float | None, ends: Sequence[float]) -> str:
+def _find_ramp_step(value: float | None, ends: Sequence[float]) -> str:
     """A step of the magnitude ramp, by the logarithm of the value between the ends."""
     if value is None or value <= 0 or not ends:
         return ""

@@ -30,7 +30,7 @@ COLUMNS: tuple[Column[Range], ...] = (
         "ONNX Runtime",
         lambda each: Entry(each[0] if each[0] == each[1] else f"{each[0]} – {each[1]}", is_name=True),
     ),
-    Column("Loads", lambda each: Entry(sign=_sign(each[2]), value=_sign(each[2]).word)),
+    Column("Loads", lambda each: Entry(sign=_find_sign(each[2]), value=_find_sign(each[2]).word)),
     Prose("Why", lambda each: Entry("" if each[2].reason is None and not each[2].differs else each[2].sentence())),
     Number(
         "Nodes run",
@@ -80,9 +80,9 @@ class Inspection:
 def make_inspection(found: "Inspected") -> Inspection:
     """An inspection as the page shows it."""
     return Inspection(
-        facts=[fact for fact in _facts(found) if fact.text],
-        findings=[_finding(finding) for finding in found.findings],
-        tables=[_ports(found), _operators(found.operators)],
+        facts=[fact for fact in _list_facts(found) if fact.text],
+        findings=[_make_finding(finding) for finding in found.findings],
+        tables=[_make_ports_table(found), _make_operators_table(found.operators)],
     )
 
 
@@ -97,7 +97,7 @@ def make_program(version: "Version", found: "Inspected | None") -> Program | Non
     return Program(file.name, file.blob.sha256, file.blob.bytes, saved_by, problem)
 
 
-def _facts(found: "Inspected") -> list[Fact]:
+def _list_facts(found: "Inspected") -> list[Fact]:
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in found.opsets.items())
     below = f" and {numbers.fixed(found.nodes_below, 0)} below" if found.nodes_below else ""
     precision = recipes.describe_uploaded(found.dtypes, found.operators, is_quantised=found.is_quantised)
@@ -126,7 +126,7 @@ def list_guesses(found: "Inspected | None") -> list[Fact]:
     if found is None:
         return []
     by_field = {"Batch": "Batch sizes", "Measured with": "Sizes", "Precision as uploaded": "Precisions"}
-    guessed = (fact for fact in _facts(found) if fact.name in by_field and fact.text)
+    guessed = (fact for fact in _list_facts(found) if fact.name in by_field and fact.text)
     return [replace(fact, note=f"The field {by_field[fact.name]} says otherwise.") for fact in guessed]
 
 
@@ -145,7 +145,7 @@ def _describe_batch(batch: int | str | None) -> str:
     return f"fixed at {batch}" if isinstance(batch, int) else f"dynamic ({batch})"
 
 
-def _finding(found: "FoundFinding") -> Finding:
+def _make_finding(found: "FoundFinding") -> Finding:
     known = EXPLANATIONS.get(found.id)
     return Finding(
         weight=known.weight if known else "note",
@@ -157,7 +157,7 @@ def _finding(found: "FoundFinding") -> Finding:
     )
 
 
-def _ports(found: "Inspected") -> Table:
+def _make_ports_table(found: "Inspected") -> Table:
     columns: tuple[Column[tuple[str, Port]], ...] = (
         Column("Name", lambda each: Entry(each[1].name, is_name=True)),
         Column("Side", lambda each: Entry(each[0])),
@@ -172,7 +172,7 @@ def _describe_shape(shape: Sequence[int | str] | None) -> str:
     return "unknown rank" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
-def _operators(operators: Mapping[str, int]) -> Table:
+def _make_operators_table(operators: Mapping[str, int]) -> Table:
     ranked = sorted(operators.items(), key=lambda pair: -pair[1])[:OPERATORS_SHOWN]
     caption = f"Operators of the model ({numbers.counted(len(operators), 'kind')})"
     columns: tuple[Column[tuple[str, int]], ...] = (
@@ -199,7 +199,7 @@ def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
     )
 
 
-def _sign(row: Row) -> Sign:
+def _find_sign(row: Row) -> Sign:
     if row.is_untried:
         return Sign("?", "not tried", "quiet")
     if row.reason is not None:

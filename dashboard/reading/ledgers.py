@@ -53,9 +53,9 @@ def describe_week(
 
 def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
     columns: tuple[Column[Next], ...] = (
-        Column("Run", _run),
+        Column("Run", _run_entry),
         Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
-        Number("takes", _takes, note="by its plan and the machine’s pace"),
+        Number("takes", _length_entry, note="by its plan and the machine’s pace"),
     )
     return Table.of("next", "What waits for this node", columns, waiting)
 
@@ -66,7 +66,7 @@ def work_table(work: Sequence[Work]) -> Table:
         Column("Why", lambda row: Entry(row.reason or "asked for")),
         Number("runs", lambda row: counted(row.runs)),
         Number("blocks", lambda row: counted(row.blocks)),
-        Number("time", lambda row: Entry(_minutes(row.minutes), row.minutes)),
+        Number("time", lambda row: Entry(_format_minutes(row.minutes), row.minutes)),
     )
     return Table.of("ledger", "What this node did, and for whom", columns, work)
 
@@ -78,15 +78,15 @@ def describe_start(row: Next, node: "Node") -> str:
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
 
 
-def _takes(row: Next) -> Entry:
-    return Entry() if row.minutes is None else Entry(_minutes(row.minutes), row.minutes)
+def _length_entry(row: Next) -> Entry:
+    return Entry() if row.minutes is None else Entry(_format_minutes(row.minutes), row.minutes)
 
 
-def _run(row: Next) -> Entry:
+def _run_entry(row: Next) -> Entry:
     if row.run is None:
         return Entry(f"a run of {row.team}")
     return Entry(f"run {row.run}", row.run, href=reverse("dashboard:run", args=[row.run]))
 
 
-def _minutes(minutes: float) -> str:
+def _format_minutes(minutes: float) -> str:
     return numbers.duration(round(60.0 * minutes))

@@ -43,19 +43,19 @@ def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, s
     if not releases:
         return None
     places = {
-        model: [_place(own.get(release, ()), is_wrong=(model, release) in wrong) for release in releases]
+        model: [_make_place(own.get(release, ()), is_wrong=(model, release) in wrong) for release in releases]
         for model, own in known.items()
     }
-    ordered = sorted(places, key=lambda model: (_gravity(places[model][-1]), names[model], model))
+    ordered = sorted(places, key=lambda model: (_rank_gravity(places[model][-1]), names[model], model))
     rows = [Row((names[model],), places[model]) for model in ordered[:MAX_ROWS]]
     drawn = HeatMap(METRICS[0], axes.BY_NAME["runtime"], [axes.BY_NAME["model"]], releases, rows)
-    return Grid(drawn, *_headline(names[ordered[0]], [places[model][-1] for model in ordered], releases[-1]))
+    return Grid(drawn, *_write_headline(names[ordered[0]], [places[model][-1] for model in ordered], releases[-1]))
 
 
-def _headline(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
+def _write_headline(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
     """What leads of the newest release, and how many models are how. `first`: the model that leads."""
-    bad = [place for place in newest if _gravity(place)[0] < 2]
-    undecided = sum(_gravity(place)[0] == 2 for place in newest)
+    bad = [place for place in newest if _rank_gravity(place)[0] < 2]
+    undecided = sum(_rank_gravity(place)[0] == 2 for place in newest)
     measured = numbers.counted(sum(bool(place.href) for place in newest), "model")
     open_too = f", {undecided} undecided" if undecided else ""
     because = f"{len(bad)} of {measured} slower or wrong with {release}{open_too}"
@@ -68,14 +68,14 @@ def _headline(first: str, newest: Sequence[Place], release: str) -> tuple[str, s
     return f"{first} {said} with {release}", because
 
 
-def _gravity(place: Place) -> tuple[int, str]:
+def _rank_gravity(place: Place) -> tuple[int, str]:
     """Wrong outputs, slower, undecided, then the others; the darkest first."""
     tone = place.sign.tone if place.sign is not None else ""
     rank = {"bad": 0, "slower": 1}.get(tone, 2 if place.sign == sign_of("undecided") else 3)
     return rank, "".join(chr(255 - ord(letter)) for letter in place.tone) if rank == 1 else ""
 
 
-def _place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
+def _make_place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
     if not rows:
         return Place(sign=sign_of("not_measured"), tone="none", title="not measured on that release")
     worst = max(rows, key=lambda row: row.ratio)

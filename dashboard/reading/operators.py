@@ -47,7 +47,7 @@ def operator_table(cell: Cell) -> Table:
     if cell.operators and cell.unaccounted_us and outside_us(cell) is None:
         title = f"{title}; time in no operator is {OUTSIDE_LEFT_OUT}"
     head = "µs per token" if TPOT in cell.figures else "µs per inference"
-    return _table("operators", title, cell.operators, [*_beside_graph(cell), *_of_tokens(cell)], head)
+    return _make_table("operators", title, cell.operators, [*_list_beside_graph(cell), *_list_of_tokens(cell)], head)
 
 
 def prompt_table(cell: Cell) -> Table | None:
@@ -55,10 +55,12 @@ def prompt_table(cell: Cell) -> Table | None:
     if cell.prompt is None:
         return None
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
-    return _table("prompt-operators", title, cell.prompt.operators, _beside_graph(cell.prompt), "µs per prompt")
+    return _make_table(
+        "prompt-operators", title, cell.prompt.operators, _list_beside_graph(cell.prompt), "µs per prompt"
+    )
 
 
-def _table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
+def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
     """Shares are of the operators and the rest together, so that they add up."""
     times_us = [part.time_us for part in (*operators, *(part for part, _ in rest))]
     has_memory = any(operator.memory_bytes is not None for operator in operators)
@@ -73,7 +75,7 @@ def _table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest,
     return replace(table, rows=[*table.rows, *left])
 
 
-def _beside_graph(traced: Cell | PromptTime) -> Rest:
+def _list_beside_graph(traced: Cell | PromptTime) -> Rest:
     """What a trace has besides its operators: time between them, and operators that are too fast to be listed."""
     if not traced.operators or traced.unaccounted_us is None:
         return []
@@ -82,26 +84,26 @@ def _beside_graph(traced: Cell | PromptTime) -> Rest:
     faster_us = (traced.traced_us or 0.0) - listed_us - traced.unaccounted_us
     rest = []
     if outside is not None:
-        rest.append((_spent("in no operator", outside), "between them, and the profiler's own"))
+        rest.append((_make_part("in no operator", outside), "between them, and the profiler's own"))
     # else a rounding error
     if faster_us > 1e-3 * listed_us:
-        rest.append((_spent("faster operators", faster_us), f"all but the {len(traced.operators)} slowest"))
+        rest.append((_make_part("faster operators", faster_us), f"all but the {len(traced.operators)} slowest"))
     return rest
 
 
-def _spent(name: str, time_us: float) -> OperatorTime:
+def _make_part(name: str, time_us: float) -> OperatorTime:
     return OperatorTime(node=name, op_type="", provider="", time_us=time_us)
 
 
-def _of_tokens(cell: Cell) -> Rest:
+def _list_of_tokens(cell: Cell) -> Rest:
     """What a token takes besides: choosing it, and the graph as a whole where that was not traced."""
     found: Rest = []
     if OUTSIDE in cell.figures:
         choosing_us = 1000 * cell.figures[OUTSIDE].value
         if not cell.operators:
             graph_us = 1000 * cell.figures[TPOT].value - (choosing_us if OUTSIDE_CPU in cell.figures else 0.0)
-            found.append((_spent("in the graph", max(0.0, graph_us)), "not traced"))
-        found.append((_spent("outside the graph", choosing_us), "choosing a token, as launches timed it"))
+            found.append((_make_part("in the graph", max(0.0, graph_us)), "not traced"))
+        found.append((_make_part("outside the graph", choosing_us), "choosing a token, as launches timed it"))
     return found
 
 

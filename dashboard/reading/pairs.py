@@ -34,18 +34,18 @@ def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
     recent = []
     for of_run in group_by(cells, lambda cell: cell.run_id).values():
         # the first pair there is, along the first thing that tells the run's cells apart
-        recent += list(islice((pair for name in OF_A_RUN for pair in _pairs(of_run, name)), 1))
+        recent += list(islice((pair for name in OF_A_RUN for pair in _list_pairs_along(of_run, name)), 1))
     found = {"Recent runs": recent[:MAX_PAIRS]}
     for name, title in KINDS.items():
         # of pairs that are called alike the first, which is of the newest runs
         called: dict[tuple[str, str], Pair] = {}
-        for pair in _pairs(cells, name):
+        for pair in _list_pairs_along(cells, name):
             called.setdefault((pair.name, pair.where), pair)
         found[title] = [pair for pair in called.values() if pair not in found["Recent runs"]][:MAX_PAIRS]
     return {title: pairs for title, pairs in found.items() if pairs}
 
 
-def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
+def _list_pairs_along(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
     """The two newest of what is alike but for `name`, the older release or run first; two runtimes are two releases of
     one."""
     alike: dict[tuple[object, ...], dict[object, MeasuredCell]] = {}
@@ -59,19 +59,19 @@ def _pairs(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
             base, other = sorted(list(found.values())[:2], key=lambda cell: cell.run_id)
             if name == "runtime":
                 base, other = sorted((base, other), key=lambda cell: runtime_sort_key(Runtime.of(cell.runtime)))
-            yield _pair(base, other, name)
+            yield _make_pair(base, other, name)
 
 
-def _pair(base: MeasuredCell, other: MeasuredCell, name: str) -> Pair:
-    first, second = (_value(cell, name) for cell in (base, other))
+def _make_pair(base: MeasuredCell, other: MeasuredCell, name: str) -> Pair:
+    first, second = (_format_value(cell, name) for cell in (base, other))
     known = ("model", "runtime", "provider", "precision", "opset", "batch", "threads", "node")
-    alike = [_value(base, key) for key in known if key != name and getattr(base, key) not in (None, "")]
+    alike = [_format_value(base, key) for key in known if key != name and getattr(base, key) not in (None, "")]
     where = ", ".join([*alike, *([f"run {base.run_id}"] if base.run_id == other.run_id else [])])
     keys = [("cells", f"{cell.run_id}:{cell.name}") for cell in (base, other)]
     return Pair(f"{first} → {second}", where, f"{reverse('dashboard:compare')}?{urlencode(keys, safe=':')}")
 
 
-def _value(cell: MeasuredCell, name: str) -> str:
+def _format_value(cell: MeasuredCell, name: str) -> str:
     value = getattr(cell, name)
     if name == "runtime":
         return titles.runtime(Runtime.of(value))

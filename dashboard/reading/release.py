@@ -25,19 +25,19 @@ def draw_map(card: "release_card.Card") -> HeatMap:
     """Models down, nodes across, the gravest first."""
     first = {row.model: place for place, (row, _) in enumerate(card.changed)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
-    rows = [Row((row.name,), [_place(row.at(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
+    rows = [Row((row.name,), [_make_place(row.at(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
     return HeatMap(METRICS[0], axes.BY_NAME["node"], [axes.BY_NAME["model"]], card.nodes, rows)
 
 
-def _place(place: "release_card.Place") -> Place:
+def _make_place(place: "release_card.Place") -> Place:
     of = f"the gravest of {numbers.counted(place.points, 'point')}" if place.points > 1 else ""
     title = "; ".join(part for part in (place.text.rstrip("."), of) if part)
     cell = "" if place.run is None else reverse("dashboard:cell", args=[place.run, place.cell])
     href = cell if place.alert is None else reverse("dashboard:alert", args=[place.alert])
-    return Place(href, sign=place.sign, tone=_tone(place), title=title)
+    return Place(href, sign=place.sign, tone=_find_tone(place), title=title)
 
 
-def _tone(place: "release_card.Place") -> str:
+def _find_tone(place: "release_card.Place") -> str:
     """A class of the stylesheet: by how much it is slower or faster, else what it is."""
     if place.sign.tone in ("slower", "faster"):
         return change_tone(abs(log(place.size or 1.0)), is_gain=place.sign.tone == "faster")

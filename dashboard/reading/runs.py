@@ -208,7 +208,7 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
         if _is_news(lead):
             newest.setdefault(row.model, (row, lead))
     recent = [(row, lead) for row, lead in newest.values() if row.at >= since]
-    ranked = sorted(((_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
+    ranked = sorted(((_rank_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
     told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
     worse = sum(is_worse(lead) for _, lead in told)
     sides = [f"{count} {word}" for count, word in ((worse, "worse"), (len(told) - worse, "better")) if count]
@@ -220,7 +220,7 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
 
 def is_worse(lead: Lead) -> bool:
     """Whether a release or a version of the model changed it for the worse; one precision beside another is no news."""
-    return _is_news(lead) and _gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
+    return _is_news(lead) and _rank_gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
 
 
 # of news, in this order; what has settled is none
@@ -231,7 +231,7 @@ def _is_news(lead: Lead) -> bool:
     return lead.axis in ("runtime", "model") or lead.verdict in (WRONG, ELSEWHERE)
 
 
-def _gravity(lead: Lead) -> tuple[int, float]:
+def _rank_gravity(lead: Lead) -> tuple[int, float]:
     """Wrong outputs, losses, what ran elsewhere, gains; the largest of each first."""
     if lead.verdict in (WRONG, ELSEWHERE):
         return (0 if lead.verdict == WRONG else 2), 0.0

@@ -38,7 +38,7 @@ class Step:
 
 def list_steps(user: "User") -> list[Step]:
     """List the steps of a first day in their order, each as it stands now. `user`: whose nodes count."""
-    return [_address(), _mail(), _backup(), _sign_in(), _node(user)]
+    return [_check_address(), _check_mail(), _check_backup(), _check_sign_in(), _check_nodes(user)]
 
 
 def write_headline(steps: Sequence[Step]) -> str:
@@ -51,7 +51,7 @@ def name_home() -> str:
     return f"--home {shlex.quote(str(settings.HOME))}"
 
 
-def _address() -> Step:
+def _check_address() -> Step:
     url = str(settings.PUBLIC_URL)
     is_done = url.startswith("https://")
     words = f"People come by {url}." if is_done else f"{url} is not encrypted: only this machine should use it."
@@ -59,7 +59,7 @@ def _address() -> Step:
     return Step("Address and TLS", is_done, words, command=command, document="operations")
 
 
-def _mail() -> Step:
+def _check_mail() -> Step:
     is_done = bool(settings.HAS_MAIL)
     words = (
         f"Mail goes out through {settings.EMAIL_HOST}."
@@ -72,7 +72,7 @@ def _mail() -> Step:
     return Step("Mail", is_done, words, command=command, page=page, document="watch", anchor="notify-a-channel")
 
 
-def _backup() -> Step:
+def _check_backup() -> Step:
     last = last_backup()
     is_done = last is not None and timezone.now() - last.at < MAX_BACKUP_AGE
     words = "No backup was made yet." if last is None else f"The last backup is of {last.at:%Y-%m-%d %H:%M} UTC."
@@ -86,7 +86,7 @@ def _backup() -> Step:
     )
 
 
-def _sign_in() -> Step:
+def _check_sign_in() -> Step:
     provider, people = settings.OPENID, count_people_seen()
     page = ("dashboard:openid", "Sign-in")
     if provider is not None:
@@ -98,7 +98,7 @@ def _sign_in() -> Step:
     return Step("Sign-in", people > 1, words, command=command, page=page, document="signing-in")
 
 
-def _node(user: "User") -> Step:
+def _check_nodes(user: "User") -> Step:
     online, nodes = count_nodes_online(user)
     words = f"{online} of {numbers.counted(nodes, 'node')} online." if nodes else "No node has joined yet."
     return Step("First node", nodes > 0, words, page=("dashboard:fleet", "Add a node"), document="nodes")

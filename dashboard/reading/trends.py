@@ -48,8 +48,8 @@ def lines_over_time(
             spots = series_spots.setdefault((series, node), (label, []))[1]
             spots.append(Spot(at, new, ratio, low, high, round_id, run_id, outcome))
     raised = list(alerts)
-    return _lines(
-        series_spots, lambda series, node, spots: (_shifts(spots), _marks(raised, series, node, spots)), words
+    return _make_lines(
+        series_spots, lambda series, node, spots: (_find_shifts(spots), _make_marks(raised, series, node, spots)), words
     )
 
 
@@ -68,8 +68,8 @@ def lines_over_releases(
         for key, (label, spots) in series_spots.items()
     }
     raised = list(alerts)
-    return _lines(
-        ordered, lambda series, node, spots: ((), _marks(raised, series, node, spots, by_version=True)), words
+    return _make_lines(
+        ordered, lambda series, node, spots: ((), _make_marks(raised, series, node, spots, by_version=True)), words
     )
 
 
@@ -87,36 +87,38 @@ def list_releases(watch: "Watch", lines: Sequence[Line]) -> list[str]:
     return sorted(measured | between, key=release_order)
 
 
-def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking, words: Words) -> list[Line]:
+def _make_lines(
+    series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking, words: Words
+) -> list[Line]:
     labels = [label for label, _ in series_spots.values()]
     nodes = {node for _, node in series_spots}
     made = []
     for (series, node), (label, spots) in series_spots.items():
         shifts, marked = marks(series, node, spots)
-        name = _name(label, labels) if len(nodes) == 1 else f"{_name(label, labels)} on {node}"
+        name = _shorten_label(label, labels) if len(nodes) == 1 else f"{_shorten_label(label, labels)} on {node}"
         # what differs in the node alone is told apart by it
         name = node if len(nodes) > 1 and len(set(labels)) == 1 else name
         made.append(Line(series, node, label, name, spots, shifts, marked, words))
     return sorted(made, key=lambda line: (line.label, line.node))
 
 
-def _name(label: str, labels: Sequence[str]) -> str:
+def _shorten_label(label: str, labels: Sequence[str]) -> str:
     shared = set.intersection(*(set(label.split(", ")) for label in labels))
     return ", ".join(part for part in label.split(", ") if part not in shared) or label
 
 
-def _shifts(spots: Sequence[Spot]) -> list[Shift]:
+def _find_shifts(spots: Sequence[Spot]) -> list[Shift]:
     values = [spot.ratio for spot in spots]
     stretch = ceil(len(values) / SEARCHED) or 1
     medians = [median(values[start : start + stretch]) for start in range(0, len(values), stretch)]
     changepoints = find_changepoints(medians)
     return [
-        Shift(_sharpest(values, change.index * stretch, stretch - 1), 1 + (change.magnitude or 0.0))
+        Shift(_find_sharpest_jump(values, change.index * stretch, stretch - 1), 1 + (change.magnitude or 0.0))
         for change in changepoints
     ]
 
 
-def _sharpest(values: Sequence[float], place: int, reach: int) -> int:
+def _find_sharpest_jump(values: Sequence[float], place: int, reach: int) -> int:
     """Where within `reach` of a place the means before and after differ most, weighted by how many there are."""
     start, stop = max(0, place - 2 * reach), min(len(values), place + 2 * reach)
 
@@ -127,7 +129,7 @@ def _sharpest(values: Sequence[float], place: int, reach: int) -> int:
     return max(range(max(start + 1, place - reach), min(stop, place + reach + 1)), key=jump, default=place)
 
 
-def _marks(
+def _make_marks(
     alerts: Sequence["Alert"], series: str, node: str, spots: Sequence[Spot], *, by_version: bool = False
 ) -> list[Mark]:
     mine = [
@@ -247,10 +249,10 @@ def make_standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
     for row in values:
         model, watch, _, _, series, node, *_ = row
         models.setdefault(model, {}).setdefault((watch, series, node), []).append(row)
-    return {model: _standing(list(lines.values())) for model, lines in models.items()}
+    return {model: _make_standing(list(lines.values())) for model, lines in models.items()}
 
 
-def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
+def _make_standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     slowest = max(lines, key=lambda line: line[-1][8])
     _, watch, distribution, reference, series, node, label, release, ratio, low, high, outcome = slowest[-1]
     verdict = judge_series_value(ratio, low, high, is_open=outcome == "undecided", words=TIME)
@@ -266,7 +268,7 @@ def _standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     )
 
 
-def _series(watch: "Watch", line: Line) -> Series:
+def _make_series(watch: "Watch", line: Line) -> Series:
     return Series(
         name=f"{line.name} on {line.node}" if line.node not in line.name else line.name,
         href=series_address(watch.pk, line.key),
@@ -304,7 +306,7 @@ def describe_model(model: "Model") -> dict[str, object]:
     for watch in watches[:WATCHES_SHOWN]:
         alerts = pages.alerts_of_watch(watch).filter(model=model)
         series = lines_over_time(watch, pages.points_of_model(watch, model), alerts)
-        shown.append(Watched(watch, [_series(watch, line) for line in series]))
+        shown.append(Watched(watch, [_make_series(watch, line) for line in series]))
     said = badges.describe_standing(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     words = f"{said.label}: {said.text}"

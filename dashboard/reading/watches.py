@@ -39,8 +39,8 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Round", lambda round_: Entry(f"round {round_.pk}", round_.pk)),
     Column("Model", lambda round_: Entry(str(round_.version))),
     Column("Trigger", lambda round_: Entry(round_.get_cause_display())),
-    Column("Releases", lambda round_: Entry(f"{round_.step}{_beside(round_)}")),
-    Column("State", lambda round_: verdict_entry(_state(round_))),
+    Column("Releases", lambda round_: Entry(f"{round_.step}{_describe_pinned(round_)}")),
+    Column("State", lambda round_: verdict_entry(_find_state(round_))),
     Prose("Result", lambda round_: Entry(runs.split_brackets(round_.sentence)[0], title=round_.sentence)),
     Column("Runs", lambda round_: link_runs(round_)),
     Number("pairs", lambda round_: Entry(str(round_.compared) if round_.state == "judged" else "", round_.compared)),
@@ -134,11 +134,11 @@ def describe_matrix(plain: Mapping[str, object]) -> str:
         axes = matrices.parse(plain).axes
     except MatrixProblem as problem:
         return f"its matrix can no longer be read: {problem}"
-    parts = [_axis_words(axis, axes[axis]) for axis in AXES_NAMED if axes.get(axis)]
+    parts = [_describe_axis(axis, axes[axis]) for axis in AXES_NAMED if axes.get(axis)]
     return ", ".join(parts) or "the default matrix"
 
 
-def _axis_words(axis: str, values: Sequence[Value]) -> str:
+def _describe_axis(axis: str, values: Sequence[Value]) -> str:
     if axis == "provider":
         return numbers.listed(
             [titles.provider(value.name) for value in values if isinstance(value, ProviderChoice)], most=4
@@ -151,7 +151,7 @@ def describe_next_look(watch: "Watch", looks: Looks) -> str:
     """When it may measure next by itself, in words."""
     if not watch.is_active:
         return "paused"
-    parts = [_index_look(watch, looks)] if watch.on_release else []
+    parts = [_describe_index_look(watch, looks)] if watch.on_release else []
     if watch.schedule and watch.next_at is not None:
         parts.append(f"measures at {watch.next_at:%Y-%m-%d %H:%M} UTC")
     if (watch.on_version or watch.compares_versions) and not parts:
@@ -159,7 +159,7 @@ def describe_next_look(watch: "Watch", looks: Looks) -> str:
     return "; ".join(parts) or "on request"
 
 
-def _index_look(watch: "Watch", looks: Looks) -> str:
+def _describe_index_look(watch: "Watch", looks: Looks) -> str:
     every = settings.INDEX_POLL_S
     if every <= 0:
         return "this farm does not query the package index"
@@ -173,13 +173,13 @@ def _index_look(watch: "Watch", looks: Looks) -> str:
 def find_last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
     """How a watch stands; None before the first round. `alerts`: sentences of its open alerts, newest first."""
     opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
-    found = _judged(rounds) if rounds and not opened else None
+    found = _describe_judged(rounds) if rounds and not opened else None
     if opened:
-        found = _measured_now(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
-    return _alerting(alerts, found) if alerts else found
+        found = _describe_measured(opened[0], ended=len(rounds) - len(opened), of=len(rounds))
+    return _describe_alerts(alerts, found) if alerts else found
 
 
-def _alerting(alerts: Sequence[str], found: Last | None) -> Last:
+def _describe_alerts(alerts: Sequence[str], found: Last | None) -> Last:
     sentence, is_open = numbers.unbroken(alerts[0]), found is not None and found.is_open
     headline, rest = _shorten(sentence)
     more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
@@ -195,7 +195,7 @@ def _shorten(sentence: str) -> tuple[str, str]:
     return headline.rstrip("."), " ".join(filter(None, (f"{' · '.join(details)}." if details else "", rest)))
 
 
-def _judged(rounds: Sequence["WatchRound"]) -> Last:
+def _describe_judged(rounds: Sequence["WatchRound"]) -> Last:
     worst = min(rounds, key=lambda round_: GRAVEST.index(round_.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
@@ -203,16 +203,16 @@ def _judged(rounds: Sequence["WatchRound"]) -> Last:
     return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 
-def _measured_now(round_: "WatchRound", *, ended: int, of: int) -> Last:
+def _describe_measured(round_: "WatchRound", *, ended: int, of: int) -> Last:
     judged = f" ({ended} of {numbers.counted(of, 'model')} judged)" if of > 1 else ""
     said = str(round_.sentence or "")
     sentence = f"{round_.old} → {round_.new} of {round_.version}{judged}. {said}".strip()
-    state = _state(round_)
+    state = _find_state(round_)
     headline = f"{UNDER_WAY[state]} {round_.new} against {round_.old} on {round_.version}{judged}"
     return Last(sign_of(state), sentence, headline, said, None, True, round_.run_id)
 
 
-def _state(round_: "WatchRound") -> str:
+def _find_state(round_: "WatchRound") -> str:
     """How it ended, else what goes on: measuring only once a node has begun."""
     if round_.state == "judged":
         return str(round_.outcome)
@@ -223,7 +223,7 @@ def make_rounds_table(rounds: Iterable["WatchRound"]) -> Table:
     return Table.of("rounds", "Rounds of this watch", ROUND_COLUMNS, rounds)
 
 
-def _beside(round_: "WatchRound") -> str:
+def _describe_pinned(round_: "WatchRound") -> str:
     return f", beside {round_.pinned}" if round_.pinned not in (round_.old, round_.new) else ""
 
 

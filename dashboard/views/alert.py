@@ -41,7 +41,7 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Outcome", lambda step: verdict_entry(step["outcome"])),
     Number(
         "change",
-        lambda step: _change(step.get("ratio"), step.get("low"), step.get("high")),
+        lambda step: _change_entry(step.get("ratio"), step.get("low"), step.get("high")),
         "of p50 latency against the good release, in the same block",
     ),
     Number(
@@ -56,7 +56,7 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
 )
 # a trial, and the run that measured it
 TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
-    Column("Switch", lambda tried: Entry(_switch(tried[0].candidate), is_name=True)),
+    Column("Switch", lambda tried: Entry(_describe_switch(tried[0].candidate), is_name=True)),
     Column(
         "Verdict",
         lambda tried: verdict_entry(tried[0].comparison.verdict),
@@ -64,7 +64,7 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     ),
     Number(
         "change",
-        lambda tried: _change(tried[0].comparison.ratio, tried[0].comparison.ci_low, tried[0].comparison.ci_high),
+        lambda tried: _change_entry(tried[0].comparison.ratio, tried[0].comparison.ci_low, tried[0].comparison.ci_high),
     ),
     Number(
         "removes",
@@ -122,22 +122,22 @@ class Opening:
 def make_opening(alert: "Alert") -> Opening:
     """What changed, in few words; then with what and how sure, since when, through what, and the way round it."""
     sentence, rest = runs.split_first_sentence(alert.sentence)
-    headline = _change_in_words(alert)
+    headline = _describe_change(alert)
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
     work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
     _, details = runs.split_brackets(sentence) if headline else ("", [])
     parts = [*details, rest, alert.since, alerts.shorten_cause(alert), work_around]
     text = " · ".join(part.rstrip(".") for part in parts if part)
-    return Opening(headline or sentence, numbers.unbroken(text), _notes(alert))
+    return Opening(headline or sentence, numbers.unbroken(text), _list_notes(alert))
 
 
-def _change_in_words(alert: "Alert") -> str:
+def _describe_change(alert: "Alert") -> str:
     """`encoder: 1.32.0 is 59 % slower than 1.29.0`; empty for what is no latency."""
-    line = _line(alert.lead) if alert.lead is not None else None
+    line = _make_line(alert.lead) if alert.lead is not None else None
     return f"{alert.model.name}: {alert.bad} is {line.change.text} than {alert.good}" if line else ""
 
 
-def _notes(alert: "Alert") -> list[str]:
+def _list_notes(alert: "Alert") -> list[str]:
     sentences = []
     if alert.is_snoozed:
         until = f"{alert.snoozed_until:%Y-%m-%d %H:%M} UTC" if alert.snoozed_until else f"release {alert.snoozed_for}"
@@ -202,18 +202,18 @@ def make_evidence_table(alert: "Alert") -> Table:
     """Every change of every series, each with figures of one quantity, and a link to its cell."""
     # what is no ratio (outputs, placement, endings) has none to be measured
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
-    symptoms = [(symptom, _line(symptom)) for symptom in ordered]
+    symptoms = [(symptom, _make_line(symptom)) for symptom in ordered]
     columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
         Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
         *((Column("Node", lambda each: Entry(each[0].node)),) if len(alert.nodes) > 1 else ()),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=cell_address(each[0]))),
-        Number("change", _size, "the paired estimate, over the rounds of one block"),
+        Number("change", _size_entry, "the paired estimate, over the rounds of one block"),
         Number(
             "95 % interval", lambda each: Entry(each[1].change.interval, each[1].change.low) if each[1] else Entry()
         ),
         Column("Of", lambda each: Entry(each[1].quantity, title=each[1].details) if each[1] else Entry()),
-        Number(alert.good, lambda each: _side(each[1], 0), "median of the same launches, with the good release"),
-        Number(alert.bad, lambda each: _side(each[1], 1), "the same, with the bad release"),
+        Number(alert.good, lambda each: _side_entry(each[1], 0), "median of the same launches, with the good release"),
+        Number(alert.bad, lambda each: _side_entry(each[1], 1), "the same, with the bad release"),
         Number("rounds", lambda each: counted(each[1].rounds) if each[1] else Entry()),
         Column(
             "Now", lambda each: Entry(f"resolved in {each[0].resolved_in}" if each[0].resolved_in else "still present")
@@ -224,12 +224,12 @@ def make_evidence_table(alert: "Alert") -> Table:
     return Table.of("evidence", "What changed, by series", columns, symptoms)
 
 
-def _line(symptom: "Symptom") -> Line | None:
+def _make_line(symptom: "Symptom") -> Line | None:
     comparison = find_headline_comparison(symptom)
     return None if comparison is None else line_of(comparison, {})
 
 
-def _side(line: Line | None, place: int) -> Entry:
+def _side_entry(line: Line | None, place: int) -> Entry:
     """A value of the line; empty where they are left out, and then its details say why."""
     return (
         Entry(f"{line.sides[place]} {line.unit}")
@@ -238,7 +238,7 @@ def _side(line: Line | None, place: int) -> Entry:
     )
 
 
-def _size(each: tuple["Symptom", Line | None]) -> Entry:
+def _size_entry(each: tuple["Symptom", Line | None]) -> Entry:
     symptom, line = each
     if line is not None:
         return Entry(line.change.text, line.change.ratio)
@@ -289,11 +289,11 @@ def find_first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> 
     return FirstBad(why="not known yet.", then="Bisect") if may_ask else FirstBad(why="not known: no bisection was run")
 
 
-def _change(ratio: float | None, low: float | None, high: float | None) -> Entry:
+def _change_entry(ratio: float | None, low: float | None, high: float | None) -> Entry:
     return Entry(numbers.change(ratio, low, high), ratio)
 
 
-def _switch(candidate: Candidate) -> str:
+def _describe_switch(candidate: Candidate) -> str:
     if candidate.kind == "level":
         return f"optimization level {candidate.level}"
     if candidate.kind != "optimizers":
@@ -331,7 +331,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         if any((pair := find_headline_comparison(symptom)) and is_by_processor(pair) for symptom in row.symptoms.all())
         else "",
         "figure": ratios.draw_ratios(compared) if len(compared) > 1 else None,
-        "operators": _operators(row),
+        "operators": _draw_operators(row),
         "graph_changes": list_graph_changes(symptom) if (symptom := row.lead) is not None else [],
         "traces": before_and_after_address(symptom.run_id, symptom.baseline, symptom.cell)
         if symptom and symptom.run_id
@@ -353,7 +353,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
     return render(request, "dashboard/alert.html", context, status=status)
 
 
-def _operators(row: "Alert") -> Figure | None:
+def _draw_operators(row: "Alert") -> Figure | None:
     """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
     comparison = find_headline_comparison(row.lead) if row.lead is not None else None
     if comparison is None or not comparison.operators:

@@ -115,7 +115,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     table = listing.make_table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
         "headline": listing.write_headline(counts, period=PERIODS.get(period.value, "")),
-        "digests": _digests(user, since),
+        "digests": _make_digests(user, since),
         "list": Listing(
             table,
             shown,
@@ -142,7 +142,7 @@ def redirect_digest(request: HttpRequest) -> HttpResponseBase:
     return redirect(f"{reverse('dashboard:alerts')}?state=all&days={days if days in PERIODS else 7}")
 
 
-def _digests(user: "User", since: "datetime | None") -> list[Digest]:
+def _make_digests(user: "User", since: "datetime | None") -> list[Digest]:
     """Make a digest for each team; none where no period was chosen."""
     if since is None:
         return []
@@ -153,19 +153,19 @@ def _digests(user: "User", since: "datetime | None") -> list[Digest]:
 
 
 def _acknowledge(alert: "Alert", by: "User", given: Given) -> str:
-    triage.acknowledge(alert=alert, by=by, note=given["note"], assignee=_member(alert, given["assignee"]))
+    triage.acknowledge(alert=alert, by=by, note=given["note"], assignee=_find_member(alert, given["assignee"]))
     return f"Alert {alert.pk} was acknowledged and assigned to {given['assignee'] or by.username}."
 
 
 def _assign(alert: "Alert", by: "User", given: Given) -> str:
-    member = _member(alert, given["assignee"])
+    member = _find_member(alert, given["assignee"])
     if member is None:
         raise Invalid("Choose an assignee.", code="assignee")
     triage.assign(alert=alert, by=by, assignee=member)
     return f"Alert {alert.pk} was assigned to {member.username}."
 
 
-def _member(alert: "Alert", name: str) -> "User | None":
+def _find_member(alert: "Alert", name: str) -> "User | None":
     """Find a member by name; None for an empty name. Raises Invalid for an unknown one."""
     if not name:
         return None
@@ -176,11 +176,11 @@ def _member(alert: "Alert", name: str) -> "User | None":
 
 
 def _snooze(alert: "Alert", by: "User", given: Given) -> str:
-    triage.snooze(alert=alert, by=by, until=_date(given["until"]), release=given["release"])
+    triage.snooze(alert=alert, by=by, until=_parse_date(given["until"]), release=given["release"])
     return f"Alert {alert.pk} is snoozed until {given['until'] or given['release']}."
 
 
-def _date(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     """Parse a day as its first moment, UTC; None for an empty text. Raises Invalid."""
     if not text:
         return None
@@ -190,12 +190,12 @@ def _date(text: str) -> datetime | None:
         raise Invalid(f"“{text[:30]}” is not a date: write it like 2026-12-24.", code="snooze") from None
 
 
-def _work_around(alert: "Alert", by: "User", given: Given) -> str:
+def _ask_work_around(alert: "Alert", by: "User", given: Given) -> str:
     investigations.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
     return f"Work-around search {STARTED}"
 
 
-def _plain(act: Callable[..., object], said: str) -> Order:
+def _make_order(act: Callable[..., object], said: str) -> Order:
     """An order whose fields are what `act` takes besides the alert and the user; `said` names the alert by `{}`."""
 
     def carry(alert: "Alert", by: "User", given: Given) -> str:
@@ -210,12 +210,12 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
     "acknowledge": (_acknowledge, ("note", "assignee"), "note"),
     "assign": (_assign, ("assignee",), "assignee"),
     "snooze": (_snooze, ("until", "release"), "until"),
-    "invalid": (_plain(triage.mark_invalid, "Alert {} was marked as a false positive."), ("reason",), "reason"),
-    "infra": (_plain(triage.mark_infra, "Alert {} was marked as an infrastructure issue."), ("reason",), "reason"),
-    "reopen": (_plain(triage.reopen, "Alert {} was reopened."), ("note",), "note"),
-    "note": (_plain(triage.add_note, "The note was saved."), ("note",), "note"),
-    "since_when": (_plain(investigations.ask_since_when, f"Bisection {STARTED}"), ("good", "bad"), "good"),
-    "work_around": (_work_around, ("optimizers",), "optimizers"),
+    "invalid": (_make_order(triage.mark_invalid, "Alert {} was marked as a false positive."), ("reason",), "reason"),
+    "infra": (_make_order(triage.mark_infra, "Alert {} was marked as an infrastructure issue."), ("reason",), "reason"),
+    "reopen": (_make_order(triage.reopen, "Alert {} was reopened."), ("note",), "note"),
+    "note": (_make_order(triage.add_note, "The note was saved."), ("note",), "note"),
+    "since_when": (_make_order(investigations.ask_since_when, f"Bisection {STARTED}"), ("good", "bad"), "good"),
+    "work_around": (_ask_work_around, ("optimizers",), "optimizers"),
 }
 
 
@@ -252,7 +252,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
         # whoever may not order it has no form to go back to
         raise
     except Refusal as refusal:
-        field = _field(refusal, given) or main_field
+        field = _find_field(refusal, given) or main_field
         typed = {f"{what}_{name}": value for name, value in given.items()}
         errors = {f"{what}_{field}": str(refusal)}
         return render_alert(
@@ -262,7 +262,7 @@ def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
     return redirect(f"{back}#alert-{alert_id}" if back else reverse("dashboard:alert", args=[alert_id]))
 
 
-def _field(refusal: Refusal, given: Given) -> str:
+def _find_field(refusal: Refusal, given: Given) -> str:
     """Find the field that a refusal is about: its code names one, or it quotes what was typed."""
     if refusal.code in given:
         return refusal.code

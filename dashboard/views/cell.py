@@ -53,47 +53,52 @@ Line = tuple[Entry, ...]
 
 
 def make_comparison_table(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
-    """One line a comparison, those of this cell first; empty of a cell that was not checked."""
+    """Make a table with a line for each comparison of outputs, first those with the cell's own other settings. A cell
+    that was not checked has no line of its own."""
     is_checked = cell.is_repeatable is not None
-    rows = [_unoptimised(cell), _repeated(cell), _batch_row(cell), _precision(cell)] if is_checked else []
-    rows += _engines(cells, cell, address)
+    checks = (_check_optimisations, _check_repetition, _check_batch_row, _check_precision) if is_checked else ()
+    rows = [check(cell) for check in checks] + _compare_engines(cells, cell, address)
     return Table("beside", "Outputs against other engines and settings", HEADS, rows)
 
 
-def _unoptimised(cell: Cell) -> Line:
+def _check_optimisations(cell: Cell) -> Line:
     unoptimised = cell.unoptimised
     name = "its own runtime without optimisations"
     if unoptimised is None:
         why = "checked on the CPU provider only, where optimisations are on and a second session is cheap"
-        return _line(Entry(name), sign_of("not measured"), None, why)
-    return _line(Entry(name), _sign(unoptimised.verdict), _largest_difference(unoptimised), unoptimised.text)
+        return _make_line(Entry(name), sign_of("not measured"), None, why)
+    return _make_line(
+        Entry(name), _find_sign(unoptimised.verdict), _find_largest_difference(unoptimised), unoptimised.text
+    )
 
 
-def _repeated(cell: Cell) -> Line:
+def _check_repetition(cell: Cell) -> Line:
     sentence = "The same input twice gives the same bits." if cell.is_repeatable else "The same input twice differs."
-    return _line(Entry("the same input again"), sign_of("pass") if cell.is_repeatable else DIFFERS, None, sentence)
+    return _make_line(Entry("the same input again"), sign_of("pass") if cell.is_repeatable else DIFFERS, None, sentence)
 
 
-def _batch_row(cell: Cell) -> Line:
+def _check_batch_row(cell: Cell) -> Line:
     name, largest = Entry("a row of the batch alone"), cell.batch_row_max_abs
     if largest is None:
-        return _line(name, sign_of("not measured"), None, "needs a dynamic batch, and more than one row in it")
+        return _make_line(name, sign_of("not measured"), None, "needs a dynamic batch, and more than one row in it")
     is_unchanged = largest <= LEVELS.atol
     how = "is what it is alone" if is_unchanged else "depends on the other rows of its batch"
-    return _line(name, sign_of("pass") if is_unchanged else DIFFERS, largest, f"A row {how}, by atol {LEVELS.atol:g}.")
+    return _make_line(
+        name, sign_of("pass") if is_unchanged else DIFFERS, largest, f"A row {how}, by atol {LEVELS.atol:g}."
+    )
 
 
-def _precision(cell: Cell) -> Line:
-    told = cell.executed_precision
-    sentence = f"The provider says it executes {told}." if told else "The provider reports no precision."
-    sign = Sign("·", "told" if told else "not reported", "quiet")
+def _check_precision(cell: Cell) -> Line:
+    executed = cell.executed_precision
+    sentence = f"The provider says it executes {executed}." if executed else "The provider reports no precision."
+    sign = Sign("·", "told" if executed else "not reported", "quiet")
     asked = axes.BY_NAME["precision"].label(cell)
     name = Entry(f"the precision asked for, {asked}")
-    return _line(name, DIFFERS if parities.ran_in_other_precision(cell) else sign, None, sentence)
+    return _make_line(name, DIFFERS if parities.ran_in_other_precision(cell) else sign, None, sentence)
 
 
-def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
-    """This cell against earlier ones of its block, and later ones against this."""
+def _compare_engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
+    """Compare the cell with the others of its block; those from which it differs come first."""
     block = [other for other in cells if other.block == cell.block]
     along = axes.varying_axes(block)
     by_id = {other.id: other for other in block}
@@ -101,27 +106,26 @@ def _engines(cells: Sequence[Cell], cell: Cell, address: Address) -> list[Line]:
     pairs += [
         (other, pair) for other in block for pair in other.engines if pair.cell == cell.id and other.id != cell.id
     ]
-    # what differs first
     ranked = sorted(pairs, key=lambda each: each[1].verdict != "fail")
     lines = []
     for other, pair in ranked:
         name, runtime = axes.name_of(other, along), "A/A twin" if other.twin_of else titles.runtime(other.runtime)
         link = Entry(name, href=address(other.id), soft="" if runtime in name else runtime)
-        lines.append(_line(link, _sign(pair.verdict), _largest_difference(pair), pair.text))
+        lines.append(_make_line(link, _find_sign(pair.verdict), _find_largest_difference(pair), pair.text))
     return lines
 
 
-def _largest_difference(parity: Parity) -> float | None:
+def _find_largest_difference(parity: Parity) -> float | None:
     return max((port.max_abs for port in parity.outputs if port.max_abs is not None), default=None)
 
 
-def _sign(verdict: str) -> Sign:
+def _find_sign(verdict: str) -> Sign:
     return DIFFERS if verdict == "fail" else sign_of(verdict.replace("_", " "))
 
 
-def _line(name: Entry, sign: Sign, largest: float | None, sentence: str) -> Line:
-    shown = "" if largest is None else numbers.scientific(largest)
-    return (name, Entry(sign=sign, value=sign.word), Entry(shown, largest), Entry(sentence))
+def _make_line(name: Entry, sign: Sign, largest: float | None, sentence: str) -> Line:
+    difference = "" if largest is None else numbers.scientific(largest)
+    return (name, Entry(sign=sign, value=sign.word), Entry(difference, largest), Entry(sentence))
 
 
 # a cell that has not ended, by what goes on in its block
@@ -154,17 +158,19 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     """The page of one cell: what ran, then every number. `view=trace` is its tab with the trace."""
     row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
-        return _trace(request, row, cell_id)
+        return _render_trace(request, row, cell_id)
     document = selectors.document(row, with_operators=False)
-    found, state = _find(row, cell_id, document)
+    found, state = _find_cell(row, cell_id, document)
     address = cell_addresses_in(run_id)
     before = next((block for block in document.blocks if block.block == found.block), None)
     node = list_machine_facts(document.machine, found.node, before)
     arch = dict(node).get("Architecture", "")
     ran = reading.describe_placement(found)
+    may_write = selectors.can_write_run(signed_in_user(request), row)
     context = {
         "run": row,
         **make_panels(found, document, address, state=state),
+        **_list_kept_files(row, found),
         "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.list_cell_facts(found)],
         "state": state,
         "is_open": state in OPEN,
@@ -179,16 +185,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "beside": make_comparison_table(document.cells, found, address),
         **make_panel(request, row, document.cells, found),
         "siblings": reading.sibling_table(document, found, address),
-        "traces": [
-            {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
-            for trace in selectors.traces_of(row, found.id)
-        ],
-        "compiled": _compiled(row, found),
-        "gone_compiled": selectors.explain_removed_compiled(row, found.id),
-        "gone_timings": explain_removed_timings(row),
-        "gone_traces": explain_removed_traces(row),
         "variant": variant_of_cell(row, found.id),
-        "log": pages.check_log_of(row, found.id),
         "machine": node,
         "advice": before.advice if before else [],
         "copies": copies.copy_cell(
@@ -199,7 +196,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
             url=settings.PUBLIC_URL,
         ),
         "share_subject": f"{row.pk}:{found.id}",
-        "may_write": (may_write := selectors.can_write_run(signed_in_user(request), row)),
+        "may_write": may_write,
         "again": address_to_repeat(row, found.id) if may_write and state in ENDED_BADLY else "",
         "may_share": found.p50_ms is not None and may_write,
         "refused": group_refused([found], address, matrix=row.matrix if may_write else ""),
@@ -221,7 +218,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
         "cell": cell,
         "placement": reading.describe_placement(cell),
         "headline": write_headline(cell, state, compared),
-        "because": _because(cell, compared, by_id),
+        "because": _write_because(cell, compared, by_id),
         "notes": list_notes(cell, compared),
         "facts": facts.list_cell_facts(cell),
         "figure": samples.draw_samples(cell, times),
@@ -238,8 +235,23 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
     }
 
 
-def _find(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
-    """The cell with its operators; a planned one that has not ended, with its state."""
+def _list_kept_files(row: "Run", cell: Cell) -> dict[str, object]:
+    """List what is kept of the cell as files: its log, traces and compiled model; or why each was removed."""
+    return {
+        "log": pages.check_log_of(row, cell.id),
+        "traces": [
+            {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
+            for trace in selectors.traces_of(row, cell.id)
+        ],
+        "compiled": _describe_compiled_model(row, cell),
+        "gone_compiled": selectors.explain_removed_compiled(row, cell.id),
+        "gone_timings": explain_removed_timings(row),
+        "gone_traces": explain_removed_traces(row),
+    }
+
+
+def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
+    """Find the cell with its operators, or a planned one that has not ended, and its state. Raises Missing."""
     known = {cell.id for cell in document.cells}
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
@@ -283,20 +295,20 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
     return sentences
 
 
-def _because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
-    """What shows that its outputs are wrong, and the comparison that matters most, in words."""
+def _write_because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
+    """Say what shows that its outputs are wrong, and what the comparison found that matters most."""
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     own = [comparison for comparison in known if comparison.candidate == cell.id]
     lead = find_opening(own or known, by_id).lead
-    told = sentences.comparison_sentence(lead.comparison, by_id, change=lead.change) if lead is not None else ""
-    if not own:
+    compared_as = sentences.comparison_sentence(lead.comparison, by_id, change=lead.change) if lead is not None else ""
+    if compared_as and not own:
         # the verdict, with its sign, is the candidate's
-        told = told and f"Baseline: {told.partition(': ')[2]}"
-    return " ".join(filter(None, (why, told)))
+        compared_as = f"Baseline: {compared_as.partition(': ')[2]}"
+    return " ".join(filter(None, (why, compared_as)))
 
 
-def _compiled(row: "Run", cell: Cell) -> dict[str, object] | None:
+def _describe_compiled_model(row: "Run", cell: Cell) -> dict[str, object] | None:
     """Describe the model that the provider compiled, and for what; None where there is none."""
     found = selectors.compiled_model(row, cell.id)
     if found is None:
@@ -332,7 +344,7 @@ def _format_fact(value: object) -> str:
     return numbers.plain(value) if isinstance(value, float) else str(value)
 
 
-def _trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
+def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
     """Render the tab with the trace: one inference as a timeline, its placement, and how launches settle."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)

@@ -75,9 +75,9 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
     has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
     chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
     if chart == "operators":
-        return {**_operators(request, row, document), "tabs": tabs}
+        return {**_draw_operators(request, row, document), "tabs": tabs}
     drawn: dict[str, Callable[[], Figure]] = {
-        "comparisons": lambda: _ratios(document, address, along=request.GET.get("along", "")),
+        "comparisons": lambda: _draw_ratios(document, address, along=request.GET.get("along", "")),
         "latency": lambda: latency.draw_latency(document.cells, document.comparisons, address),
         "providers": lambda: cell_bars.draw_providers(document.cells, address),
         "throughput": lambda: throughput.draw_throughput(document.cells, address, document.comparisons),
@@ -89,7 +89,7 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
-    return pareto.draw_cells([_with_trace(row, cell) for cell in document.cells], address, document.comparisons)
+    return pareto.draw_cells([_add_operators(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
@@ -99,7 +99,7 @@ def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
     return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)
 
 
-def _with_trace(row: "Run", cell: Cell) -> Cell:
+def _add_operators(row: "Run", cell: Cell) -> Cell:
     """Add the operators of a quantised cell that was judged on labelled data, since its row describes them."""
     is_told = cell.accuracy is not None and recipes.is_quantised(cell.precision) and not cell.operators
     if not is_told or cell.status != "done":
@@ -107,7 +107,7 @@ def _with_trace(row: "Run", cell: Cell) -> Cell:
     return cell.model_copy(update={"operators": selectors.cell_document(row, cell.id).operators})
 
 
-def _ratios(document: Document, address: Address, *, along: str) -> Figure:
+def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
     """Draw the comparisons of the axis that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
     axis = along or comparisons.choose_axis(document.comparisons, by_id)
@@ -115,12 +115,12 @@ def _ratios(document: Document, address: Address, *, along: str) -> Figure:
     return ratios.draw_ratios(comparisons.name_comparisons(drawn, by_id, address))
 
 
-def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
+def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Draw the operators of the pair that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.find_opening(document.comparisons, by_id)
     known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)
-    keys = {_key(comparison): comparison for comparison in known}
+    keys = {_make_key(comparison): comparison for comparison in known}
     lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)
     wanted = keys.get(request.GET.get("pair", "")) or lead
     if wanted is None:
@@ -132,8 +132,8 @@ def _operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
         (key, named.name) for key, named in zip(keys, comparisons.name_comparisons(known, by_id, str), strict=True)
     ]
     figure = operators.draw_operators(chosen, operators.make_sides(by_id[chosen.baseline], by_id[chosen.candidate]))
-    return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _key(chosen)}
+    return {"tabs": TABS, "chart": "operators", "figure": figure, "pairs": labels, "pair": _make_key(chosen)}
 
 
-def _key(comparison: Comparison) -> str:
+def _make_key(comparison: Comparison) -> str:
     return f"{comparison.baseline}~{comparison.candidate}"

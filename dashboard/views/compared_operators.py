@@ -108,16 +108,16 @@ def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | 
     for group, sides in known.items():
         head = max((row for side in sides for row in side), key=lambda row: row.time_us)
         covers = tuple(node for node in members[group] if node != head.node)
-        made.append(Group(head.node, covers, tuple(map(_side, sides))))
+        made.append(Group(head.node, covers, tuple(map(_sum_side, sides))))
     if len(cells) == 2 and paired[0] is not None:
-        made = [_with_pairs(group, paired[0]) for group in made]
-    marked = [replace(group, moved=_moved(group, cells, paired)) for group in made]
+        made = [_apply_comparison(group, paired[0]) for group in made]
+    marked = [replace(group, moved=_mark_moves(group, cells, paired)) for group in made]
     return sorted(marked, key=lambda group: (-group.size, group.node))
 
 
-def _with_pairs(group: Group, known: Comparison) -> Group:
+def _apply_comparison(group: Group, known: Comparison) -> Group:
     """The group by what the comparison says of it, where that is of the same nodes."""
-    change = _measured_change(group, known)
+    change = _find_measured_change(group, known)
     if change is None or {change.node, *change.covers} != {group.node, *group.covers}:
         return group
     times = change.baseline_us, change.candidate_us
@@ -128,7 +128,7 @@ def _with_pairs(group: Group, known: Comparison) -> Group:
     return replace(group, sides=tuple(sides), pairs=change)
 
 
-def _side(rows: Sequence[OperatorTime]) -> Side:
+def _sum_side(rows: Sequence[OperatorTime]) -> Side:
     if not rows:
         return Side()
     longest = sorted(rows, key=lambda row: -row.time_us)
@@ -138,29 +138,29 @@ def _side(rows: Sequence[OperatorTime]) -> Side:
     return Side(sum(row.time_us for row in rows), types, ran_on)
 
 
-def _moved(group: Group, cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> tuple[Sign | None, ...]:
+def _mark_moves(group: Group, cells: Sequence[Cell], paired: Sequence[Comparison | None]) -> tuple[Sign | None, ...]:
     whole = sum(row.time_us for row in cells[0].operators)
     return tuple(
-        _mark(group, place, whole, is_like=_is_like(cells[0], cells[place]), known=known)
+        _mark_move(group, place, whole, is_like=_is_same_work(cells[0], cells[place]), known=known)
         if cells[place].operators and whole
         else None
         for place, known in enumerate(paired, 1)
     )
 
 
-def _is_like(base: Cell, other: Cell) -> bool:
+def _is_same_work(base: Cell, other: Cell) -> bool:
     """Whether a longer time is a worse one: one machine, one model, fed the same."""
     fed = ("node", "model", "batch", "shapes")
     return all(getattr(base, name) == getattr(other, name) for name in fed)
 
 
-def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Comparison | None) -> Sign | None:
+def _mark_move(group: Group, place: int, whole: float, *, is_like: bool, known: Comparison | None) -> Sign | None:
     """What moved; longer or shorter where both did the same work on one machine. An interval over 0 says it did not."""
     change = group.change_us(place)
     longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
     if abs(change) < MIN_OF_WHOLE * whole or abs(change) < MIN_OF_OWN * longest:
         return None
-    measured = _measured_change(group, known)
+    measured = _find_measured_change(group, known)
     low, high = (None, None) if measured is None else (measured.change_low_us, measured.change_high_us)
     # of the pairs, which may be apart from the two cells' own traces: then nothing is sure
     if low is not None and high is not None and (low <= 0 <= high or (low > 0) != (change > 0)):
@@ -170,7 +170,7 @@ def _mark(group: Group, place: int, whole: float, *, is_like: bool, known: Compa
     return LONGER if change > 0 else SHORTER
 
 
-def _measured_change(group: Group, known: Comparison | None) -> OperatorChange | None:
+def _find_measured_change(group: Group, known: Comparison | None) -> OperatorChange | None:
     """What the comparison of the two cells says of the same group."""
     nodes = {group.node, *group.covers}
     return (
@@ -214,26 +214,26 @@ def make_table(chosen: Sequence[ChosenCell], rows: Sequence[Group]) -> Table:
         heads += [Head(f"{name}, µs", is_number=True), Head("change, µs", is_number=True), Head("Moved")]
     heads.append(Head("Fused with", is_text=True, note="own nodes that at least one cell executes together with it"))
     longest = max((side.time_us or 0.0 for row in rows for side in row.sides), default=0.0)
-    return Table("operators", "Operators side by side", heads, [_row(row, longest) for row in rows[:SHOWN]])
+    return Table("operators", "Operators side by side", heads, [_make_row(row, longest) for row in rows[:SHOWN]])
 
 
-def _row(group: Group, longest: float) -> tuple[Entry, ...]:
-    entries = [Entry(group.node, is_name=True), Entry(_executed_as(group)), _time(group, 0, longest)]
+def _make_row(group: Group, longest: float) -> tuple[Entry, ...]:
+    entries = [Entry(group.node, is_name=True), Entry(_describe_execution(group)), _time_entry(group, 0, longest)]
     for place, sign in enumerate(group.moved, 1):
         change = group.change_us(place)
-        entries += [_time(group, place, longest), Entry(numbers.signed(change), change)]
+        entries += [_time_entry(group, place, longest), Entry(numbers.signed(change), change)]
         entries.append(Entry(sign=sign, value=sign.word) if sign else Entry())
     return (*entries, Entry(numbers.listed(group.covers, most=4), is_name=True))
 
 
-def _time(group: Group, place: int, longest: float) -> Entry:
+def _time_entry(group: Group, place: int, longest: float) -> Entry:
     time_us, text = group.sides[place].time_us, group.time(place)
     if time_us is None:
         return Entry(text)
     return Entry(text, time_us, share=time_us / (longest or 1.0), title="" if text else APART)
 
 
-def _executed_as(group: Group) -> str:
+def _describe_execution(group: Group) -> str:
     """What executes it: once where all cells do the same, else each cell's own, and the provider where that differs."""
     executed = [side for side in group.sides if side.time_us is not None]
     with_provider = len({side.providers for side in executed}) > 1
@@ -264,16 +264,17 @@ def write_graph_notes(found: Sequence[Group]) -> str:
     for group in found:
         sign = group.moved[0]
         step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
-        written[group.node] = {"text": _both_times(group), "more": _executed_as(group), "step": step}
+        written[group.node] = {"text": _format_both_times(group), "more": _describe_execution(group), "step": step}
     for group in found:
         for inner in group.covers:
             written.setdefault(
-                inner, {"text": f"with {shorten_start(group.node, most=24)}", "more": _both_times(group), "step": 0}
+                inner,
+                {"text": f"with {shorten_start(group.node, most=24)}", "more": _format_both_times(group), "step": 0},
             )
     return script_json(written)
 
 
-def _both_times(group: Group) -> str:
+def _format_both_times(group: Group) -> str:
     old, new = group.time(0), group.time(1)
     change = numbers.signed(group.change_us(1))
     return f"{old} → {new} µs ({change})" if old and new else f"{change} µs"
@@ -308,8 +309,8 @@ def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison 
 def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
     """What the page says of them: the table of the operators, or the inferences on one axis."""
     if view == "timeline":
-        return _timelines(request, chosen, found)
-    every, wanted, rows = _asked_for(request, found)
+        return _draw_timelines(request, chosen, found)
+    every, wanted, rows = _read_question(request, found)
     return {
         "said": write_headline(chosen, found) if found else FEW,
         "found": found,
@@ -318,11 +319,11 @@ def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found:
         "still": sum(not group.has_moved for group in found),
         "left_out": max(0, len(rows) - SHOWN),
         "table": make_table(chosen, rows),
-        "graphs": _graphs(chosen) if found else [],
+        "graphs": _list_graphs(chosen) if found else [],
     }
 
 
-def _graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
+def _list_graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
     """Where the base and another cell of the same version lie over one graph."""
     base, *others = chosen
     called = name_cells(chosen)[1:]
@@ -334,14 +335,14 @@ def _graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
     ]
 
 
-def _timelines(request: HttpRequest, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
+def _draw_timelines(request: HttpRequest, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
     rows = [selectors.run(signed_in_user(request), choice.run_id) for choice in chosen]
     read = [find_or_order_timeline(row, choice.cell.id) for row, choice in zip(rows, chosen, strict=True)]
     traced = [lanes.Traced(name, trace) for name, trace in zip(name_cells(chosen), read, strict=True)]
     matched = {
         node: timelines.Matched(group.node, group.moved) for group in found for node in (group.node, *group.covers)
     }
-    return {"figure": lanes.draw_lanes(traced, matched), "waits": WAITS in read, **_graph_changes(chosen, found)}
+    return {"figure": lanes.draw_lanes(traced, matched), "waits": WAITS in read, **_list_graph_changes(chosen, found)}
 
 
 CHANGES: tuple[Column[GraphChange], ...] = (
@@ -353,7 +354,7 @@ CHANGES: tuple[Column[GraphChange], ...] = (
 )
 
 
-def _graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
+def _list_graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
     """The executed graphs of two cells as a diff."""
     if len(chosen) != 2:
         return {}
@@ -363,16 +364,16 @@ def _graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[str, ob
     return {
         "diff": table,
         "executed": "".join(describe_graph_changes(old, new, moved)[-1:]),
-        "graphs": _graphs(chosen) if found else [],
+        "graphs": _list_graphs(chosen) if found else [],
     }
 
 
 def render_file(request: HttpRequest, chosen: list[ChosenCell], found: list[Group]) -> HttpResponse:
-    *_, rows = _asked_for(request, found)
+    *_, rows = _read_question(request, found)
     return lists.render_file(request, "compared-operators", rows, lambda group: make_file_row(chosen, group))
 
 
-def _asked_for(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
+def _read_question(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
     """Whether the address asks for every operator, which words it searches for, and the groups that these leave."""
     every, wanted = request.GET.get("every") == "yes", lists.read_search_words(request, "find")
     return every, wanted, select_groups(found, every=every, wanted=wanted)

@@ -112,16 +112,17 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
             found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
     made = []
-    measured = [_comparisons_by_cell(document) for document in documents]
+    measured = [_group_comparisons(document) for document in documents]
     for place, (base, *others) in list(places.items())[:MAX_MATCHES]:
         judged = tuple(
-            _judge(base, other, measured[0], of_other) for other, of_other in zip(others, measured[1:], strict=True)
+            _judge_cells(base, other, measured[0], of_other)
+            for other, of_other in zip(others, measured[1:], strict=True)
         )
         made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
     return sorted(made, key=lambda match: (-match.size, match.release))
 
 
-def _comparisons_by_cell(document: Document) -> Mapping[str, Sequence[Comparison]]:
+def _group_comparisons(document: Document) -> Mapping[str, Sequence[Comparison]]:
     found: dict[str, list[Comparison]] = {}
     for comparison in document.comparisons:
         for cell in (comparison.baseline, comparison.candidate):
@@ -129,7 +130,7 @@ def _comparisons_by_cell(document: Document) -> Mapping[str, Sequence[Comparison
     return found
 
 
-def _judge(
+def _judge_cells(
     base: Cell | None,
     other: Cell | None,
     of_base: Mapping[str, Sequence[Comparison]],
@@ -154,7 +155,11 @@ def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     is_one_model = any(_has_same_model(match.cells) for match in both)
     if len(both) == 1 < len(rows):
         first = f"Only {both[0].name} is in {'both' if len(runs) == 2 else 'all'} runs"
-    told = _largest_change(runs, both) if is_one_model else "different models, shown side by side without a verdict"
+    told = (
+        _describe_largest_change(runs, both)
+        if is_one_model
+        else "different models, shown side by side without a verdict"
+    )
     return f"{first}: {'; '.join([*wrong, told])}"
 
 
@@ -163,11 +168,11 @@ def _has_same_model(cells: Sequence[Cell | None]) -> bool:
     return all(is_same_model(known[0], cell) for cell in known)
 
 
-def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
-    sure = [match for match in both if any(map(_counts, match.judged))]
+def _describe_largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
+    sure = [match for match in both if any(map(_is_clear_change, match.judged))]
     if not sure:
         return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"
-    changes = [(judged, run) for judged, run in zip(sure[0].judged, runs[1:], strict=True) if _counts(judged)]
+    changes = [(judged, run) for judged, run in zip(sure[0].judged, runs[1:], strict=True) if _is_clear_change(judged)]
     top, run = max(changes, key=lambda change: abs(log(change[0].ratio or 1.0)))
     if len(both) == 1:
         return f"{top.change} in run {run}"
@@ -175,7 +180,7 @@ def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
     return f"{counted} {'differs' if len(sure) == 1 else 'differ'}; largest: {sure[0].name}, {top.change}"
 
 
-def _counts(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
+def _is_clear_change(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
     """Whether a change is clear, and of right outputs: wrong outputs are never praised."""
     return judged is not None and judged.excludes_no_change and not judged.wrong
 
@@ -201,16 +206,16 @@ def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) ->
     for run in runs[1:]:
         heads += [Head(f"run {run}, {time}, ms", is_number=True), Head("change", is_number=True)]
         heads += [Head("95 % interval", is_number=True), Head("How", is_text=len(runs) == 2)]
-    rows = [_row(runs, match, address) for match in found]
+    rows = [_make_row(runs, match, address) for match in found]
     return Table("across", "Cells of these runs, the largest change first", heads, rows)
 
 
-def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
+def _make_row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ...]:
     how = next((judged for judged in match.judged if judged is not None), None)
-    entries = [Entry(match.name), _p50(runs[0], match.cells[0], address, how)]
+    entries = [Entry(match.name), _p50_entry(runs[0], match.cells[0], address, how)]
     for run, cell, judged in zip(runs[1:], match.cells[1:], match.judged, strict=True):
         is_alike = judged is None or judged.agrees_with_times(match.cells[0], cell)
-        entries.append(_p50(run, cell, address, judged) if is_alike else Entry(title=APART))
+        entries.append(_p50_entry(run, cell, address, judged) if is_alike else Entry(title=APART))
         if judged is None:
             entries += [Entry(""), Entry(""), Entry("not measured in both")]
             continue
@@ -219,7 +224,7 @@ def _row(runs: Sequence[int], match: Match, address: Address) -> tuple[Entry, ..
     return tuple(entries)
 
 
-def _p50(run: int, cell: Cell | None, address: Address, judged: PairVerdict | None) -> Entry:
+def _p50_entry(run: int, cell: Cell | None, address: Address, judged: PairVerdict | None) -> Entry:
     if cell is None:
         return Entry("no such cell")
     if cell.p50_ms is None:
@@ -258,7 +263,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     if lists.wants_file(request):
         return lists.render_file(request, "compared-runs", left, lambda match: make_file_row(numbers, match))
     context = {
-        **_chart(request, numbers, left),
+        **_draw_chart(request, numbers, left),
         "kept": lists.read_parameters(request, KEPT),
         "headline": write_headline(numbers, every),
         "rows": rows,
@@ -275,7 +280,7 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
     return render(request, "dashboard/compare_runs.html", context)
 
 
-def _chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
+def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
     """Draw the metric that the address names, or else the first."""
     metrics = beside.drawable_metrics([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:

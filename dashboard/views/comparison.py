@@ -162,12 +162,12 @@ def _list_cells(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[P
     for row in make_rows(chosen, verdicts):
         others = [key for key in keys if key != row.choice.key]
         is_base = row.verdict is None
-        pin = "" if is_base else _address(request, keys, base=row.choice.key)
-        rows.append(replace(row, pin=pin, without=_address(request, others, base="" if is_base else keys[0])))
+        pin = "" if is_base else _make_address(request, keys, base=row.choice.key)
+        rows.append(replace(row, pin=pin, without=_make_address(request, others, base="" if is_base else keys[0])))
     return rows
 
 
-def _address(request: HttpRequest, keys: list[str], *, base: str) -> str:
+def _make_address(request: HttpRequest, keys: list[str], *, base: str) -> str:
     query = request.GET.copy()
     query.setlist("cells", keys)
     query.pop("base", None)
@@ -250,7 +250,7 @@ def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
     if typed:
         matching = cells_matching(signed_in_user(request), typed)
         cells = [
-            _entry(
+            _make_choice(
                 f"{match.run_id}:{match.name}",
                 f"{match.model} v{match.version}: {titles.setting(match)}{f' on {match.node}' if match.node else ''}",
                 f"run {match.run_id}, {match.name}",
@@ -265,11 +265,11 @@ def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
     shown = make_page_in_order(request, selectors.measured_cells(run))
     measured = [selectors.parse_cell(row) for row in shown]
     along = axes.varying_axes(measured)
-    cells = [_entry(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id, taken) for cell in measured]
+    cells = [_make_choice(f"{run.pk}:{cell.id}", axes.name_of(cell, along), cell.id, taken) for cell in measured]
     return {"runs": runs, "run": run, "words": "", "cells": cells, "page": shown}
 
 
-def _entry(key: str, name: str, where: str, taken: set[str]) -> dict[str, str | bool]:
+def _make_choice(key: str, name: str, where: str, taken: set[str]) -> dict[str, str | bool]:
     return {"key": key, "name": name, "id": where, "is_taken": key in taken}
 
 

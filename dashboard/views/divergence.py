@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 COLUMNS: tuple[Column[tuple[str, Spread]], ...] = (
     Column("Side", lambda side: Entry(side[0])),
-    Number("minimum", lambda side: _figure(side[1].minimum)),
-    Number("maximum", lambda side: _figure(side[1].maximum)),
-    Number("mean", lambda side: _figure(side[1].mean)),
-    Number("standard deviation", lambda side: _figure(side[1].std)),
+    Number("minimum", lambda side: _figure_entry(side[1].minimum)),
+    Number("maximum", lambda side: _figure_entry(side[1].maximum)),
+    Number("mean", lambda side: _figure_entry(side[1].mean)),
+    Number("standard deviation", lambda side: _figure_entry(side[1].std)),
     Number("not numbers", lambda side: counted(side[1].nan_count)),
     Number("infinite", lambda side: counted(side[1].inf_count)),
 )
@@ -66,12 +66,12 @@ def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
     differing += [
         other for other in by_id.values() for pair in other.engines if pair.cell == cell.id and pair.verdict == "fail"
     ]
-    return [*asked, *(Question(f"Find where it parts from {_named(other)}", other.id) for other in differing)]
+    return [*asked, *(Question(f"Find where it parts from {_name_cell(other)}", other.id) for other in differing)]
 
 
-def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
+def _make_answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     against = row.against.name if row.against else ""
-    other = f"{_named(known[against])}" if against in known else against or REFERENCE
+    other = f"{_name_cell(known[against])}" if against in known else against or REFERENCE
     document = row.document
     state = "waiting" if row.is_open else "failed" if document is None else "done"
     answer = Answer(f"Against {other}", row.words, state, row.is_open, href=f"/api/v1/divergences/{row.pk}")
@@ -80,8 +80,8 @@ def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     difference = document.found
     return replace(
         answer,
-        table=_table(document, difference.look, number=row.pk),
-        beyond=_beyond(difference.look),
+        table=_make_table(document, difference.look, number=row.pk),
+        beyond=_describe_beyond(difference.look),
         nodes=", ".join(difference.part.nodes),
         shows_it=difference.part.shows_it,
         command=difference.part.command,
@@ -89,7 +89,7 @@ def _answer(row: "Divergence", known: dict[str, Cell]) -> Answer:
     )
 
 
-def _table(document: DivergenceDocument, look: TensorLook | None, *, number: int) -> Table | None:
+def _make_table(document: DivergenceDocument, look: TensorLook | None, *, number: int) -> Table | None:
     if look is None or document.found is None:
         return None
     sides = ((str(document.candidate), look.candidate), (document.reference, look.reference))
@@ -98,11 +98,11 @@ def _table(document: DivergenceDocument, look: TensorLook | None, *, number: int
     return Table.of(f"divergence-{number}", caption, COLUMNS, known)
 
 
-def _figure(value: float | None) -> Entry:
+def _figure_entry(value: float | None) -> Entry:
     return Entry() if value is None else Entry(f"{value:.6g}".replace("-", numbers.MINUS), value)
 
 
-def _beyond(look: TensorLook | None) -> str:
+def _describe_beyond(look: TensorLook | None) -> str:
     if look is None:
         return ""
     at = look.furthest
@@ -110,7 +110,7 @@ def _beyond(look: TensorLook | None) -> str:
     return f"{look.violations:,} of {look.elements:,} values are beyond tolerance{where}."
 
 
-def _named(cell: Cell) -> str:
+def _name_cell(cell: Cell) -> str:
     level = "" if cell.optimization == "all" else f", optimization {cell.optimization}"
     return f"{cell.id} ({titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}{level})"
 
@@ -143,7 +143,7 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
     """Make the panel; questions only for those who may ask them."""
     known = {cell.id: cell for cell in cells}
-    found = [_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
+    found = [_make_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)
     return {
         "divergences": found,

@@ -105,13 +105,13 @@ def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 def _parse_question(typed: dict[str, str]) -> Question:
     """Parses the fields of the form; the service refuses an unknown goal. Raises Invalid."""
-    releases = _split(typed["releases"])
+    releases = _split_names(typed["releases"])
     memory_mib, percent = _parse_number(typed["max_memory"], "Memory"), _parse_number(typed["min_accuracy"], "Accuracy")
     return Question(
         goal=cast(Goal, typed["goal"][:40]),
         minutes=_parse_number(typed["minutes"], "Minutes") or Question.minutes,
         beside={"runtime": releases} if releases else {},
-        hardware=_split(typed["hardware"]),
+        hardware=_split_names(typed["hardware"]),
         limits=Limits(
             _parse_number(typed["max_p50"], "p50"),
             _parse_number(typed["max_p99"], "p99"),
@@ -121,7 +121,7 @@ def _parse_question(typed: dict[str, str]) -> Question:
     )
 
 
-def _split(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

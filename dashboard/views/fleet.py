@@ -90,7 +90,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
         return lists.render_file(
             request, "fleet", every, lambda node: file_rows.node_row(node, selectors.false_alarms(node))
         )
-    return render(request, "dashboard/fleet.html", {**_fleet(request), "code": ""})
+    return render(request, "dashboard/fleet.html", {**_list_nodes(request), "code": ""})
 
 
 @action
@@ -100,7 +100,7 @@ def invite(request: HttpRequest) -> HttpResponse:
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))
     except Invalid as refusal:
-        context = {**_fleet(request), "code": "", "team_error": str(refusal)}
+        context = {**_list_nodes(request), "code": "", "team_error": str(refusal)}
         return render(request, "dashboard/fleet.html", context, status=refusal.status)
     row, code = services.invite(team=team, by=user)
     how = make_join_commands(code)
@@ -111,10 +111,10 @@ def invite(request: HttpRequest) -> HttpResponse:
         "joining": how,
         "joining_code": draw_qr_code(how.tab),
     }
-    return render(request, "dashboard/fleet.html", {**_fleet(request), **known})
+    return render(request, "dashboard/fleet.html", {**_list_nodes(request), **known})
 
 
-def _fleet(request: HttpRequest) -> dict[str, object]:
+def _list_nodes(request: HttpRequest) -> dict[str, object]:
     """Make what waits and a page of nodes: what each measures now, and how often it raised false alarms."""
     user = signed_in_user(request)
     nodes = make_page(request, selectors.nodes_without_logs(user))

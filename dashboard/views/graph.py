@@ -75,7 +75,9 @@ def write_graph_notes(cell: Cell) -> str:
     """Write what the frame shows on the model's nodes, as JSON that is safe inside a script element. By node: text,
     tooltip, and the step of its colour (1–5). A fused node names the node that it was fused into."""
     whole = total_us(cell) or 1.0
-    written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
+    written: dict[str, dict[str, str | int]] = {
+        operator.node: _make_note(operator, whole) for operator in cell.operators
+    }
     for operator in cell.operators:
         where = f"in {shorten_start(operator.node, most=24)}"
         for inner in operator.covers:
@@ -84,7 +86,7 @@ def write_graph_notes(cell: Cell) -> str:
     return script_json(written)
 
 
-def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
+def _make_note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
     share = operator.time_us / whole
     text = f"{numbers.plain(operator.time_us)} µs · {numbers.share(share)} · {titles.provider(operator.provider)}"
     fused = f", with {numbers.listed(operator.covers, most=4)} in it" if operator.covers else ""
@@ -122,7 +124,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     that it is compared `against`."""
     version = selectors.version(signed_in_user(request), version_id)
     cells = traced_cells(signed_in_user(request), version)
-    chosen = _chosen(cells, request.GET.get("cell", ""))
+    chosen = _choose_cell(cells, request.GET.get("cell", ""))
     context: dict[str, object] = {
         "version": version,
         "choices": [
@@ -146,13 +148,13 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
         }
         base = next((cell for cell in cells if cell_key(cell) == request.GET.get("against")), None)
         if base is not None and base != chosen:
-            context |= _against(signed_in_user(request), base, chosen)
+            context |= _compare_with_base(signed_in_user(request), base, chosen)
     response = render(request, "dashboard/graph.html", context)
     response["Content-Security-Policy"] = POLICY
     return response
 
 
-def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
+def _compare_with_base(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, object]:
     """Make the context of two cells: both times on each node, with what moved between them marked."""
     pair = []
     for traced in (base, chosen):
@@ -169,7 +171,7 @@ def _against(user: "User", base: TracedCell, chosen: TracedCell) -> dict[str, ob
     }
 
 
-def _chosen(cells: list[TracedCell], wanted: str) -> TracedCell | None:
+def _choose_cell(cells: list[TracedCell], wanted: str) -> TracedCell | None:
     """Find the cell that the address names, or the newest; None where no cell was traced. Raises Missing for an unknown
     one."""
     if not wanted:

@@ -105,7 +105,7 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     by_processor = hardware_words.explain_times([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     table = Table.of(
-        "targets", "Best setting on each target", _columns(asked, address, shown), shown
+        "targets", "Best setting on each target", _list_columns(asked, address, shown), shown
     ).without_unmeasured()
     judged = pareto.draw_hardware(drawn, names, address)
     among = newest if asked.version == EVERY else shown
@@ -119,7 +119,7 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
         note=" ".join(filter(None, (hardware_words.side_by_side(measured), by_processor and f"{by_processor}."))),
         table=table,
         hidden=len(found) - len(shown),
-        grid=_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
+        grid=_make_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
         figure=latency.draw_settings(bests, title, table, address) if judged.empty and bests else judged,
         hint=judged.empty,
         versions=versions,
@@ -148,57 +148,59 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
     return value / 100, ""
 
 
-def _columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
+def _list_columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
     bests = [target.best for target in shown if target.best is not None]
     time, says = title_of(by := [best.is_processor for best in bests]), len(set(by)) > 1
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
-    within = [Column[Target](f"Within {hardware_words.format_limits(asked.wish)}", _keeping)]
+    within = [Column[Target](f"Within {hardware_words.format_limits(asked.wish)}", _keeping_entry)]
     return [
-        Column("Target", _target),
+        Column("Target", _target_entry),
         *(version if asked.version == EVERY else []),
         Column("Hardware", lambda target: Entry(target.machine or "not known")),
         *(within if asked.wish.is_asked else []),
-        Prose("Best setting", lambda target: _setting(target, address)),
+        Prose("Best setting", lambda target: _setting_entry(target, address)),
         Number(
             f"{time}, ms",
-            _of_best(lambda best: time_entry(best, says=says and best.is_processor)),
+            _make_best_entry(lambda best: time_entry(best, says=says and best.is_processor)),
             note="with half of its 95 % interval over launches",
         ),
         Number(
             hardware_words.items_heading(bests),
-            _of_best(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
+            _make_best_entry(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
             note="in its batch",
         ),
-        Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),
-        Number("loss", _of_best(loss_entry), note="against the upload on the same samples; else by parity"),
-        Column("Outputs", _of_best(lambda best: verdict_entry(outputs_of(best.cell)))),
+        Number(
+            "accuracy", _make_best_entry(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"
+        ),
+        Number("loss", _make_best_entry(loss_entry), note="against the upload on the same samples; else by parity"),
+        Column("Outputs", _make_best_entry(lambda best: verdict_entry(outputs_of(best.cell)))),
         Number(
             "memory",
-            _of_best(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
+            _make_best_entry(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
             note=f"peak, {METRICS['peak_memory_bytes'].note}",
         ),
-        Number("energy, mJ", _of_best(lambda best: written(best.cell.energy_mj)), note="of one inference"),
-        Column("Measured", _of_best(lambda best: moment(best.at) if best.at else Entry("not known"))),
-        Number("settings", _settings, note="measured"),
+        Number("energy, mJ", _make_best_entry(lambda best: written(best.cell.energy_mj)), note="of one inference"),
+        Column("Measured", _make_best_entry(lambda best: moment(best.at) if best.at else Entry("not known"))),
+        Number("settings", _settings_entry, note="measured"),
     ]
 
 
-def _of_best(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
+def _make_best_entry(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
     return lambda target: Entry() if target.best is None else entry(target.best)
 
 
-def _target(target: Target) -> Entry:
+def _target_entry(target: Target) -> Entry:
     where = f"best on {target.best.node}" if target.best and len(target.nodes) > 1 else ""
     return Entry(hardware_words.target(target), soft=where)
 
 
-def _keeping(target: Target) -> Entry:
+def _keeping_entry(target: Target) -> Entry:
     if target.best is None:
         return Entry()
     return Entry(sign=SIGNS[target.keeping], value=list(SIGNS).index(target.keeping))
 
 
-def _setting(target: Target, address: Address) -> Entry:
+def _setting_entry(target: Target, address: Address) -> Entry:
     if target.best is None:
         return Entry("none: every setting was left out")
     others = hardware_words.alike(target.top).rstrip(".")
@@ -216,12 +218,12 @@ def loss_entry(measured: Measured) -> Entry:
     return Entry(shown.text, loss.value, soft=shown.soft)
 
 
-def _settings(target: Target) -> Entry:
+def _settings_entry(target: Target) -> Entry:
     left_out = f"{sum(target.left_out.values())} left out" if target.left_out else ""
     return Entry(str(target.settings), target.settings, soft=left_out)
 
 
-def _grid(every: Sequence[Target], address: Address) -> Table:
+def _make_grid(every: Sequence[Target], address: Address) -> Table:
     """Make the table of versions and targets, with the best p50 of each."""
     names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MAX_TARGETS]
     by_place = {(target.version, hardware_words.target(target)): target for target in every}

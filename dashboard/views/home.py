@@ -71,10 +71,10 @@ def home(request: HttpRequest) -> HttpResponse:
         "searches": searches,
         "waits": describe_wait([run for run, *_ in known if states[run.pk] not in ("measuring", "settling")]),
         "has_team": has_team,
-        "nodes": [_chip(node) for node in nodes],
+        "nodes": [_make_chip(node) for node in nodes],
         "pending": pending,
         "walls": current_confinement(),
-        "headline": _headline(
+        "headline": _write_headline(
             counts["open"] - counts["acknowledged"], news.worse, len(invitations) + len(pending), otherwise=set_up
         ),
         "because": " · ".join(filter(None, (seen, news.counts, describe_activity(open_count, searches), fleet))),
@@ -82,7 +82,7 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/home.html", context)
 
 
-def _headline(alerts: int, worse: int, requests: int, *, otherwise: str) -> str:
+def _write_headline(alerts: int, worse: int, requests: int, *, otherwise: str) -> str:
     """`requests`: invitations, and nodes to approve."""
     for count, what in ((alerts, "open alert"), (0 if worse else requests, "request")):
         if count:
@@ -109,7 +109,7 @@ def describe_wait(queued: "Sequence[Run]") -> str:
     return f"Run {first.pk} waits. {why}{more}" if why else ""
 
 
-def _chip(node: "Node") -> Fact:
+def _make_chip(node: "Node") -> Fact:
     state = node.state if node.health == NodeHealth.ACTIVE else node.health
     href = reverse("dashboard:node", args=[node.pk])
     return Fact(markup.hardware_tags(node), node.name, href=href, state=state)

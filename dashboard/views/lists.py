@@ -40,7 +40,7 @@ def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
     """Returns the page of rows that `?page=` names, or the nearest one. Row numbers alone are sorted."""
     page = make_page_in_order(request, rows)
     start = max(0, page.start_index() - 1)
-    page.object_list = _with(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
+    page.object_list = _load_rows(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
     return page
 
 
@@ -72,10 +72,10 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
 
 
 def first_rows(rows: QuerySet[Row], most: int) -> list[Row]:
-    return _with(rows, rows.values_list("pk", flat=True)[:most])
+    return _load_rows(rows, rows.values_list("pk", flat=True)[:most])
 
 
-def _with(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
+def _load_rows(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
     """Rows that were found by their numbers: what a list shows of each row is not sorted with all the others."""
     wanted = list(numbers)
     return list(rows.filter(pk__in=wanted)) if wanted else []
@@ -161,10 +161,10 @@ def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> Quer
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
         return rows
-    return rows.order_by(*(_order(field, is_down=wanted.startswith("-")) for field in fields), "-pk")
+    return rows.order_by(*(_make_order(field, is_down=wanted.startswith("-")) for field in fields), "-pk")
 
 
-def _order(field: str, *, is_down: bool) -> OrderBy:
+def _make_order(field: str, *, is_down: bool) -> OrderBy:
     """What is not known stands last either way."""
     return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
 
@@ -180,26 +180,26 @@ def render_file(
     """Makes the download `name`.csv, .json or .parquet of at most MAX_ROWS rows, each turned into values by `read`."""
     lines = [read(row) for row in islice(rows, MAX_ROWS)]
     if request.GET.get("as") == "json":
-        response: HttpResponse = JsonResponse([_timed(row) for row in lines], safe=False)
+        response: HttpResponse = JsonResponse([_format_times(row) for row in lines], safe=False)
         kind = "json"
     elif request.GET.get("as") == "parquet":
         response, kind = HttpResponse(make_parquet(lines), content_type=MEDIA_TYPE), "parquet"
     else:
-        response, kind = HttpResponse(_table(lines), content_type="text/csv; charset=utf-8"), "csv"
+        response, kind = HttpResponse(_write_table(lines), content_type="text/csv; charset=utf-8"), "csv"
     response["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
     return response
 
 
-def _table(rows: Sequence[FileRow]) -> str:
+def _write_table(rows: Sequence[FileRow]) -> str:
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if rows:
         writer.writerow(rows[0])
-    writer.writerows([spreadsheets.escape_formula(value) for value in _timed(row).values()] for row in rows)
+    writer.writerows([spreadsheets.escape_formula(value) for value in _format_times(row).values()] for row in rows)
     return text.getvalue()
 
 
-def _timed(row: FileRow) -> dict[str, Value]:
+def _format_times(row: FileRow) -> dict[str, Value]:
     """Moments in UTC, as ISO 8601 writes them."""
     return {
         key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value

@@ -71,12 +71,12 @@ class Line:
         return runs.find_lead(self.ended)
 
 
-def _name(line: Line) -> Entry:
+def _name_entry(line: Line) -> Entry:
     model = line.model
     return Entry(model.name, href=reverse("dashboard:model", args=[model.pk]), title=model.description[:300])
 
 
-def _last_run(line: Line) -> Entry:
+def _last_run_entry(line: Line) -> Entry:
     """The last run and its state, or that of a version that was never measured, where it is no matter of course."""
     state = line.run_state if line.run is not None and line.state != "rejected" else line.state
     sign = sign_of(state) if state and state not in EXPECTED else None
@@ -85,7 +85,7 @@ def _last_run(line: Line) -> Entry:
     return replace(runs.link_run(line.run.pk), sign=sign)
 
 
-def _watched(line: Line) -> Entry:
+def _watched_entry(line: Line) -> Entry:
     stands = line.stands
     if stands is None and line.watch is not None:
         return Entry("no result yet", href=reverse("dashboard:watch", args=[line.watch]))
@@ -102,8 +102,8 @@ def _watched(line: Line) -> Entry:
 
 
 COLUMNS: tuple[Column[Line], ...] = (
-    Column("Model", _name, order="name"),
-    Column("Last run", _last_run, order="run"),
+    Column("Model", _name_entry, order="name"),
+    Column("Last run", _last_run_entry, order="run"),
     Column("Verdict", lambda line: runs.lead_verdict(line.lead), order="verdict"),
     Number(
         "change",
@@ -114,7 +114,7 @@ COLUMNS: tuple[Column[Line], ...] = (
     Number("interval", lambda line: runs.lead_interval(line.lead, line.confirmed)),
     Prose("What", lambda line: runs.lead_subject(line.lead)),
     Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
-    Column("Watched", _watched, "latency against the pinned release, over the rounds of a watch"),
+    Column("Watched", _watched_entry, "latency against the pinned release, over the rounds of a watch"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
     Column("Team", lambda line: Entry(line.model.team.name)),
 )
@@ -241,14 +241,14 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "version": chosen,
         "inspection": inspection.make_inspection(found) if found else None,
         "program": inspection.make_program(chosen, found) if chosen else None,
-        "compatibility": _compatibility(request, chosen),
+        "compatibility": _make_compatibility(request, chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
         "may_write": can_write(signed_in_user(request), team=row.team),
         "runs": listed,
         "run_table": runs.make_table(listed, shown_states(listed)),
         "farm_made": every.filter(reason__in=FARM_MADE).count(),
-        "variants": _variants(chosen),
+        "variants": _make_variants_table(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=signed_in_user(request)) if chosen else [],
     }
     if request.headers.get("HX-Target") == "version":
@@ -258,7 +258,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         return render(request, "dashboard/parts/version.html", context)
     whole = {
         **context,
-        **_pareto(request, row),
+        **_draw_accuracy(request, row),
         **trends.describe_model(row),
         **describe_best(
             signed_in_user(request), row, request.GET.get("budget", "")[:40], otherwise=_describe_unmeasured(chosen)
@@ -266,7 +266,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         **describe_newest_run(of_uploads, cell_addresses_in),
         "version_table": version_table(versions, chosen, compared=compared_with_before(signed_in_user(request), row)),
         "removed": list(selectors.removed_versions(row, user=signed_in_user(request))[:100]),
-        **_find(chosen, may_write=context["may_write"] is True),
+        **_describe_search(chosen, may_write=context["may_write"] is True),
         **more,
     }
     if context["may_write"]:
@@ -275,7 +275,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     return render(request, "dashboard/model.html", whole, status=status)
 
 
-def _find(version: "Version | None", *, may_write: bool) -> dict[str, object]:
+def _describe_search(version: "Version | None", *, may_write: bool) -> dict[str, object]:
     if version is None:
         return {}
     return {
@@ -326,7 +326,7 @@ def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Add
     return {"said": run, "answer": known.answer, "map": drawn}
 
 
-def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
+def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
     """Draw the newest run whose cells were judged on labelled data; empty where there is none."""
     row = pages.judged_run(signed_in_user(request), model)
     if row is None:
@@ -335,14 +335,14 @@ def _pareto(request: HttpRequest, model: "Model") -> dict[str, object]:
     return {"figure": figure, "figure_run": row}
 
 
-def _compatibility(request: HttpRequest, version: "Version | None") -> inspection.Compatibility | None:
+def _make_compatibility(request: HttpRequest, version: "Version | None") -> inspection.Compatibility | None:
     """None until the version is inspected."""
     if version is None or version.state != VersionState.READY:
         return None
     return inspection.compatibility_panel(compatibility_of(version))
 
 
-def _variants(version: "Version | None") -> Table | None:
+def _make_variants_table(version: "Version | None") -> Table | None:
     """List the variants of a version, newest first; None where there are none yet."""
     rows = list(selectors.variants_of(version.artifact).order_by("-pk")[:VARIANTS_SHOWN]) if version else []
     table = variant_table(rows, lambda pk: reverse("dashboard:variant", args=[pk]))
@@ -358,21 +358,21 @@ def upload(request: HttpRequest) -> HttpResponseBase:
     checked inside, where a refusal still becomes a page.
     """
     try:
-        return _upload(request)
+        return _receive_upload(request)
     except Refusal as refusal:
-        return _form(request, {FIELD_OF_CODE.get(refusal.code, "files"): str(refusal)}, status=refusal.status)
+        return _render_form(request, {FIELD_OF_CODE.get(refusal.code, "files"): str(refusal)}, status=refusal.status)
     except (MultiPartParserError, RequestDataTooBig, TooManyFilesSent):
         sentence = "The form could not be read: send at most 64 files, and choose them again."
-        return _form(request, {"files": sentence}, status=400)
+        return _render_form(request, {"files": sentence}, status=400)
 
 
 @csrf_protect
-def _upload(request: HttpRequest) -> HttpResponseBase:
+def _receive_upload(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
-        return _form(request, {})
+        return _render_form(request, {})
     files = [file for _, uploads in request.FILES.lists() for file in uploads if isinstance(file, StoredUpload)]
     if not files:
-        return _form(
+        return _render_form(
             request, {"files": "No file was chosen: choose an .onnx with its external data, or a .zip."}, status=400
         )
     version = services.receive_upload(
@@ -387,7 +387,7 @@ def _upload(request: HttpRequest) -> HttpResponseBase:
     return HttpResponseClientRedirect(address) if request.htmx else redirect(address)  # type: ignore[attr-defined]
 
 
-def _form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
+def _render_form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
     """Render the form with what was typed, and what is wrong by field. Browsers do not let files be put back."""
     typed = {}
     # what could not be read once is not read again

@@ -45,9 +45,9 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
     counts: dict[str, int] = {}
     newest: dict[str, str] = {}
     for sentence in (sentence for block in before for sentence in block.facts.advice):
-        counts[_kind(sentence)] = counts.get(_kind(sentence), 0) + 1
-        newest.setdefault(_kind(sentence), sentence)
-    return [f"{sentence} {_how_often(counts[kind], len(before))}" for kind, sentence in newest.items()]
+        counts[_find_kind(sentence)] = counts.get(_find_kind(sentence), 0) + 1
+        newest.setdefault(_find_kind(sentence), sentence)
+    return [f"{sentence} {_describe_frequency(counts[kind], len(before))}" for kind, sentence in newest.items()]
 
 
 def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
@@ -55,34 +55,34 @@ def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: moment(read.at)),
-        Number("load, 1 min", lambda read: _number(read.facts.load_1m, 1)),
-        Number("other programs", _busy_share, "their share of the processor"),
-        Number("other runners", lambda read: _number(read.facts.other_runners, 0)),
+        Number("load, 1 min", lambda read: _number_entry(read.facts.load_1m, 1)),
+        Number("other programs", _busy_entry, "their share of the processor"),
+        Number("other runners", lambda read: _number_entry(read.facts.other_runners, 0)),
         Column("Governor", lambda read: Entry(read.facts.governor or numbers.NOT_MEASURED)),
         Column("Turbo", lambda read: Entry(TURBO[read.facts.turbo])),
-        Number("°C", lambda read: _number(read.facts.temperature_c, 0)),
+        Number("°C", lambda read: _number_entry(read.facts.temperature_c, 0)),
     )
     every = Table.of("before", "What was read just before each block", columns, before)
     table = every.without_unmeasured()
     return table, [head.text for head in every.heads if head not in table.heads]
 
 
-def _number(value: float | None, decimals: int) -> Entry:
+def _number_entry(value: float | None, decimals: int) -> Entry:
     return Entry() if value is None else Entry(numbers.fixed(value, decimals), value)
 
 
-def _busy_share(read: Before) -> Entry:
+def _busy_entry(read: Before) -> Entry:
     share = read.facts.busy_share
     return Entry() if share is None else Entry(numbers.share(share), share, share=share)
 
 
-def _kind(sentence: str) -> str:
+def _find_kind(sentence: str) -> str:
     """Cut a sentence to its first clause without numbers, which tells what it is about."""
     first = sentence.partition(":")[0].replace("Another runner", "1 other runners")
     return re.sub(r"\d+(\.\d+)?", "#", first)
 
 
-def _how_often(count: int, blocks: int) -> str:
+def _describe_frequency(count: int, blocks: int) -> str:
     if blocks == 1:
         return "Seen before its only block."
     return f"Seen before {'each' if count == blocks else count} of the last {blocks} blocks."
@@ -148,10 +148,10 @@ def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
         "is_paused": given["is_paused"] == "yes",
         "hours": given["hours"].replace(" ", "").replace("–", "-"),
         "timezone": given["timezone"].strip() or "UTC",
-        "max_block_s": _typed_number(given, "minutes") * 60,
-        "max_temperature_c": _typed_number(given, "temperature") if given["temperature"].strip() else None,
-        "cache_bytes": int(_typed_number(given, "cache") * GIB),
-        "runtimes_bytes": int(_typed_number(given, "runtimes") * GIB),
+        "max_block_s": _parse_number(given, "minutes") * 60,
+        "max_temperature_c": _parse_number(given, "temperature") if given["temperature"].strip() else None,
+        "cache_bytes": int(_parse_number(given, "cache") * GIB),
+        "runtimes_bytes": int(_parse_number(given, "runtimes") * GIB),
     }
 
 
@@ -159,7 +159,7 @@ def split_names(text: str, *, sep: str | None = None) -> list[str]:
     return [name.strip() for name in text.split(sep) if name.strip()]
 
 
-def _typed_number(given: Shown, field: str) -> float:
+def _parse_number(given: Shown, field: str) -> float:
     """Parse a number with `.` or `,`. Raises Invalid for what is no number within the field's limits."""
     text = given[field].strip().replace(",", ".")
     is_number = text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) <= MAX_DIGITS

@@ -106,16 +106,18 @@ def make_board(
     versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [
         replace(
-            _row(version, history, measured.get(version), learnt),
+            _make_row(version, history, measured.get(version), learnt),
             is_gone=bool(offered) and version not in offered,
-            places=[_place(prefix + version, name, nodes) for name in columns],
+            places=[_make_place(prefix + version, name, nodes) for name in columns],
         )
         for version in versions
     ]
-    return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
+    return Board(
+        distribution, [titles.provider(name) for name in columns], rows, _write_headline(versions, installed, nodes)
+    )
 
 
-def _row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
+def _make_row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
     """Make the row of a release from what the index, the watches and the runs know."""
     known = history.known.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
@@ -148,14 +150,14 @@ def _row(version: str, history: "History", measured: "Measured | None", learnt: 
     )
 
 
-def _place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:
+def _make_place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Place:
     able = [node for node in nodes if provider in node.providers]
     having = [node for node in able if requirement in node.runtimes]
     named = [(node.name, reverse("dashboard:node", args=[node.pk])) for node in having[:NAMED]]
     return Place(named, max(0, len(having) - NAMED), len(able) - len(having))
 
 
-def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
+def _write_headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
     if not versions:
         return "No release is known"
     newest = versions[0]

@@ -36,14 +36,14 @@ def search(request: HttpRequest) -> HttpResponseBase:
     context = {
         "hits": hits,
         "words": words,
-        "models": _models(user, [hit for hit in hits if hit.kind == "model"]),
+        "models": _make_models_table(user, [hit for hit in hits if hit.kind == "model"]),
         "others": Table.of("others", "What else was found", COLUMNS, [hit for hit in hits if hit.kind != "model"]),
         "documents": catalogue.search(words),
     }
     return render(request, "dashboard/search.html", context)
 
 
-def _models(user: "User", hits: list[Hit]) -> Table:
+def _make_models_table(user: "User", hits: list[Hit]) -> Table:
     """The models among them as the list of models shows them."""
     numbers = [int(hit.path.strip("/").rpartition("/")[2]) for hit in hits]
     found = models.make_table(

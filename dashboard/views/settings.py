@@ -46,8 +46,8 @@ FIELD_OF_CODE = {
     **{"unknown_kind": "kind", "no_mail": "kind", "digest": "digest"},
 }
 COLUMNS: tuple[Column["Delivery"], ...] = (
-    Column("Message", lambda delivery: Entry(delivery.kind, href=_alert_address(delivery))),
-    Column("State", lambda delivery: _state(delivery)),
+    Column("Message", lambda delivery: Entry(delivery.kind, href=_find_alert_address(delivery))),
+    Column("State", lambda delivery: _state_entry(delivery)),
     Prose("Subject", lambda delivery: Entry(delivery.subject)),
     Number("tries", lambda delivery: counted(delivery.tries)),
     Prose("Problem", lambda delivery: Entry(delivery.problem)),
@@ -83,10 +83,10 @@ def make_lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, m
     """Make a line for each channel, with how many messages were sent. `managed`: teams whose channels the reader may
     change."""
     teams = set(managed)
-    return [_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
+    return [_make_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
 
 
-def _line(channel: "Channel", tally: Tally, may_manage: bool) -> Line:
+def _make_line(channel: "Channel", tally: Tally, may_manage: bool) -> Line:
     problem = ""
     if tally.failed:
         problem = f"{numbers.counted(tally.failed, 'message')} failed permanently; last error: {tally.problem}"
@@ -102,12 +102,12 @@ def _line(channel: "Channel", tally: Tally, may_manage: bool) -> Line:
     )
 
 
-def _alert_address(delivery: "Delivery") -> str:
+def _find_alert_address(delivery: "Delivery") -> str:
     alert = delivery.event.alert_id if delivery.event else None
     return reverse("dashboard:alert", args=[alert]) if alert else ""
 
 
-def _state(delivery: "Delivery") -> Entry:
+def _state_entry(delivery: "Delivery") -> Entry:
     retry = f"retry at {delivery.due_at:%H:%M} UTC" if delivery.state == "waiting" and delivery.tries else ""
     return verdict_entry(delivery.state, soft="permanently" if delivery.state == "failed" else retry)
 
@@ -133,7 +133,7 @@ def backup(request: HttpRequest) -> HttpResponse:
 def tokens(request: HttpRequest) -> HttpResponse:
     """The reader's tokens. A POST issues one, whose secret is shown this once."""
     if request.method != "POST":
-        return _tokens(request)
+        return _render_tokens(request)
     scopes = request.POST.getlist("scopes")
     name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
     team = request.POST.get("team", "")
@@ -142,11 +142,11 @@ def tokens(request: HttpRequest) -> HttpResponse:
         _, secret = services.issue_token(signed_in_user(request), scopes, name=name, life=life, team=team)
     except Refusal as refusal:
         typed = {"name": name, "scopes": scopes, "days": days, "team": team}
-        return _tokens(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
-    return _tokens(request, secret=secret)
+        return _render_tokens(request, errors={"scopes": str(refusal)}, typed=typed, status=refusal.status)
+    return _render_tokens(request, secret=secret)
 
 
-def _tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
+def _render_tokens(request: HttpRequest, *, status: int = 200, **more: object) -> HttpResponse:
     user = signed_in_user(request)
     context = {
         "tokens": list(selectors.tokens_of(user)),
@@ -199,7 +199,7 @@ def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
 def channels(request: HttpRequest) -> HttpResponseBase:
     """The channels of the reader's teams. A POST adds one; a refusal is shown beside its field."""
     if request.method != "POST":
-        return _channels(request)
+        return _render_channels(request)
     user = signed_in_user(request)
     given = read_fields(request, FIELDS)
     try:
@@ -208,12 +208,12 @@ def channels(request: HttpRequest) -> HttpResponseBase:
         made = channel_services.create_channel(team=team, by=user, **rest)
     except Refusal as refusal:
         errors = {FIELD_OF_CODE.get(refusal.code, "target"): str(refusal)}
-        return _channels(request, typed=given, errors=errors, status=refusal.status)
+        return _render_channels(request, typed=given, errors=errors, status=refusal.status)
     messages.success(request, f"“{made.name}” was added. Send a test message to check it.")
     return redirect("dashboard:channels")
 
 
-def _channels(
+def _render_channels(
     request: HttpRequest, *, typed: Mapping[str, str] = {}, errors: Mapping[str, str] = {}, status: int = 200
 ) -> HttpResponse:
     user = signed_in_user(request)
@@ -233,10 +233,10 @@ def _channels(
 
 @page
 def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
-    return _shown(request, channel_selectors.channel(signed_in_user(request), channel_id))
+    return _render_channel(request, channel_selectors.channel(signed_in_user(request), channel_id))
 
 
-def _shown(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
+def _render_channel(request: HttpRequest, row: "Channel", **more: object) -> HttpResponse:
     managed = [row.team_id] if can_manage(signed_in_user(request), team=row.team) else []
     deliveries = channel_selectors.deliveries_of(row).select_related("event")[:MESSAGES_SHOWN]
     line = make_lines([row], count_deliveries([row]), managed=managed)[0]
@@ -264,7 +264,7 @@ def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):
         act = channel_services.read_secret if what == "secret" else channel_services.renew_secret
-        return _shown(request, row, secret=act(channel=row, by=user))
+        return _render_channel(request, row, secret=act(channel=row, by=user))
     if what not in DONE:
         raise Missing(f"Unknown action “{what}”.", hint="See the channel's page for available actions.")
     if what == "test":

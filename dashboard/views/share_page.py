@@ -62,16 +62,16 @@ Context = dict[str, object]
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
     """The page behind a link, as its maker may see it; 404 for an unknown link, 410 for an ended one."""
-    return _answered(request, lambda: HttpResponse(_page(request, open_share(secret))))
+    return _answer(request, lambda: HttpResponse(_render_page(request, open_share(secret))))
 
 
 @require_safe
 def serve_card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
     """The first words of a shared run as a picture: SVG for a README or a pull request, PNG for chats."""
-    return _answered(request, lambda: HttpResponse(_card(open_share(secret), form), content_type=FORMS[form]))
+    return _answer(request, lambda: HttpResponse(_render_card(open_share(secret), form), content_type=FORMS[form]))
 
 
-def _answered(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:
+def _answer(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:
     try:
         response = make()
     except Refusal as refusal:
@@ -83,26 +83,26 @@ def _answered(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpRes
     return response
 
 
-def _page(request: HttpRequest, share: "Share") -> str:
+def _render_page(request: HttpRequest, share: "Share") -> str:
     """Render the page; that of a run is cached, since thousands may read a posted link. Raises TooMany."""
     name, build = PAGES[ShareKind(share.kind)]
 
     def make() -> str:
         has_card = share.kind == ShareKind.RUN and _has_fonts()
         card = f"{settings.PUBLIC_URL}{request.path}card.png" if has_card else ""
-        with _turn():
+        with _take_turn():
             context = {**build(request, share), "share": share, "is_shared": True, "card": card}
             return render_to_string(f"dashboard/{name}.html", context, request=request)
 
     # a page names who has signed in
     if share.kind != ShareKind.RUN or request.user.is_authenticated:
         return make()
-    row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
+    row = _require_kept(lambda: selectors.run(share.created_by, int(share.subject)))
     return cached("pieces", "shared", share.pk, *revision_key(row), request.GET.urlencode(), make=make)
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
+def _take_turn() -> Iterator[None]:
     """Limit how many pages are made at once. Raises TooMany where the limit is reached."""
     if not _makings.acquire(blocking=False):
         raise TooMany("Many people open this page at this moment; reload it in a few seconds.", retry_s=5)
@@ -112,28 +112,28 @@ def _turn() -> Iterator[None]:
         _makings.release()
 
 
-def _card(share: "Share", form: str) -> str | bytes:
+def _render_card(share: "Share", form: str) -> str | bytes:
     """Render the card: as SVG in the reader's colours, as PNG light. Raises Missing for a link to anything but a
     run."""
     if share.kind != ShareKind.RUN or (form == "png" and not _has_fonts()):
         raise Missing("Only a link to a run has a card.")
-    row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
+    row = _require_kept(lambda: selectors.run(share.created_by, int(share.subject)))
 
     def make() -> str | bytes:
-        said, _ = _opened(row, load_document(row))
+        said, _ = _describe_opening(row, load_document(row))
         lines = textwrap.wrap(str(said["headline"]), 46, max_lines=3, placeholder=" …")
         because = textwrap.wrap(str(said["because"]), 72, max_lines=2, placeholder=" …")
         about = {"run": row, "lines": lines, "because": because, "is_png": form == "png"}
         svg = render_to_string("dashboard/shared/card.svg", about)
         if form == "svg":
             return svg
-        with _turn():
-            return _png(svg)
+        with _take_turn():
+            return _draw_png(svg)
 
     return cached("pieces", "card", form, share.pk, *revision_key(row), make=make)
 
 
-def _png(svg: str) -> bytes:
+def _draw_png(svg: str) -> bytes:
     # of a few pages, so that no other process pays for it
     resvg = import_module("resvg_py")
     return bytes(resvg.svg_to_bytes(svg_string=svg, width=PNG_WIDTH))
@@ -141,7 +141,7 @@ def _png(svg: str) -> bytes:
 
 @cache
 def _has_fonts() -> bool:
-    empty, said = (_png(render_to_string("dashboard/shared/card.svg", {"lines": some})) for some in ((), ("Aa",)))
+    empty, said = (_draw_png(render_to_string("dashboard/shared/card.svg", {"lines": some})) for some in ((), ("Aa",)))
     return empty != said
 
 
@@ -150,10 +150,10 @@ def no_address(cell_id: str) -> str:
     return ""
 
 
-def _run(request: HttpRequest, share: "Share") -> Context:
-    row = _still_there(lambda: selectors.run(share.created_by, int(share.subject)))
+def _describe_run(request: HttpRequest, share: "Share") -> Context:
+    row = _require_kept(lambda: selectors.run(share.created_by, int(share.subject)))
     document = load_document(row)
-    said, states = _opened(row, document)
+    said, states = _describe_opening(row, document)
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
     return {
         **said,
@@ -174,7 +174,7 @@ def _run(request: HttpRequest, share: "Share") -> Context:
     }
 
 
-def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
+def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
     """How far the run is and what is said of it first, and the states of cells that have not ended."""
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
@@ -188,17 +188,17 @@ def _opened(row: "Run", document: Document) -> tuple[Context, dict[str, str]]:
     return {"run": row, "state": state, "is_open": is_open, **asdict(answer)}, states
 
 
-def _cell(request: HttpRequest, share: "Share") -> Context:
+def _describe_cell(request: HttpRequest, share: "Share") -> Context:
     [(run_id, name)] = share_links.parse_cells(share.subject)
-    row = _still_there(lambda: selectors.run(share.created_by, run_id))
-    cell = _still_there(lambda: selectors.cell_document(row, name))
+    row = _require_kept(lambda: selectors.run(share.created_by, run_id))
+    cell = _require_kept(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
     return {"run": row, **make_panels(cell, document, no_address, state=cell.status.value)}
 
 
-def _model(request: HttpRequest, share: "Share") -> Context:
+def _describe_model(request: HttpRequest, share: "Share") -> Context:
     user = share.created_by
-    model = _still_there(lambda: registry.model(user, int(share.subject)))
+    model = _require_kept(lambda: registry.model(user, int(share.subject)))
     version = registry.versions_of(model, user=user).filter(branch="").first()
     is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
@@ -217,14 +217,14 @@ def _model(request: HttpRequest, share: "Share") -> Context:
     }
 
 
-def _hardware(request: HttpRequest, share: "Share") -> Context:
-    model = _still_there(lambda: registry.model(share.created_by, int(share.subject)))
+def _describe_hardware(request: HttpRequest, share: "Share") -> Context:
+    model = _require_kept(lambda: registry.model(share.created_by, int(share.subject)))
     asked = hardware.read_question(request.GET.dict())
     panel = hardware.make_panel(measured_across(share.created_by, model), asked, lambda _: "")
     return {"model": model, "panel": panel, "asked": panel.asked}
 
 
-def _compare(request: HttpRequest, share: "Share") -> Context:
+def _describe_comparison(request: HttpRequest, share: "Share") -> Context:
     def find_cells() -> list[judging.ChosenCell]:
         found = []
         for run_id, name in share_links.parse_cells(share.subject):
@@ -232,13 +232,13 @@ def _compare(request: HttpRequest, share: "Share") -> Context:
             found.append(judging.ChosenCell(f"{run_id}:{name}", run_id, cell, href=""))
         return found
 
-    chosen = _still_there(find_cells)
+    chosen = _require_kept(find_cells)
     judged = judge_by_base(share.created_by, chosen)
     kept = lists.read_parameters(request, ("every",))
     return {**make_panel(request, chosen, judged), "compared": compared_cells.make_rows(chosen, judged), "kept": kept}
 
 
-def _still_there(look: Callable[[], Found]) -> Found:
+def _require_kept(look: Callable[[], Found]) -> Found:
     """What the link was made for. Raises Gone where it was removed, or where whoever made the link lost sight of it."""
     try:
         return look()
@@ -249,11 +249,11 @@ def _still_there(look: Callable[[], Found]) -> Found:
 
 
 PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = {
-    ShareKind.RUN: ("shared/run", _run),
-    ShareKind.CELL: ("shared/cell", _cell),
-    ShareKind.MODEL: ("shared/model", _model),
-    ShareKind.COMPARE: ("compare", _compare),
-    ShareKind.HARDWARE: ("hardware", _hardware),
+    ShareKind.RUN: ("shared/run", _describe_run),
+    ShareKind.CELL: ("shared/cell", _describe_cell),
+    ShareKind.MODEL: ("shared/model", _describe_model),
+    ShareKind.COMPARE: ("compare", _describe_comparison),
+    ShareKind.HARDWARE: ("hardware", _describe_hardware),
 }
 
 
@@ -261,11 +261,11 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
 def shares(request: HttpRequest) -> HttpResponse:
     """The share links. A POST makes one, whose address is shown this once."""
     if request.method != "POST":
-        return _shown(request)
+        return _render_shares(request)
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
     days = read_number(request, "days")
     made, url = share_links.share(kind=kind, subject=subject, by=signed_in_user(request), days=days)
-    return _shown(request, made=made, url=url, warning=explain_local_address(settings.PUBLIC_URL))
+    return _render_shares(request, made=made, url=url, warning=explain_local_address(settings.PUBLIC_URL))
 
 
 @action
@@ -290,19 +290,19 @@ def audit(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
 
 
-def _shown(request: HttpRequest, **more: object) -> HttpResponse:
+def _render_shares(request: HttpRequest, **more: object) -> HttpResponse:
     user = signed_in_user(request)
     every = account_selectors.shares_visible_to(user)
     active, wants_all = account_selectors.open_shares(user), request.GET.get("every") == "yes"
     rows = make_page(request, every if wants_all else active)
     more |= {"every": wants_all, "active": active.count(), "ended": every.count() - active.count()}
     managed = {row.team_id for row in rows if account_selectors.can_manage(user, team=row.team)}
-    lines = [_line(row, user, is_manager=row.team_id in managed) for row in rows]
+    lines = [_make_line(row, user, is_manager=row.team_id in managed) for row in rows]
     command = write_curl("POST", "/shares", {"kind": "run", "subject": "1", "days": 30}, url=settings.PUBLIC_URL)
     return render(request, "dashboard/shares.html", {"page": rows, "shares": lines, "command": command, **more})
 
 
-def _line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, object]:
+def _make_line(row: "Share", user: "User", *, is_manager: bool) -> dict[str, object]:
     """A link with its `state`: shown, ended by its day, or closed by somebody."""
     state = "shown" if row.is_open else "closed" if row.revoked_at else "ended"
     is_ours = is_manager or row.created_by_id == user.pk

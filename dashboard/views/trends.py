@@ -46,12 +46,12 @@ def trends(request: HttpRequest) -> HttpResponse:
     offered = reading.find_metrics(pages.list_metrics(watch)) if watch is not None else []
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.wants_file(request):
-        lines = reading.lines_over_time(watch, _points(watch, metric)) if watch is not None else []
+        lines = reading.lines_over_time(watch, _list_points(watch, metric)) if watch is not None else []
         spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
         return lists.render_file(request, "trends", spots, lambda pair: file_rows.spot_row(*pair))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None and not chosen:
-        context["grid"] = _grid([other for other in watches if other.distribution == watch.distribution])
+        context["grid"] = _make_grid([other for other in watches if other.distribution == watch.distribution])
     if watch is not None:
         figure, shown = draw_watch(watch, by=by, chosen=chosen, metric=metric)
         context |= {"figure": figure, "by": shown, "what": watch_reading.describe_watch(watch)}
@@ -59,14 +59,14 @@ def trends(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/trends.html", context)
 
 
-def _grid(watches: list["Watch"]) -> Grid | None:
+def _make_grid(watches: list["Watch"]) -> Grid | None:
     """Make the grid of models and releases, cached until a series gets a value or an alert of wrong outputs changes."""
     wrong = sorted(pages.find_wrong_outputs(watches))
     key = (pages.fingerprint_points(), tuple(watch.pk for watch in watches), tuple(wrong))
     return cached("pieces", "grid", *key, make=lambda: make_grid(pages.newest_by_release(watches), wrong=wrong))
 
 
-def _points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
+def _list_points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
     return pages.list_points_of_metric(watch, metric) if metric else pages.points(watch)
 
 
@@ -77,13 +77,13 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
     count, newest = pages.count_points(watch)
 
     def made() -> Lines:
-        points = list(_points(watch, metric)) if count else []
+        points = list(_list_points(watch, metric)) if count else []
         words = reading.find_words(metric)
         over_time = reading.lines_over_time(watch, points, alerts, words=words)
         return over_time, reading.lines_over_releases(watch, points, alerts, words=words)
 
     if count < MANY:
-        return _drawn(watch, made(), by=by, chosen=chosen, metric=metric)
+        return _draw_figure(watch, made(), by=by, chosen=chosen, metric=metric)
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((alert.pk, alert.state, len(alert.symptoms.all())) for alert in alerts)
     key = (metric, watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
@@ -93,11 +93,13 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
         *key,
         by,
         chosen,
-        make=lambda: _drawn(watch, cached("large", "lines", *key, make=made), by=by, chosen=chosen, metric=metric),
+        make=lambda: _draw_figure(
+            watch, cached("large", "lines", *key, make=made), by=by, chosen=chosen, metric=metric
+        ),
     )
 
 
-def _drawn(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
+def _draw_figure(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
     table = reading.make_table(
         [line for line in over_time if line.key == chosen] or over_time,

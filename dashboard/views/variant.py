@@ -103,8 +103,8 @@ def describe_variant(
     recipe = variant.recipe
     return Made(
         name=variant_name(variant),
-        sentence=_sentence(variant),
-        quantised=_quantised(coverage),
+        sentence=_write_sentence(variant),
+        quantised=_describe_quantised(coverage),
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
         is_quantised=recipes.is_quantised(recipe.precision),
         can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
@@ -114,10 +114,10 @@ def describe_variant(
         )
         if found
         else None,
-        scales=_scales(found) if found and found.scales else None,
+        scales=_make_scales_table(found) if found and found.scales else None,
         report=report.state if report else "",
         report_problem=report.reason_text if report else "",
-        advice=_advice(variant, found, cell, arch, instruction_sets),
+        advice=_list_advice(variant, found, cell, arch, instruction_sets),
     )
 
 
@@ -136,7 +136,7 @@ def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str])
     return Table("variants", "Variants made of this version", VARIANT_HEADS, lines)
 
 
-def _sentence(variant: "Variant") -> str:
+def _write_sentence(variant: "Variant") -> str:
     if variant.state == MakingState.FAILED:
         return f"It could not be created: {variant.reason_text}"
     if variant.derived is None:
@@ -147,12 +147,12 @@ def _sentence(variant: "Variant") -> str:
     return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}."
 
 
-def _quantised(coverage: Sequence["Coverage"]) -> str:
+def _describe_quantised(coverage: Sequence["Coverage"]) -> str:
     ran = sum(kind.all - len(kind.kept_float) for kind in coverage)
     return f"{ran} of {numbers.counted(sum(kind.all for kind in coverage), 'operator')}" if coverage else ""
 
 
-def _scales(report: "QuantisedReport") -> Table:
+def _make_scales_table(report: "QuantisedReport") -> Table:
     rows = [
         (
             Entry(name, is_name=True),
@@ -170,7 +170,7 @@ def _format_decibels(value: float | None) -> str:
     return "no error" if value is None else numbers.fixed(value, 1)
 
 
-def _advice(
+def _list_advice(
     variant: "Variant", report: "QuantisedReport | None", cell: Cell | None, arch: str, instruction_sets: Sequence[str]
 ) -> list[str]:
     recipe = variant.recipe
@@ -189,12 +189,12 @@ def _advice(
 NOT_COMPARED = "not in one block"
 
 
-def _name(measured: "Measured") -> Entry:
+def _name_entry(measured: "Measured") -> Entry:
     href = reverse("dashboard:cell", args=[measured.run.pk, measured.cell.id])
-    return Entry(_setting(measured.cell), href=href, soft=f"run {measured.run.pk}")
+    return Entry(_describe_setting(measured.cell), href=href, soft=f"run {measured.run.pk}")
 
 
-def _setting(cell: Cell) -> str:
+def _describe_setting(cell: Cell) -> str:
     """Name the settings of a cell: `1.31.1, CPU, batch 1, sequence 64, 4 threads`."""
     batch = [f"batch {cell.batch}"] if cell.batch is not None else []
     sizes = [f"{name} {size}" for name, size in cell.shapes.items()]
@@ -202,31 +202,31 @@ def _setting(cell: Cell) -> str:
     return ", ".join([*runs_on, *batch, *sizes, numbers.counted(cell.threads, "thread")])
 
 
-def _change(measured: "Measured") -> Change | None:
+def _find_change(measured: "Measured") -> Change | None:
     return change_of(measured.against, {}) if measured.against is not None else None
 
 
-def _verdict(measured: "Measured") -> Entry:
-    change = _change(measured)
+def _verdict_entry(measured: "Measured") -> Entry:
+    change = _find_change(measured)
     return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
 
 
-def _of_change(entry: Callable[[Change], Entry]) -> Callable[["Measured"], Entry]:
-    return lambda measured: entry(change) if (change := _change(measured)) else Entry()
+def _make_change_entry(entry: Callable[[Change], Entry]) -> Callable[["Measured"], Entry]:
+    return lambda measured: entry(change) if (change := _find_change(measured)) else Entry()
 
 
-def _latency(measured: "Measured") -> Entry:
+def _time_entry(measured: "Measured") -> Entry:
     times = Times.of([measured.cell], [measured.against] if measured.against else [])
     return latency_entry(times.with_compared_time(measured.cell), says=measured.cell.id in times.by_processor)
 
 
 COLUMNS: tuple[Column["Measured"], ...] = (
-    Prose("Measured as", _name),
+    Prose("Measured as", _name_entry),
     Column("Node", lambda measured: Entry(measured.cell.node or "")),
-    Number("latency, ms", _latency, "p50, or where the verdict rests on it processor time"),
-    Column("Against the upload", _verdict, "the same cell of the upload as it is, measured in the same block"),
-    Number("change", _of_change(lambda change: Entry(change.text, change.ratio)), "of that latency"),
-    Number("95 % interval", _of_change(lambda change: Entry(change.interval, change.low))),
+    Number("latency, ms", _time_entry, "p50, or where the verdict rests on it processor time"),
+    Column("Against the upload", _verdict_entry, "the same cell of the upload as it is, measured in the same block"),
+    Number("change", _make_change_entry(lambda change: Entry(change.text, change.ratio)), "of that latency"),
+    Number("95 % interval", _make_change_entry(lambda change: Entry(change.interval, change.low))),
     Number("rounds", lambda measured: counted(measured.against.rounds) if measured.against else Entry()),
     Column(
         "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
@@ -241,21 +241,23 @@ def write_finding(measured: Sequence["Measured"]) -> str:
     if not measured:
         return ""
     right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
-    decided = [(setting, change) for setting in right if (change := _change(setting)) is not None and change.is_decided]
+    decided = [
+        (setting, change) for setting in right if (change := _find_change(setting)) is not None and change.is_decided
+    ]
     if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
     elif decided:
         setting, change = max(decided, key=lambda pair: pair[1].size)
         rounds = numbers.counted(setting.against.rounds if setting.against else 0, "round")
         interval = f"95 % interval {change.interval}, {rounds}" if change.figures else rounds
-        where = f"on {setting.cell.node} with {_setting(setting.cell)}"
+        where = f"on {setting.cell.node} with {_describe_setting(setting.cell)}"
         first = f"{change.text or change.word} than {setting.upload} {where} (run {setting.run.pk}, {interval})."
     else:
         first = f"No decided change in {numbers.counted(len(right), 'measured cell')}." if right else ""
-    return f"{first} {_parity(measured)}".strip()
+    return f"{first} {_describe_parity(measured)}".strip()
 
 
-def _parity(measured: Iterable["Measured"]) -> str:
+def _describe_parity(measured: Iterable["Measured"]) -> str:
     verdicts = [setting.cell.parity.verdict for setting in measured if setting.cell.parity.verdict in ("pass", "fail")]
     failed = verdicts.count("fail")
     if not verdicts:
@@ -269,7 +271,7 @@ def _parity(measured: Iterable["Measured"]) -> str:
 OPEN = (MakingState.PENDING, MakingState.MAKING)
 
 
-def _facts(variant: "Variant", version: "Version | None", made: Made) -> list[Fact]:
+def _list_facts(variant: "Variant", version: "Version | None", made: Made) -> list[Fact]:
     derived, size = variant.derived, numbers.size(variant.artifact.bytes)
     digest = derived.sha256 if derived else ""
     note = "of the derived model and its external data: names and contents"
@@ -303,7 +305,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
     context = {
         "variant": row,
         "version": version,
-        "facts": _facts(row, version, found),
+        "facts": _list_facts(row, version, found),
         "made": found,
         "measured": Table.of("measured", "Measured cells of this variant", columns, rows),
         "finding": write_finding(rows),

@@ -88,7 +88,7 @@ def empty_form() -> Typed:
         "name": "", "label": "", "team": "", "distribution": "onnxruntime", "reference":
         list_known_releases().newest.version, "matrix": write_text(plain), "schedule": "", "models": [], "channels": [],
         "kinds": list(KEYS), "on_release": True, "on_version": True, "with_prereleases": False, "compares_versions":
-        False, "limits": _percents(Rule()), }  # fmt: skip
+        False, "limits": _format_percents(Rule()), }  # fmt: skip
 
 
 def fill_form(watch: "Watch") -> Typed:
@@ -100,7 +100,7 @@ def fill_form(watch: "Watch") -> Typed:
         "models": [str(model.pk) for model in watch.watched.all()],
         "channels": [str(channel.pk) for channel in watch.channels.all()],
         "kinds": list(watch.rule.kinds),
-        "limits": _percents(watch.rule),
+        "limits": _format_percents(watch.rule),
     }
     return cast(Typed, shown)
 
@@ -117,7 +117,7 @@ def read_form(post: QueryDict) -> Typed:
     return cast(Typed, sent)
 
 
-def _percents(rule: Rule) -> dict[str, str]:
+def _format_percents(rule: Rule) -> dict[str, str]:
     return {name: f"{100 * getattr(rule, name):g}" for name in LIMITS}
 
 
@@ -126,10 +126,10 @@ def parse_rule(given: Typed) -> dict[str, float | list[str]]:
     kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
     if not kinds:
         raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
-    return {"kinds": kinds, **{name: _fraction(name, text) for name, text in given["limits"].items()}}
+    return {"kinds": kinds, **{name: _parse_fraction(name, text) for name, text in given["limits"].items()}}
 
 
-def _fraction(name: str, text: str) -> float:
+def _parse_fraction(name: str, text: str) -> float:
     try:
         percent = float(text.strip().removesuffix("%"))
     except ValueError:
@@ -162,10 +162,10 @@ def watches(request: HttpRequest) -> HttpResponse:
 
 @page
 def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
-    return _shown(request, selectors.watch(signed_in_user(request), watch_id))
+    return _render_watch(request, selectors.watch(signed_in_user(request), watch_id))
 
 
-def _shown(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
+def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
     opened = pages.open_alerts_by_watch([row]).get(row.pk, [])
     last = reading.find_last(pages.last_rounds([row]).get(row.pk, []), opened)
     alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
@@ -202,7 +202,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
         wanted = request.GET.get("model", "")
         given = empty_form()
         given["models"] = [wanted] if wanted.isdecimal() else []
-        return _form(request, given)
+        return _render_form(request, given)
     given, user = read_form(request.POST), signed_in_user(request)
     try:
         team = team_to_write(user, name=given["team"])
@@ -210,15 +210,15 @@ def new(request: HttpRequest) -> HttpResponseBase:
             team=team,
             by=user,
             name=given["name"],
-            watched=_chosen(models_visible_to(user), given["models"]),
+            watched=_select_rows(models_visible_to(user), given["models"]),
             label=given["label"],
             distribution=given["distribution"],
-            channels=_chosen(channels_visible_to(user), given["channels"]),
+            channels=_select_rows(channels_visible_to(user), given["channels"]),
             rule=parse_rule(given),
-            **_settings(given),
+            **_pick_settings(given),
         )
     except Refusal as refusal:
-        return _form(request, given, errors={field_of_refusal(refusal): str(refusal)}, status=refusal.status)
+        return _render_form(request, given, errors={field_of_refusal(refusal): str(refusal)}, status=refusal.status)
     messages.success(request, f"Watch “{made.name}” was created.")
     return redirect("dashboard:watch", watch_id=made.pk)
 
@@ -229,27 +229,27 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
-        return _form(request, fill_form(row), watch=row)
+        return _render_form(request, fill_form(row), watch=row)
     given = read_form(request.POST)
     try:
-        channels = _chosen(channels_visible_to(user), given["channels"])
-        services.change_watch(watch=row, by=user, channels=channels, rule=parse_rule(given), **_settings(given))
+        channels = _select_rows(channels_visible_to(user), given["channels"])
+        services.change_watch(watch=row, by=user, channels=channels, rule=parse_rule(given), **_pick_settings(given))
     except Refusal as refusal:
         errors = {field_of_refusal(refusal): str(refusal)}
-        return _form(request, given, watch=row, errors=errors, status=refusal.status)
+        return _render_form(request, given, watch=row, errors=errors, status=refusal.status)
     messages.success(request, f"“{row.name}” was saved.")
     return redirect("dashboard:watch", watch_id=watch_id)
 
 
-def _settings(given: Typed) -> Settings:
+def _pick_settings(given: Typed) -> Settings:
     return cast(Settings, {name: value for name, value in given.items() if name in Settings.__annotations__})
 
 
-def _chosen(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
+def _select_rows(rows: QuerySet[Row], ids: list[str]) -> list[Row]:
     return list(rows.filter(pk__in=[int(text) for text in ids if is_row_number(text)]))
 
 
-def _form(
+def _render_form(
     request: HttpRequest,
     given: Typed,
     *,
@@ -263,7 +263,7 @@ def _form(
         "typed": given,
         "errors": errors,
         "team_choice": team_choice(user, typed=given["team"]),
-        **_models_offered(user, given["models"]),
+        **_list_offered_models(user, given["models"]),
         "channels": list(channels_visible_to(user)),
         "distributions": (*WATCHED, *sorted(package_names(settings.ALLOWED_PACKAGES) - {*WATCHED})),
         "kinds": reading.list_kinds(),
@@ -276,11 +276,11 @@ def _form(
     return render(request, "dashboard/watch_form.html", context, status=status)
 
 
-def _models_offered(user: "User", ticked: list[str]) -> dict[str, object]:
+def _list_offered_models(user: "User", ticked: list[str]) -> dict[str, object]:
     """The ticked models and the newest others that were not rejected, by name, and how many further models there
     are."""
     every = models_visible_to(user)
-    chosen = _chosen(every, ticked)
+    chosen = _select_rows(every, ticked)
     newest = list(every.order_by("-pk")[:MODELS_OFFERED])
     states = newest_version_states(newest)
     fit = [model for model in newest if states.get(model.pk) != VersionState.REJECTED]
@@ -302,7 +302,7 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
         raise
     except Refusal as refusal:
         field = "baseline" if given["baseline"] and given["baseline"] in str(refusal) else "candidate"
-        return _shown(request, row, status=refusal.status, errors={field: str(refusal)}, typed=given)
+        return _render_watch(request, row, status=refusal.status, errors={field: str(refusal)}, typed=given)
     done = f"{numbers.counted(len(rounds), 'round')} ordered: {rounds[0].old} → {rounds[0].new}."
     messages.success(request, done)
     return redirect("dashboard:watch", watch_id=watch_id)

@@ -13,7 +13,7 @@ from dashboard.reading import cell as reading
 from dashboard.reading import cells, compared_cells, compared_lines, comparisons, judging
 from dashboard.reading.heatmap import make_heat_map
 from dashboard.views.cell import make_panels, write_headline
-from dashboard.views.compared_runs import _p50, match_cells
+from dashboard.views.compared_runs import _p50_entry, match_cells
 from farm.contract.document import Document
 from farm.contract.document_cells import Accuracy, Cell, Parity
 from farm.contract.document_comparisons import MetricChange
@@ -164,7 +164,7 @@ def test_whole_runs_of_a_busy_machine_are_compared_by_processor_time() -> None:
     assert found is not None
     assert found.ratio == pytest.approx(1.2, rel=1e-3)
     assert "processor time" in found.evidence
-    shown = _p50(2, match.cells[1], lambda run, cell: "", found)
+    shown = _p50_entry(2, match.cells[1], lambda run, cell: "", found)
     assert (shown.value, shown.soft) == (1.2, "CPU time")
 
 
