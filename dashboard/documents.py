@@ -176,15 +176,11 @@ def _make_section(name: str, title: str, level: int, tokens: Sequence[Token]) ->
         for token in tokens
         if token.type in ("inline", "fence")
     ]
-    listed = [
-        _split_listed_line(token.children)
-        for token in tokens
-        if token.children and token.children[0].type == "link_open"
-    ]
+    listed = [_split(token.children) for token in tokens if token.children and token.children[0].type == "link_open"]
     return Section(name, title, slug(title), " ".join(lines), level, tuple(listed))
 
 
-def _split_listed_line(tokens: Sequence[Token]) -> tuple[str, str]:
+def _split(tokens: Sequence[Token]) -> tuple[str, str]:
     """Where a line's first link leads, and what the line says after it."""
     end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
     said = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])

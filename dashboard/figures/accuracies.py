@@ -81,11 +81,7 @@ def difference_entry(cell: Cell) -> Entry:
 
 
 def make_table(
-    cells: Sequence[Cell],
-    front: frozenset[str],
-    address: Address,
-    times: Times = BY_CLOCK,
-    weight: Weight = MODEL_SIZE,
+    cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK, weight: Weight = MODEL_SIZE
 ) -> Table:
     """Cells with labelled data, smallest latency first; those of the Pareto front are marked. `times`: of the cells."""
     along = axes.varying_axes(cells)

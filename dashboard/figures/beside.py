@@ -124,11 +124,8 @@ def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], addr
         return empty_figure(NAME, f"No cell of these runs has a figure for {metric.title}.", table)
     values = [value for row in drawn for cell in row.cells if (value := _read_value(metric, cell))]
     intervals = [metric.interval_of(cell) for row in drawn for cell in row.cells if cell is not None]
-    reached, whiskers = (
-        scales.list_reached(intervals, *values),
-        ", whiskers are 95 % intervals" if any(intervals) else "",
-    )
-    scale = scales.choose_scale(values, reached)
+    whiskers = ", whiskers are 95 % intervals" if any(intervals) else ""
+    scale = scales.choose_scale(values, scales.list_reached(intervals, *values))
     left = numbers.counted(len(rows) - len(drawn), "cell")
     rest = f" {left} not drawn." if len(rows) > len(drawn) else ""
     return Figure(

@@ -19,7 +19,6 @@ PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 
 
 def list_stretches(cell: Cell) -> list[CellPhase]:
-    """List the stretches of the sequence that have a time per token."""
     return [phase for phase in cell.phases if TPOT in phase.metrics]
 
 
@@ -120,9 +119,7 @@ def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: T
         ],
         layout=theme.make_layout(
             height=260,
-            xaxis=theme.make_axis(
-                "tokens of the prompt", **scales.make_linear([float(_prompt_tokens(cell)) for cell in ordered])
-            ),
+            xaxis=theme.make_axis("tokens of the prompt", **scales.make_linear([*map(_prompt_tokens, ordered)])),
             yaxis=theme.make_axis("to the first token, ms", **scales.make_linear([*map(first_ms, ordered)])),
             showlegend=len(alike) > 1,
         ),

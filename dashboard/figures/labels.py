@@ -34,15 +34,13 @@ class _Box(NamedTuple):
 
 def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
     """Place the names of each series, by its place, in a drawing of this width."""
-    spots = {
-        place: _list_spots(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")
-    }
+    spots = {place: _locate(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
     taken = [_make_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
     # those drawn last lie above the others and are named first
     return {place: [_find_free_place(*spot, taken, width) for spot in spots[place]] for place in reversed(spots)}
 
 
-def _list_spots(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, float, str]]:
+def _locate(trace: Json, frame: Frame, width: float) -> list[tuple[float, float, float, str]]:
     """List where points are, in pixels, how large they are, and their names."""
     sizes = trace["marker"]["size"]
     each = sizes if isinstance(sizes, list) else [sizes] * len(trace["x"])

@@ -70,11 +70,9 @@ def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, addres
     measured = list(rows.values())
     values = [best.cell.p50_ms or 0.0 for best in measured]
     ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
-    scale, time = (
-        scales.choose_scale(values, scales.list_reached(ends, *values)),
-        title_of([best.is_processor for best in measured]),
-    )
-    said = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
+    scale = scales.choose_scale(values, scales.list_reached(ends, *values))
+    time = title_of([best.is_processor for best in measured])
+    hovers = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
     return Figure(
         name="settings",
         title=title,
@@ -87,7 +85,7 @@ def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, addres
                 theme.ACCENT,
                 "circle",
                 hover="%{y}<br>%{text}",
-                text=said,
+                text=hovers,
                 customdata=[address(best) for best in measured],
             )
         ],

@@ -41,17 +41,17 @@ def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
     both = (baseline, candidate)
     along, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
     first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
-    return _tell_colours_apart(first, second)
+    return _distinguish(first, second)
 
 
 def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
     first, second = (
         Side(titles.runtime(runtime), colours.runtime_colour(runtime)) for runtime in (baseline, candidate)
     )
-    return _tell_colours_apart(first, second)
+    return _distinguish(first, second)
 
 
-def _tell_colours_apart(baseline: Side, candidate: Side) -> tuple[Side, Side]:
+def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
     """The candidate's own colour, unless the baseline has the same."""
     if candidate.colour != baseline.colour:
         return baseline, candidate
@@ -151,7 +151,7 @@ def _shorten_name(change: OperatorChange) -> str:
     return shorten_start(change.node, most=44)
 
 
-def _interval_entry(low: float | None, high: float | None, write: Callable[[float], str]) -> Entry:
+def _interval(low: float | None, high: float | None, write: Callable[[float], str]) -> Entry:
     return Entry(numbers.NOT_MEASURED if low is None or high is None else f"{write(low)} to {write(high)}", low)
 
 
@@ -168,7 +168,7 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
     Number("change, µs", lambda change: written(change.moved_us, numbers.signed), "median over paired traces"),
     Number(
         "interval, µs",
-        lambda change: _interval_entry(change.change_low_us, change.change_high_us, numbers.signed),
+        lambda change: _interval(change.change_low_us, change.change_high_us, numbers.signed),
         "over paired traces",
     ),
     Number(
@@ -189,9 +189,7 @@ VERDICTS: tuple[Column[OperatorChange], ...] = (
         "by the operator's own pairs, over all operators of the comparison",
     ),
     Number("ratio", lambda change: written(change.ratio), "candidate / baseline over paired rounds"),
-    Number(
-        "ratio from, to", lambda change: _interval_entry(change.ci_low, change.ci_high, numbers.plain), "95 % interval"
-    ),
+    Number("ratio from, to", lambda change: _interval(change.ci_low, change.ci_high, numbers.plain), "95 % interval"),
     Number("rounds", lambda change: Entry() if change.rounds is None else counted(change.rounds)),
     Prose("Why", lambda change: Entry(change.reason or "")),
 )

@@ -92,9 +92,8 @@ def _draw_bars(bars: Sequence[Json], frame: Frame) -> Iterator[str]:
         alike: dict[str, list[str]] = {}
         texts = []
         for place, (row, value) in enumerate(zip(trace["y"], trace["x"], strict=True)):
-            start = (
-                ends.get(row, 0.0) if frame.layout.get("barmode") == "stack" else _pick(trace.get("base", 0.0), place)
-            )
+            is_stacked = frame.layout.get("barmode") == "stack"
+            start = ends.get(row, 0.0) if is_stacked else _pick(trace.get("base", 0.0), place)
             ends[row] = start + value
             low, end, down = frame.x.within(start), frame.x.within(start + value), _percent(1 - frame.y.within(row))
             where = f'x="{_percent(low)}" y="{down}" width="{_percent(end - low)}" height="{high:.3g}"'

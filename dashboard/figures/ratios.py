@@ -50,8 +50,7 @@ class Named:
 
 VERDICT: Column[Named] = Column("Verdict", lambda row: verdict_entry(row.change.word, soft=row.caveat))
 CHANGE: Column[Named] = Number(
-    "change",
-    lambda row: Entry(row.change.text if row.change.ratio else numbers.NOT_MEASURED, row.change.ratio),
+    "change", lambda row: Entry(row.change.text if row.change.ratio else numbers.NOT_MEASURED, row.change.ratio)
 )
 INTERVAL: Column[Named] = Number("95 % interval", lambda row: Entry(row.change.interval, row.change.low))
 MARGIN: Column[Named] = Number(
@@ -83,9 +82,7 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
         layout=theme.make_layout(
             height=theme.row_height(len(drawn), per_row=26),
             xaxis=theme.make_axis(
-                f"change of {quantity}{_find_shared_step(drawn)}, logarithmic",
-                tickangle=0,
-                **scales.make_ratio(reached),
+                f"change of {quantity}{_shared_step(drawn)}, logarithmic", tickangle=0, **scales.make_ratio(reached)
             ),
             yaxis=theme.make_named_rows([_make_label(row, drawn) for row in drawn]),
             shapes=[traces.make_band("x", 1 / (1 + margin), 1 + margin, percent=8), traces.make_rule("x", 1)],
@@ -96,13 +93,13 @@ def draw_ratios(named: Sequence[Named]) -> Figure:
     )
 
 
-def _find_shared_step(named: Sequence[Named]) -> str:
+def _shared_step(named: Sequence[Named]) -> str:
     steps = {row.step for row in named}
     return f" {next(iter(steps))}" if len(steps) == 1 else ""
 
 
 def _make_label(row: Named, drawn: Sequence[Named]) -> str:
-    return row.where if _find_shared_step(drawn) else row.name
+    return row.where if _shared_step(drawn) else row.name
 
 
 def write_finding(named: Sequence[Named]) -> str:

@@ -142,7 +142,6 @@ def format_ticks(ticks: Sequence[float]) -> list[str]:
 
 
 def _find_step(width: float) -> float:
-    """Find the smallest round step of which MAX_STEPS fill the width."""
     power = floor(log10(width / MAX_STEPS))
     return next(step for digit in (1, 2, 2.5, 5, 10) if (step := float(f"{digit}e{power}")) >= width / MAX_STEPS)
 

@@ -77,9 +77,7 @@ def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
         title=found + (f": {lines.name(throttling[0])}" if throttling else ""),
         summary=f"p50 of each of {numbers.counted(len(points), 'point')} of {len(cells)} processes. The table has all.",
         height=280,
-        xaxis=theme.make_axis(
-            f"{unit} since it began", **scales.make_linear([_end_s(point) / unit_s for point in points])
-        ),
+        xaxis=theme.make_axis(f"{unit} since it began", **scales.make_linear([max(map(_end_s, points)) / unit_s])),
         yaxis=theme.make_axis("p50, ms", **scales.make_linear([point.p50_ms for point in points])),
     )
 

@@ -78,7 +78,6 @@ def make_layout(*, height: int, xaxis: Json, yaxis: Json, **more: object) -> Jso
 
 
 def make_row_layout(rows: int, xaxis: Json, **more: object) -> Json:
-    """Make the layout of a figure with so many named rows."""
     return make_layout(height=row_height(rows), xaxis=xaxis, yaxis=make_named_rows(), **{"bargap": 0.35, **more})
 
 

@@ -44,7 +44,7 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
             f"{numbers.counted(len(lines), 'line')}. The table below has every number."
         ),
         data=[
-            _draw_line(line, batches, name=name, colour=colour, address=address)
+            _draw(line, batches, name=name, colour=colour, address=address)
             for name, line, colour in zip(names, lines, _choose_colours(lines, measured), strict=True)
         ],
         layout=theme.make_layout(
@@ -69,9 +69,7 @@ def _choose_colours(lines: Sequence[Sequence[Cell]], measured: Sequence[Cell]) -
     return [colour_of(line[0]) if place in highest[: theme.SLOTS] else colours.GREY for place, line in enumerate(lines)]
 
 
-def _draw_line(
-    measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour: str, address: Address
-) -> theme.Json:
+def _draw(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour: str, address: Address) -> theme.Json:
     by_batch = {cell.batch: cell for cell in measured}
     # a gap at each batch without a cell
     cells = [by_batch.get(batch) for batch in batches]

@@ -83,10 +83,8 @@ def write_finding(trace: Timeline) -> str:
     """Say how much of the inference each of the operator types with most time takes."""
     times = sum_by_type(trace.spans)
     leading = sorted(times, key=lambda op_type: -times[op_type])[:TYPES_NAMED]
-    whole_us = trace.duration_us or trace.in_nodes_us
-    (first, share), *others = [
-        (op_type, numbers.share(times[op_type] / whole_us if whole_us else None)) for op_type in leading
-    ]
+    whole_us = trace.duration_us or 1.0
+    (first, share), *others = [(op_type, numbers.share(times[op_type] / whole_us)) for op_type in leading]
     return ", ".join([f"{first} takes {share} of a traced inference", *(f"{name} {part}" for name, part in others)])
 
 
@@ -112,16 +110,12 @@ def _write_summary(trace: Timeline, drawn: int) -> str:
 
 
 def _write_note(trace: Timeline, untraced_ms: float | None) -> str:
-    """Name the longest node, and say that tracing adds time, and how much where that is known."""
-    longest = max(trace.spans, key=lambda span: span.self_us)
-    # a node without a name has its type for it
-    node = longest.op_type if longest.name == longest.op_type else f"{longest.op_type} {shorten_name(longest.name)}"
-    first = f"Longest: {node}, {format_us(longest.self_us)} µs."
+    """Say that tracing adds time, and how much where that is known."""
     general = "Tracing adds time: read shares and order from it, and latency from p50."
     if untraced_ms is None:
-        return f"{first} {general}"
+        return general
     took, untraced = format_us(trace.duration_us), format_us(1000 * untraced_ms)
-    return f"{first} {general} This inference took {took} µs; p50 without tracing is {untraced} µs."
+    return f"{general} This inference took {took} µs; p50 without tracing is {untraced} µs."
 
 
 def _name_row(lane: int, depth: int) -> str:

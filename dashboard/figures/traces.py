@@ -11,7 +11,6 @@ def make_bars(x: Iterable[float], y: Iterable[object], *, hover: str, **more: ob
 
 
 def make_bar_labels(texts: Iterable[str]) -> Json:
-    """Make the settings of bars that write a text behind each."""
     small = {"size": 11, "color": SOFT}
     return {"text": [*texts], "textposition": "outside", "cliponaxis": False, "textfont": small}
 

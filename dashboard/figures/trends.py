@@ -146,9 +146,7 @@ def draw_trend(
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
     across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
     colour_of = _choose_colours(lines, chosen)
-    data = [
-        part for line in reversed(ordered) for part in _draw_series(line, across, colour_of[line.series, line.node])
-    ]
+    data = [part for line in ordered[::-1] for part in _draw_series(line, across, colour_of[line.series, line.node])]
     xaxis = theme.make_axis("release", **scales.make_categories(releases))
     if not releases:
         moments = [spot.at.astimezone(UTC) for line in ordered for spot in line.spots]

@@ -62,6 +62,7 @@ def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> 
     if not launches:
         return empty_figure(NAME, f"No launch has the {MIN_TIMINGS} timings that show how it settles.", table)
     drawn = launches[-MAX_LAUNCHES:]
+    lengths = [len(launch.times_ms) for launch in drawn]
     end, beyond = scales.find_axis_end([ms for launch in drawn for ms in launch.times_ms])
     return Figure(
         name=NAME,
@@ -76,11 +77,7 @@ def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> 
         ],
         layout=theme.make_layout(
             height=260,
-            xaxis=theme.make_axis(
-                "inference of the launch",
-                zeroline=False,
-                **scales.make_linear([len(launch.times_ms) for launch in drawn]),
-            ),
+            xaxis=theme.make_axis("inference of the launch", zeroline=False, **scales.make_linear(lengths)),
             yaxis=theme.make_axis("ms by the clock", **scales.make_linear([end])),
         ),
         table=table,

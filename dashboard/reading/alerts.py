@@ -89,21 +89,21 @@ def describe_watching(watches: int, confirming: int) -> str:
     return f"{numbers.counted(watches, 'watch', 'watches')} would open an alert here.{more}"
 
 
-def _name_entry(alert: "Alert") -> Entry:
+def _name(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert", args=[alert.pk])
     return Entry(f"alert {alert.pk}", alert.pk, href=address, title=alert.sentence)
 
 
-def _kinds_entry(alert: "Alert") -> Entry:
+def _kinds(alert: "Alert") -> Entry:
     signs = [kind_of(kind).title for kind in kinds_of(alert)]
     return Entry(signs=signs, value=signs[0].word if signs else None)
 
 
-def _change_entry(alert: "Alert") -> Entry:
+def _change(alert: "Alert") -> Entry:
     return runs.lead_change(find_lead(alert))
 
 
-def _cause_entry(alert: "Alert", shared: Collection[str] = ()) -> Entry:
+def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
     """What the change comes from, and the series by the settings that are not `shared` by all rows, all of it on hover;
     the sentence of what could not be measured."""
     settings = [part for part in runs.list_settings(find_lead(alert)) if part != alert.model.name]
@@ -114,39 +114,36 @@ def _cause_entry(alert: "Alert", shared: Collection[str] = ()) -> Entry:
     return Entry(first, soft="".join(rest), title=". ".join(filter(None, (series, cause))))
 
 
-def _release_entry(alert: "Alert") -> Entry:
+def _release(alert: "Alert") -> Entry:
     found = f"found in {alert.bad}"
     soft = "" if alert.bad in alert.began else found
     return Entry(alert.began, is_name=True, soft=soft, title=f"{found}, against {alert.good}")
 
 
-def _model_entry(alert: "Alert") -> Entry:
+def _model(alert: "Alert") -> Entry:
     return Entry(alert.model.name, href=reverse("dashboard:model", args=[alert.model_id]))
 
 
-def _state_entry(alert: "Alert") -> Entry:
+def _state(alert: "Alert") -> Entry:
     return verdict_entry(state_of(alert), soft=alert.assignee.username if alert.assignee else "")
 
 
-def _acknowledge_entry(alert: "Alert") -> Entry:
+def _acknowledge(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert_order", args=[alert.pk, "acknowledge"])
     return Entry(act=Act("Acknowledge", address, f"Acknowledge alert {alert.pk}", key="a"))
 
 
 COLUMNS: tuple[Column["Alert"], ...] = (
-    Column("Alert", _name_entry, order="id"),
-    Column("State", _state_entry, order="state"),
-    Column("Kind", _kinds_entry),
+    Column("Alert", _name, order="id"),
+    Column("State", _state, order="state"),
+    Column("Kind", _kinds),
     Number(
-        "change",
-        _change_entry,
-        "against the release that was still good, in the block that confirmed it",
-        order="change",
+        "change", _change, "against the release that was still good, in the block that confirmed it", order="change"
     ),
     Number("interval", lambda alert: runs.lead_interval(find_lead(alert))),
-    Column("Model", _model_entry, order="model"),
-    Prose("What", _cause_entry),
-    Column("Began", _release_entry),
+    Column("Model", _model, order="model"),
+    Prose("What", _what),
+    Column("Began", _release),
     Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
     Column("Opened", lambda alert: moment(alert.opened_at), order="at"),
 )
@@ -160,12 +157,12 @@ def make_table(
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in runs.find_shared_settings(map(find_lead, rows)) if part not in models]
-    subject = Prose["Alert"]("What", lambda alert: _cause_entry(alert, shared))
+    subject = Prose["Alert"]("What", lambda alert: _what(alert, shared))
     known = [subject if column.text == subject.text else column for column in COLUMNS]
     columns = known if is_ordered else [column.unordered for column in known]
     unseen = {alert.pk for alert in rows if alert.state == "open" and alert.team_id in writable}
     if unseen:
-        columns.append(Column("Action", lambda alert: _acknowledge_entry(alert) if alert.pk in unseen else Entry()))
+        columns.append(Column("Action", lambda alert: _acknowledge(alert) if alert.pk in unseen else Entry()))
     table = Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box if unseen else "")
     return replace(table, shared=", ".join(shared))
 
@@ -214,7 +211,7 @@ def list_timeline(alert: "Alert") -> list[TimelineEntry]:
     # what was explained is what the searches found, which stands beside them
     events = [event for event in alert.events.all() if event.kind != "explained"][-SHOWN:]
     searches = [entry for investigation in alert.investigations.all() for entry in _list_search_entries(investigation)]
-    return sorted([*_list_round_entries(alert), *map(_make_event_entry, events), *searches], key=lambda entry: entry.at)
+    return sorted([*_list_round_entries(alert), *map(_event, events), *searches], key=lambda entry: entry.at)
 
 
 def _list_round_entries(alert: "Alert") -> Iterator[TimelineEntry]:
@@ -231,7 +228,7 @@ def _list_round_entries(alert: "Alert") -> Iterator[TimelineEntry]:
         yield TimelineEntry(found.judged_at, CONFIRMED, "A second run confirmed it.", found.confirming_id)
 
 
-def _make_event_entry(event: "AlertEvent") -> TimelineEntry:
+def _event(event: "AlertEvent") -> TimelineEntry:
     # the headline has said what was found
     text = "The alert was opened." if event.kind == "opened" else str(event.text)
     return TimelineEntry(event.at, sign_of(EVENT_SIGNS.get(event.kind, event.kind)), numbers.unbroken(text))

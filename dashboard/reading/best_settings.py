@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 
 from django.urls import reverse
 
@@ -26,8 +25,7 @@ MAX_ALIKE = 4
 
 @dataclass(frozen=True)
 class Panel:
-    """`typed` and `error`: of the field; `least` and `most`: the ends of the slider; `top`: the lowest latency on one
-    machine."""
+    """`typed` and `error`: of the field; `top`: the lowest latency on one machine."""
 
     version: int
     sentence: str
@@ -35,8 +33,6 @@ class Panel:
     figure: Figure | None
     typed: str
     error: str
-    least: float
-    most: float
     # what does not take part; empty where everything does
     left_out: str = ""
     # that times are processor time; empty where none is
@@ -72,7 +68,6 @@ def make_panel(
         return None
     budget, error = parse_budget(typed)
     best_of_nodes = best_settings(settings, budget_ms=budget)
-    latencies = [measured.cell.p50_ms or 0.0 for measured in settings]
     shown = [measured for best in best_of_nodes for measured in (*best.most.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
     rows = [row for best in best_of_nodes for row in _make_rows(best, budget, address, says=len(kinds) > 1)]
@@ -87,8 +82,6 @@ def make_panel(
         figure=latency.draw_settings(_name_settings(shown), title, table, address) if shown else None,
         typed=typed,
         error=error,
-        least=min(latencies),
-        most=max(latencies),
         top=min(
             (best.fastest for best in best_of_nodes), key=lambda top: top.settings[0].cell.p50_ms or 0.0, default=Top()
         ),
@@ -96,14 +89,10 @@ def make_panel(
 
 
 def _name_settings(shown: Sequence[Measured]) -> dict[str, Measured]:
-    """Name settings by what differs between them, and by the node where there are several; the fastest first."""
+    """Name settings by what differs between them, and by their node; the fastest comes first."""
     along = axes.varying_axes([measured.cell for measured in shown])
-    has_nodes = len({measured.node for measured in shown}) > 1
     ranked = sorted(shown, key=lambda measured: measured.cell.p50_ms or 0.0)
-    return {
-        f"{axes.name_of(measured.cell, along)}{f' on {measured.node}' if has_nodes else ''}": measured
-        for measured in ranked
-    }
+    return {f"{axes.name_of(measured.cell, along)} on {measured.node}": measured for measured in ranked}
 
 
 def _make_heads(time: str) -> tuple[Head, ...]:
@@ -119,16 +108,18 @@ def _make_heads(time: str) -> tuple[Head, ...]:
 
 def parse_budget(typed: str) -> tuple[float | None, str]:
     """Parse a budget in ms, and say what is wrong with it. An empty text is no budget."""
-    text = typed.strip().replace(",", ".")
-    if not text:
-        return None, ""
-    try:
-        value = float(text)
-    except ValueError:
-        return None, f"{typed[:20]!r} is not a number of milliseconds: enter one such as 5 or 0.5."
-    if not isfinite(value) or not 0 < value <= MAX_BUDGET_MS:
+    value, error = parse_number(typed, "a number of milliseconds: enter one such as 5 or 0.5")
+    if value is not None and not 0 < value <= MAX_BUDGET_MS:
         return None, "The budget must be more than 0 ms and at most 10,000 s."
-    return value, ""
+    return value, error
+
+
+def parse_number(typed: str, wanted: str) -> tuple[float | None, str]:
+    """Parse a number with `.` or `,`, None where nothing was typed, and say that it is not what is `wanted`."""
+    try:
+        return float(typed.strip().replace(",", ".")) if typed.strip() else None, ""
+    except ValueError:
+        return None, f"{typed[:20]!r} is not {wanted}."
 
 
 def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:

@@ -78,9 +78,7 @@ COLUMNS: tuple[Column[Named], ...] = (
         "the smallest change that so many rounds would call slower or faster",
     ),
     Column(
-        "Memory",
-        lambda named: _memory_entry(named.comparison),
-        "resident peak of the process; under 16 MiB is equal",
+        "Memory", lambda named: _memory_entry(named.comparison), "resident peak of the process; under 16 MiB is equal"
     ),
     Column(
         "Other metrics",

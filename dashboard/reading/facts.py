@@ -42,7 +42,7 @@ class Fact:
         return bool(self.text or self.at or self.state)
 
 
-def _list_distinct(cells: Sequence[Cell], name: str, *, most: int = 4) -> str:
+def _distinct(cells: Sequence[Cell], name: str, *, most: int = 4) -> str:
     axis = axes.BY_NAME[name]
     return ", ".join(_shorten_list([place[0] for place in axes.places(cells, [axis])], most=most))
 
@@ -78,9 +78,7 @@ def provider_fact(cells: Sequence[Cell]) -> Fact:
 
 
 def timing_fact(cells: Iterable[Cell]) -> Fact:
-    return Fact(
-        "Timed by", _list_distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call")
-    )
+    return Fact("Timed by", _distinct([cell for cell in cells if engines.engine_of(cell.runtime).has_calls], "call"))
 
 
 def _list_requested(cell: Cell) -> tuple[str, ...]:
@@ -101,10 +99,10 @@ def list_run_facts(document: Document) -> list[Fact]:
     facts = [
         _digests_fact(cells),
         Fact("Opset", ", ".join(sorted({str(cell.opset) for cell in cells if cell.opset}))),
-        Fact("ONNX Runtime", _list_distinct(ran, "runtime"), is_name=True),
+        Fact("ONNX Runtime", _distinct(ran, "runtime"), is_name=True),
         provider_fact(cells),
-        Fact("Batch", _list_distinct(ran, "batch").replace("batch ", "")),
-        Fact("Precision", _list_distinct(ran, "precision")),
+        Fact("Batch", _distinct(ran, "batch").replace("batch ", "")),
+        Fact("Precision", _distinct(ran, "precision")),
         Fact("Threads", ", ".join(str(n) for n in sorted({cell.threads for cell in ran}))),
         timing_fact(ran),
         Fact("Node", ", ".join(nodes) or NO_NODE),

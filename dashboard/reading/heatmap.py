@@ -154,15 +154,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Grid:
-    """What the fields are filled from: cells by place, comparisons by their candidate, states of open cells.
+    """What the fields are filled from. `states`: of open cells, by id; `ends`: the smallest and the largest value.
 
-    `times`: of the cells, by the verdicts of the run; `told`: the cells with those.
+    `times`: of the cells, by the verdicts of the run; `told`: the cells with those, by id.
     """
 
+    laid: Layout
     metric: Metric
-    column_axis: axes.Axis
-    cells: Mapping[str, Cell]
-    compared: Mapping[str, Sequence[Comparison]]
     states: Mapping[str, str]
     ends: Sequence[float]
     address: Address
@@ -171,12 +169,12 @@ class Grid:
 
     @property
     def is_of_items(self) -> bool:
-        return self.column_axis.name == "batch"
+        return self.laid.column_axis.name == "batch"
 
     @cached_property
     def baselines(self) -> frozenset[str]:
-        pairs = (pair for some in self.compared.values() for pair in some)
-        return frozenset(pair.baseline for pair in pairs if pair.axis == self.column_axis.name)
+        pairs = (pair for some in self.laid.compared.values() for pair in some)
+        return frozenset(pair.baseline for pair in pairs if pair.axis == self.laid.column_axis.name)
 
     def figure(self, cell: Cell) -> float | None:
         told = self.told[cell.id]
@@ -262,10 +260,8 @@ def draw_layout(
     known = sorted((cell for cell in told if (chosen.read(cell) or 0.0) > 0), key=lambda cell: chosen.read(cell) or 0.0)
     ends = [known[0], known[-1]] if known else []
     grid = Grid(
+        laid=laid,
         metric=chosen,
-        column_axis=laid.column_axis,
-        cells=laid.by_id,
-        compared=laid.compared,
         states=states or {},
         ends=[chosen.read(cell) or 0.0 for cell in ends],
         address=address,
@@ -314,12 +310,10 @@ def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if grid.metric.name != "verdict":
         sign, told = STATES[WRONG] if is_wrong(cell) else None, grid.told[cell.id]
         return Place(
-            href, grid.metric.write(told), sign, _find_ramp_step(grid.metric.read(told), grid.ends), grid.title(cell)
+            href, grid.metric.write(told), sign, _ramp_step(grid.metric.read(told), grid.ends), grid.title(cell)
         )
-    comparison = None if grid.column_axis.label(cell) == first_head else _find_comparison(group, grid, first_head)
-    sign, tone, title = _judge_cell(
-        cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group)
-    )
+    comparison = None if grid.laid.column_axis.label(cell) == first_head else _find_comparison(group, grid, first_head)
+    sign, tone, title = _judge(cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group))
     value, why = _format_value(cell, comparison, grid)
     if is_wrong(cell):
         # never praised, and marked wherever it stands
@@ -334,10 +328,10 @@ def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
 def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:
     """A cell's figure of the quantity that its row is judged by; none where, divided by the first column's, it would
     give another change, and then why."""
-    change = None if comparison is None else change_of(comparison, grid.cells)
+    change = None if comparison is None else change_of(comparison, grid.laid.by_id)
     own = grid.figure(cell)
     if comparison is not None and change is not None and change.figures is not None:
-        base = grid.figure(grid.cells[comparison.baseline])
+        base = grid.figure(grid.laid.by_id[comparison.baseline])
         _, low, high = change.figures
         is_of_figures = change.quantity == ("items" if grid.is_of_items else "latency")
         if is_of_figures and base and own and numbers.format_divisible_pair(base, own, low=low, high=high) is None:
@@ -357,30 +351,31 @@ def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
     return Place(href, f"{numbers.milliseconds(times.with_compared_time(cell).p50_ms)} ms", so_far, "running", told)
 
 
-def _judge_cell(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
+def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
     """The cell against the baseline of its row."""
     if comparison is None:
-        other = next((f"compared by {pair.axis}" for pair in grid.compared.get(cell.id, ())), "not compared")
+        other = next((f"compared by {pair.axis}" for pair in grid.laid.compared.get(cell.id, ())), "not compared")
         return Sign("·", "baseline" if is_baseline else other, "quiet"), "", grid.title(cell)
-    told = change_of(comparison, grid.cells)
+    told = change_of(comparison, grid.laid.by_id)
     sign = sign_of(told.word)
     if told.ratio is None:
         return sign, "", comparison.reason or ""
-    if grid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
+    if grid.laid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
         return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", grid.title(cell)
     words = told.text if told.is_decided else ", ".join(filter(None, (sign.word, told.text)))
-    title = f"{words}; {line_of(comparison, grid.cells).details}"
+    title = f"{words}; {line_of(comparison, grid.laid.by_id).details}"
     tone = change_tone(told.size, is_gain=told.is_gain) if told.is_decided else ""
     return Sign(sign.mark, words, sign.tone), tone, title
 
 
 def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
     """The comparison along the columns with the first of them, else with any of them."""
-    compared = [pair for cell in group for pair in grid.compared.get(cell.id, ()) if pair.baseline in grid.cells]
-    sides = ((pair, [grid.cells[pair.baseline], grid.cells[pair.candidate]]) for pair in compared)
+    by_id = grid.laid.by_id
+    compared = [pair for cell in group for pair in grid.laid.compared.get(cell.id, ()) if pair.baseline in by_id]
+    sides = ((pair, [by_id[pair.baseline], by_id[pair.candidate]]) for pair in compared)
     named = ((pair, [axis.name for axis in axes.varying_axes(cells)]) for pair, cells in sides)
-    along = [pair for pair, names in named if names == [grid.column_axis.name]]
-    first = [pair for pair in along if grid.column_axis.label(grid.cells[pair.baseline]) == first_head]
+    along = [pair for pair, names in named if names == [grid.laid.column_axis.name]]
+    first = [pair for pair in along if grid.laid.column_axis.label(by_id[pair.baseline]) == first_head]
     return next(iter(first or along), None)
 
 
@@ -389,7 +384,7 @@ def change_tone(size: float, *, is_gain: bool) -> str:
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 
-def _find_ramp_step(value: float | None, ends: Sequence[float]) -> str:
+def _ramp_step(value: float | None, ends: Sequence[float]) -> str:
     """A step of the magnitude ramp, by the logarithm of the value between the ends."""
     if value is None or value <= 0 or not ends:
         return ""

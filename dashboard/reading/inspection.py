@@ -27,8 +27,7 @@ OPERATORS_SHOWN = 30
 Range = tuple[str, str, Row]
 COLUMNS: tuple[Column[Range], ...] = (
     Column(
-        "ONNX Runtime",
-        lambda each: Entry(each[0] if each[0] == each[1] else f"{each[0]} – {each[1]}", is_name=True),
+        "ONNX Runtime", lambda each: Entry(each[0] if each[0] == each[1] else f"{each[0]} – {each[1]}", is_name=True)
     ),
     Column("Loads", lambda each: Entry(sign=_find_sign(each[2]), value=_find_sign(each[2]).word)),
     Prose("Why", lambda each: Entry("" if each[2].reason is None and not each[2].differs else each[2].sentence())),

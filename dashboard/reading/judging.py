@@ -92,10 +92,7 @@ def judge_pair(
     `base_comparisons` are those of the base in its run, `other_comparisons` those of the other cell in another run.
     """
     is_one_run = base.run_id == other.run_id
-    sides = (
-        (base, base_comparisons),
-        (other, (*(base_comparisons if is_one_run else ()), *other_comparisons)),
-    )
+    sides = ((base, base_comparisons), (other, (*(base_comparisons if is_one_run else ()), *other_comparisons)))
     paired = comparison_between(index_by_sides(base_comparisons), base.cell.id, other.cell.id) if is_one_run else None
     if paired is not None:
         verdict = _judge_paired(paired, base.cell, other.cell)

@@ -47,7 +47,7 @@ def operator_table(cell: Cell) -> Table:
     if cell.operators and cell.unaccounted_us and outside_us(cell) is None:
         title = f"{title}; time in no operator is {OUTSIDE_LEFT_OUT}"
     head = "µs per token" if TPOT in cell.figures else "µs per inference"
-    return _make_table("operators", title, cell.operators, [*_list_beside_graph(cell), *_list_of_tokens(cell)], head)
+    return _make_table("operators", title, cell.operators, [*_beside_graph(cell), *_list_of_tokens(cell)], head)
 
 
 def prompt_table(cell: Cell) -> Table | None:
@@ -55,9 +55,7 @@ def prompt_table(cell: Cell) -> Table | None:
     if cell.prompt is None:
         return None
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
-    return _make_table(
-        "prompt-operators", title, cell.prompt.operators, _list_beside_graph(cell.prompt), "µs per prompt"
-    )
+    return _make_table("prompt-operators", title, cell.prompt.operators, _beside_graph(cell.prompt), "µs per prompt")
 
 
 def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
@@ -75,7 +73,7 @@ def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: 
     return replace(table, rows=[*table.rows, *left])
 
 
-def _list_beside_graph(traced: Cell | PromptTime) -> Rest:
+def _beside_graph(traced: Cell | PromptTime) -> Rest:
     """What a trace has besides its operators: time between them, and operators that are too fast to be listed."""
     if not traced.operators or traced.unaccounted_us is None:
         return []

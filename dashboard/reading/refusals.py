@@ -49,16 +49,13 @@ def group_refusals(
     """`entry`: what each is called; `matrix`: the one that was asked for, where it may be asked for anew."""
     return [
         Group(
-            reason.text,
-            str(reason.code),
-            [entry(point) for point in alike],
-            *_make_button(reason, alike[0].way_out, matrix),
+            reason.text, str(reason.code), [entry(point) for point in alike], *_button(reason, alike[0].way_out, matrix)
         )
         for reason, alike in group_by_reason(refused).items()
     ]
 
 
-def _make_button(
+def _button(
     reason: Reason, way: WayOut | None, matrix: str | Mapping[str, object]
 ) -> tuple[str, str, TrialAsked | None, str]:
     if way is None or not matrix:

@@ -48,7 +48,7 @@ def lines_over_time(
             spots = series_spots.setdefault((series, node), (label, []))[1]
             spots.append(Spot(at, new, ratio, low, high, round_id, run_id, outcome))
     raised = list(alerts)
-    return _make_lines(
+    return _lines(
         series_spots, lambda series, node, spots: (_find_shifts(spots), _make_marks(raised, series, node, spots)), words
     )
 
@@ -68,7 +68,7 @@ def lines_over_releases(
         for key, (label, spots) in series_spots.items()
     }
     raised = list(alerts)
-    return _make_lines(
+    return _lines(
         ordered, lambda series, node, spots: ((), _make_marks(raised, series, node, spots, by_version=True)), words
     )
 
@@ -87,9 +87,7 @@ def list_releases(watch: "Watch", lines: Sequence[Line]) -> list[str]:
     return sorted(measured | between, key=release_order)
 
 
-def _make_lines(
-    series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking, words: Words
-) -> list[Line]:
+def _lines(series_spots: dict[tuple[str, str], tuple[str, list[Spot]]], marks: Marking, words: Words) -> list[Line]:
     labels = [label for label, _ in series_spots.values()]
     nodes = {node for _, node in series_spots}
     made = []
@@ -180,8 +178,7 @@ def make_table(
         Number("95 % interval", lambda line: Entry(line.interval(line.last), line.last.low)),
         Column("Level shifts", lambda line: Entry(describe_shifts(line, most=3))),
         Column(
-            "Status",
-            lambda line: verdict_entry(line.marks[-1].state if line.marks else line.last.outcome or "quiet"),
+            "Status", lambda line: verdict_entry(line.marks[-1].state if line.marks else line.last.outcome or "quiet")
         ),
         Column(
             "Alerts",

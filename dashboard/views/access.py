@@ -93,6 +93,10 @@ def read_fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
     return {name: request.POST.get(name, "").replace("\x00", "").strip() for name in names}
 
 
+def split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def local_address(request: HttpRequest, wanted: str) -> str:
     """Returns `wanted` where it is an address of this farm, else an empty string: nobody is redirected elsewhere."""
     is_ours = url_has_allowed_host_and_scheme(

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from dashboard.figures import operators, ratios
 from dashboard.figures.figure import Figure
-from dashboard.figures.operators import Side, make_runtime_sides
+from dashboard.figures.operators import make_runtime_sides
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
 from dashboard.views.access import page, signed_in_user
@@ -163,13 +163,6 @@ def find_headline_comparison(symptom: "Symptom") -> Comparison | None:
     if not symptom.comparison or not kind_of(symptom.kind).is_headline:
         return None
     return Comparison.model_validate(symptom.comparison)
-
-
-def make_sides(alert: "Alert") -> tuple[Side, Side]:
-    """The two releases, as the figure of operators shows them."""
-    return make_runtime_sides(
-        *(Runtime(distribution=alert.distribution, version=version) for version in (alert.good, alert.bad))
-    )
 
 
 def name_comparisons(alert: "Alert") -> list[Named]:
@@ -354,8 +347,9 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
 
 
 def _draw_operators(row: "Alert") -> Figure | None:
-    """The operators behind the leading change; traces are of inferences, so they explain a change of latency alone."""
+    """Draw the operators behind the leading change of latency; None where that was not traced."""
     comparison = find_headline_comparison(row.lead) if row.lead is not None else None
     if comparison is None or not comparison.operators:
         return None
-    return operators.draw_operators(comparison, make_sides(row))
+    good, bad = (Runtime(distribution=row.distribution, version=version) for version in (row.good, row.bad))
+    return operators.draw_operators(comparison, make_runtime_sides(good, bad))

@@ -137,7 +137,6 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 @page
 def redirect_digest(request: HttpRequest) -> HttpResponseBase:
-    """Where the digest stood before it became a period of the list."""
     days = request.GET.get("days", "")
     return redirect(f"{reverse('dashboard:alerts')}?state=all&days={days if days in PERIODS else 7}")
 

@@ -170,7 +170,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
     context = {
         "run": row,
         **make_panels(found, document, address, state=state),
-        **_list_kept_files(row, found),
+        **_list_files(row, found),
         "facts": [facts.Fact("Provider asked → ran", f"{ran.requested} → {ran.active}"), *facts.list_cell_facts(found)],
         "state": state,
         "is_open": state in OPEN,
@@ -189,11 +189,7 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
         "machine": node,
         "advice": before.advice if before else [],
         "copies": copies.copy_cell(
-            row.pk,
-            found,
-            chosen=pages.cell_specs([(row.pk, found.id)])[0],
-            matrix=row.matrix,
-            url=settings.PUBLIC_URL,
+            row.pk, found, chosen=pages.cell_specs([(row.pk, found.id)])[0], matrix=row.matrix, url=settings.PUBLIC_URL
         ),
         "share_subject": f"{row.pk}:{found.id}",
         "may_write": may_write,
@@ -235,7 +231,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
     }
 
 
-def _list_kept_files(row: "Run", cell: Cell) -> dict[str, object]:
+def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
     """List what is kept of the cell as files: its log, traces and compiled model; or why each was removed."""
     return {
         "log": pages.check_log_of(row, cell.id),
@@ -381,5 +377,4 @@ def before_and_after_address(run_id: int, old: str, new: str) -> str:
 
 @page
 def redirect_to_trace(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
-    """Where a cell's trace stood before it became a tab of its page."""
     return redirect(f"{cell_addresses_in(run_id)(cell_id)}?view=trace")

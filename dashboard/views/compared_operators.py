@@ -264,17 +264,16 @@ def write_graph_notes(found: Sequence[Group]) -> str:
     for group in found:
         sign = group.moved[0]
         step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
-        written[group.node] = {"text": _format_both_times(group), "more": _describe_execution(group), "step": step}
+        written[group.node] = {"text": _both_times(group), "more": _describe_execution(group), "step": step}
     for group in found:
         for inner in group.covers:
             written.setdefault(
-                inner,
-                {"text": f"with {shorten_start(group.node, most=24)}", "more": _format_both_times(group), "step": 0},
+                inner, {"text": f"with {shorten_start(group.node, most=24)}", "more": _both_times(group), "step": 0}
             )
     return script_json(written)
 
 
-def _format_both_times(group: Group) -> str:
+def _both_times(group: Group) -> str:
     old, new = group.time(0), group.time(1)
     change = numbers.signed(group.change_us(1))
     return f"{old} → {new} µs ({change})" if old and new else f"{change} µs"

@@ -115,8 +115,7 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
     measured = [_group_comparisons(document) for document in documents]
     for place, (base, *others) in list(places.items())[:MAX_MATCHES]:
         judged = tuple(
-            _judge_cells(base, other, measured[0], of_other)
-            for other, of_other in zip(others, measured[1:], strict=True)
+            _judge(base, other, measured[0], of_other) for other, of_other in zip(others, measured[1:], strict=True)
         )
         made.append(Match(" · ".join(place) or "the only cell", (base, *others), judged))
     return sorted(made, key=lambda match: (-match.size, match.release))
@@ -130,7 +129,7 @@ def _group_comparisons(document: Document) -> Mapping[str, Sequence[Comparison]]
     return found
 
 
-def _judge_cells(
+def _judge(
     base: Cell | None,
     other: Cell | None,
     of_base: Mapping[str, Sequence[Comparison]],
@@ -155,11 +154,7 @@ def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     is_one_model = any(_has_same_model(match.cells) for match in both)
     if len(both) == 1 < len(rows):
         first = f"Only {both[0].name} is in {'both' if len(runs) == 2 else 'all'} runs"
-    told = (
-        _describe_largest_change(runs, both)
-        if is_one_model
-        else "different models, shown side by side without a verdict"
-    )
+    told = _largest_change(runs, both) if is_one_model else "different models, shown side by side without a verdict"
     return f"{first}: {'; '.join([*wrong, told])}"
 
 
@@ -168,7 +163,7 @@ def _has_same_model(cells: Sequence[Cell | None]) -> bool:
     return all(is_same_model(known[0], cell) for cell in known)
 
 
-def _describe_largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
+def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
     sure = [match for match in both if any(map(_is_clear_change, match.judged))]
     if not sure:
         return f"none of {numbers.counted(len(both), 'cell')} differs by more than its interval"

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from django.conf import settings
-from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -33,7 +32,7 @@ from farm.runs.selectors.runs import devices_by_block
 
 if TYPE_CHECKING:
     from farm.accounts.models import User
-    from farm.runs.models import CellDocument, Run
+    from farm.runs.models import Run
 
 
 KEPT = ("cells", "base", "view", "metric", "every", "find")
@@ -71,7 +70,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         return lists.render_file(
             request, "compared-cells", panel["rows"], lambda line: compared_lines.make_file_row(chosen, line)
         )
-    offer = list_offered(request, {choice.key for choice in chosen})
+    runs = _list_runs(request)
     context: dict[str, object] = {
         **panel,
         "problems": problems,
@@ -85,15 +84,11 @@ def compare(request: HttpRequest) -> HttpResponse:
         "may_share": selectors.can_write_runs(signed_in_user(request), {known[choice.run_id].pk for choice in chosen}),
         "may_add": len(chosen) < MAX_CHOSEN,
         "kept": lists.read_parameters(request, KEPT),
-        **offer,
+        **list_offered(request, runs, {choice.key for choice in chosen}),
     }
     if not chosen:
         whole = request.GET.get("by") == "runs" or bool(numbers)
-        context |= (
-            _choose_two_runs(offer["runs"], numbers)
-            if whole
-            else {"pairs": pairs.list_pairs(list_measured_cells(offer["runs"]))}
-        )
+        context |= _choose_two_runs(runs, numbers) if whole else {"pairs": pairs.list_pairs(list_measured_cells(runs))}
         context["by"] = "runs" if whole else "cells"
     return render(request, "dashboard/compare.html", context)
 
@@ -233,20 +228,10 @@ def _choose_two_runs(runs: list["Run"], named: list[int]) -> dict[str, int | Non
 RUNS_SHOWN = 50
 
 
-class Offered(TypedDict):
-    """Runs to choose from, and cells: those that the words fit, else a page of those of the chosen run."""
-
-    runs: list["Run"]
-    run: "Run | None"
-    words: str
-    cells: list[dict[str, str | bool]]
-    has_more: NotRequired[bool]
-    page: NotRequired[Page["CellDocument"]]
-
-
-def list_offered(request: HttpRequest, taken: set[str]) -> Offered:
-    """What may be chosen. `taken`: keys of cells that are chosen already."""
-    runs, typed = _list_runs(request), read_search_words(request)
+def list_offered(request: HttpRequest, runs: list["Run"], taken: set[str]) -> dict[str, object]:
+    """List the cells that may be chosen: those that fit the words, else a page of those of the chosen run. `taken`:
+    keys of cells that are chosen already."""
+    typed = read_search_words(request)
     if typed:
         matching = cells_matching(signed_in_user(request), typed)
         cells = [

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
 from dashboard.reading.runs import version_address
-from dashboard.views.access import action, carry_out, page, read_fields, signed_in_user
+from dashboard.views.access import action, carry_out, page, read_fields, signed_in_user, split_names
 from dashboard.views.run import cell_addresses_in
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors import finds as selectors
@@ -105,13 +105,13 @@ def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 def _parse_question(typed: dict[str, str]) -> Question:
     """Parses the fields of the form; the service refuses an unknown goal. Raises Invalid."""
-    releases = _split_names(typed["releases"])
+    releases = split_names(typed["releases"])
     memory_mib, percent = _parse_number(typed["max_memory"], "Memory"), _parse_number(typed["min_accuracy"], "Accuracy")
     return Question(
         goal=cast(Goal, typed["goal"][:40]),
         minutes=_parse_number(typed["minutes"], "Minutes") or Question.minutes,
         beside={"runtime": releases} if releases else {},
-        hardware=_split_names(typed["hardware"]),
+        hardware=split_names(typed["hardware"]),
         limits=Limits(
             _parse_number(typed["max_p50"], "p50"),
             _parse_number(typed["max_p99"], "p99"),
@@ -119,10 +119,6 @@ def _parse_question(typed: dict[str, str]) -> Question:
             percent and percent / 100.0,
         ),
     )
-
-
-def _split_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _parse_number(text: str, name: str) -> float | None:

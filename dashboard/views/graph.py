@@ -1,6 +1,6 @@
 """The graph of a version in Netron, with the times of a cell on its nodes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,14 +39,6 @@ SHOWN = 500
 STEPS = (0.01, 0.03, 0.1, 0.25)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A cell to lay over the graph, as the address names it."""
-
-    key: str
-    label: str
-
-
 def cell_key(cell: TracedCell) -> str:
     return f"{cell.run_id}:{cell.name}"
 
@@ -75,9 +67,7 @@ def write_graph_notes(cell: Cell) -> str:
     """Write what the frame shows on the model's nodes, as JSON that is safe inside a script element. By node: text,
     tooltip, and the step of its colour (1–5). A fused node names the node that it was fused into."""
     whole = total_us(cell) or 1.0
-    written: dict[str, dict[str, str | int]] = {
-        operator.node: _make_note(operator, whole) for operator in cell.operators
-    }
+    written: dict[str, dict[str, str | int]] = {operator.node: _note(operator, whole) for operator in cell.operators}
     for operator in cell.operators:
         where = f"in {shorten_start(operator.node, most=24)}"
         for inner in operator.covers:
@@ -86,7 +76,7 @@ def write_graph_notes(cell: Cell) -> str:
     return script_json(written)
 
 
-def _make_note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
+def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
     share = operator.time_us / whole
     text = f"{numbers.plain(operator.time_us)} µs · {numbers.share(share)} · {titles.provider(operator.provider)}"
     fused = f", with {numbers.listed(operator.covers, most=4)} in it" if operator.covers else ""
@@ -127,9 +117,7 @@ def graph(request: HttpRequest, version_id: int) -> HttpResponse:
     chosen = _choose_cell(cells, request.GET.get("cell", ""))
     context: dict[str, object] = {
         "version": version,
-        "choices": [
-            Choice(cell_key(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells
-        ],
+        "choices": [(cell_key(cell), f"run {cell.run_id}, {cell.name}: {titles.setting(cell)}") for cell in cells],
         "netron": netron.release(),
         "facts": version.inspection or {},
     }

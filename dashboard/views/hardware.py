@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,7 +10,7 @@ from django.shortcuts import render
 from dashboard.figures import accuracies, latency, pareto
 from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
-from dashboard.reading.best_settings import cell_address, parse_budget, time_entry
+from dashboard.reading.best_settings import cell_address, parse_budget, parse_number, time_entry
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import can_write
@@ -136,16 +135,10 @@ def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
 
 def _read_loss(typed: str) -> tuple[float | None, str]:
     """Parse per cents to a fraction, and say what is wrong with them. An empty text is no limit."""
-    text = typed.strip().removesuffix("%").strip().replace(",", ".")
-    if not text:
-        return None, ""
-    try:
-        value = float(text)
-    except ValueError:
-        return None, f"{typed[:20]!r} is not a percentage: enter one such as 1 or 0.5."
-    if not isfinite(value) or not 0 <= value <= 100:
-        return None, "The loss must be between 0 and 100 %."
-    return value / 100, ""
+    percent, error = parse_number(typed.strip().removesuffix("%"), "a percentage: enter one such as 1 or 0.5")
+    if percent is None:
+        return None, error
+    return (percent / 100, "") if 0 <= percent <= 100 else (None, "The loss must be between 0 and 100 %.")
 
 
 def _list_columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
@@ -161,31 +154,29 @@ def _list_columns(asked: Asked, address: Address, shown: Sequence[Target]) -> li
         Prose("Best setting", lambda target: _setting_entry(target, address)),
         Number(
             f"{time}, ms",
-            _make_best_entry(lambda best: time_entry(best, says=says and best.is_processor)),
+            _of_best(lambda best: time_entry(best, says=says and best.is_processor)),
             note="with half of its 95 % interval over launches",
         ),
         Number(
             hardware_words.items_heading(bests),
-            _make_best_entry(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
+            _of_best(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
             note="in its batch",
         ),
-        Number(
-            "accuracy", _make_best_entry(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"
-        ),
-        Number("loss", _make_best_entry(loss_entry), note="against the upload on the same samples; else by parity"),
-        Column("Outputs", _make_best_entry(lambda best: verdict_entry(outputs_of(best.cell)))),
+        Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),
+        Number("loss", _of_best(loss_entry), note="against the upload on the same samples; else by parity"),
+        Column("Outputs", _of_best(lambda best: verdict_entry(outputs_of(best.cell)))),
         Number(
             "memory",
-            _make_best_entry(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
+            _of_best(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
             note=f"peak, {METRICS['peak_memory_bytes'].note}",
         ),
-        Number("energy, mJ", _make_best_entry(lambda best: written(best.cell.energy_mj)), note="of one inference"),
-        Column("Measured", _make_best_entry(lambda best: moment(best.at) if best.at else Entry("not known"))),
+        Number("energy, mJ", _of_best(lambda best: written(best.cell.energy_mj)), note="of one inference"),
+        Column("Measured", _of_best(lambda best: moment(best.at) if best.at else Entry("not known"))),
         Number("settings", _settings_entry, note="measured"),
     ]
 
 
-def _make_best_entry(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
+def _of_best(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
     return lambda target: Entry() if target.best is None else entry(target.best)
 
 

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from dashboard.reading.runs import version_address
-from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user
+from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user, split_names
 from dashboard.views.lists import MAX_CHOSEN, read_row_numbers
 from dashboard.views.models import describe_removal, describe_removed, render_model
 from farm.base.refusals import NotAllowed, Refusal
@@ -36,7 +36,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
             by=signed_in_user(request),
             name=typed["name"],
             description=typed["description"],
-            labels=split_labels(typed["labels"]),
+            labels=split_names(typed["labels"]),
         )
     except NotAllowed:
         # whoever may not change it has no form to go back to
@@ -47,10 +47,6 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
         return render_model(request, again, status=refusal.status, edited=typed, edit_errors=errors)
     messages.success(request, f"{row.name} is saved.")
     return redirect("dashboard:model", model_id=row.pk)
-
-
-def split_labels(text: str) -> list[str]:
-    return [label.strip() for label in text.split(",") if label.strip()]
 
 
 @action
@@ -127,7 +123,7 @@ def change_chosen(request: HttpRequest) -> HttpResponseBase:
             order = partial(services.remove_model, model=row, by=user)
             carry_out(request, order, partial(describe_removed, row.name))
         else:
-            labels = [*row.labels, *split_labels(typed["labels"])]
+            labels = [*row.labels, *split_names(typed["labels"])]
             label = partial(services.edit_model, model=row, by=user, labels=labels)
             carry_out(request, label, lambda model: f"{model.name}: {', '.join(model.labels) or 'no labels'}.")
     return redirect("dashboard:models")

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 
 from dashboard.reading import copies, inspection, refusals
 from dashboard.reading.compared_cells import MAX_CHOSEN
-from dashboard.views.access import action, form_page, signed_in_user
+from dashboard.views.access import action, form_page, signed_in_user, split_names
 from dashboard.views.lists import first_rows, read_row_numbers
 from farm.alerts.services.index import find_releases_for_matrix
 from farm.base.refusals import Missing, Refusal, TooMany
@@ -116,11 +116,7 @@ def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
     if form is None:
         return False
     known = {f"{PREFIX}{field.name}": field.value for field in form.fields if field.is_text} | {BUDGET: form.budget}
-    return any(_parts(str(posted[name])) != _parts(value) for name, value in known.items() if name in posted)
-
-
-def _parts(line: str) -> list[str]:
-    return [part.strip() for part in line.split(",") if part.strip()]
+    return any(split_names(str(posted[name])) != split_names(value) for name, value in known.items() if name in posted)
 
 
 def change_field(text: str, name: str, typed: str) -> str:
@@ -131,7 +127,7 @@ def change_field(text: str, name: str, typed: str) -> str:
     if name == BUDGET:
         plain["budget"] = value
     elif axis in LABELS:
-        values = [_sizes(part) for part in _parts(value)] if axis == SIZES else _parts(value)
+        values = [_sizes(part) for part in split_names(value)] if axis == SIZES else split_names(value)
         plain["matrix"].pop(axis, None)
         plain["matrix"] |= {axis: values} if values else {}
     written = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()

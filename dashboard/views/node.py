@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -12,7 +13,7 @@ from django.urls import reverse
 
 from dashboard.reading import facts
 from dashboard.reading.ledgers import DAYS, describe_week, waiting_table, work_table, write_heading
-from dashboard.views.access import action, carry_out, page, signed_in_user
+from dashboard.views.access import action, carry_out, page, signed_in_user, split_names
 from farm.base.refusals import Invalid, Missing, NotAllowed, Refusal
 from farm.contract.reports import Facts
 from farm.fleet import selectors, services
@@ -56,7 +57,11 @@ def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: moment(read.at)),
         Number("load, 1 min", lambda read: _number_entry(read.facts.load_1m, 1)),
-        Number("other programs", _busy_entry, "their share of the processor"),
+        Number(
+            "other programs",
+            lambda read: replace(written(read.facts.busy_share, numbers.share), share=read.facts.busy_share),
+            "their share of the processor",
+        ),
         Number("other runners", lambda read: _number_entry(read.facts.other_runners, 0)),
         Column("Governor", lambda read: Entry(read.facts.governor or numbers.NOT_MEASURED)),
         Column("Turbo", lambda read: Entry(TURBO[read.facts.turbo])),
@@ -69,11 +74,6 @@ def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[
 
 def _number_entry(value: float | None, decimals: int) -> Entry:
     return Entry() if value is None else Entry(numbers.fixed(value, decimals), value)
-
-
-def _busy_entry(read: Before) -> Entry:
-    share = read.facts.busy_share
-    return Entry() if share is None else Entry(numbers.share(share), share, share=share)
 
 
 def _find_kind(sentence: str) -> str:
@@ -153,10 +153,6 @@ def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
         "cache_bytes": int(_parse_number(given, "cache") * GIB),
         "runtimes_bytes": int(_parse_number(given, "runtimes") * GIB),
     }
-
-
-def split_names(text: str, *, sep: str | None = None) -> list[str]:
-    return [name.strip() for name in text.split(sep) if name.strip()]
 
 
 def _parse_number(given: Shown, field: str) -> float:
@@ -284,8 +280,8 @@ def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
         with transaction.atomic():
             limits = parse_limits(given)
             trials = given["trials"] or None
-            services.change_settings(node=row, by=user, tags=split_names(given["tags"]), trials=trials, **limits)
-            services.share(node=row, by=user, teams=split_names(given["teams"], sep=","))
+            services.change_settings(node=row, by=user, tags=given["tags"].split(), trials=trials, **limits)
+            services.share(node=row, by=user, teams=split_names(given["teams"]))
         messages.success(request, f"The limits of {row.name} were saved.")
     except NotAllowed as refusal:
         # whoever may not change them has no form to go back to

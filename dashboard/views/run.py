@@ -35,11 +35,11 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
-from farm.runs.selectors.runs import BusyBlock, Moment, busy_blocks, moment_of, shown_states
+from farm.runs.selectors.runs import Moment, busy_blocks, moment_of, shown_states
 from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
-    from farm.runs.models import Event, Run
+    from farm.runs.models import Run
 
 
 EVENTS_SHOWN = 60
@@ -74,27 +74,29 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     if part == "live":
         seen = pages.revision_of(user, run_id)
         moment = pieces.find_moment(seen)
-        return pieces.render_live_part(request, seen, moment, lambda: _changed(request, seen, moment))
+        return pieces.render_live_part(request, seen, moment, lambda: _render_changed(request, seen, moment))
 
     def respond(row: "Run") -> HttpResponse:
-        context = _context(request, row, may_write=selectors.can_write_run(user, row))
+        context = _make_context(request, row, may_write=selectors.can_write_run(user, row))
         if part in pieces.TABLES:
             section = pieces.Section.of(request, part, {**context, **make_own_tables(request, row, context)})
             return HttpResponse(pieces.insert_token(request, section.text))
         head = mark_safe(pieces.insert_token(request, context["head_text"]))
-        return render(request, "dashboard/run.html", {**context, **_below(request, row, context), "head_text": head})
+        return render(
+            request, "dashboard/run.html", {**context, **_make_below(request, row, context), "head_text": head}
+        )
 
     return pieces.make_unchanged(lambda: selectors.run(user, run_id), respond)
 
 
-def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
+def _render_changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
     """Render the head, the map and the sections that are newer than those of the page."""
     have = pieces.read_held_sections(request)
 
     def make(row: "Run") -> list[str]:
         known = moment if row.revision == seen.revision else None
-        context = _context(request, row, may_write=seen.may_write, moment=known, part="live")
-        sections = pieces.select_changed(_sections(request, row, context, shown=have), have)
+        context = _make_context(request, row, may_write=seen.may_write, moment=known, part="live")
+        sections = pieces.select_changed(_make_sections(request, row, context, shown=have), have)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
     return "\n".join(
@@ -102,7 +104,7 @@ def _changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
     )
 
 
-def _context(
+def _make_context(
     request: HttpRequest, row: "Run", *, may_write: bool, moment: Moment | None = None, part: str = ""
 ) -> Shown:
     """Make what the head and the map show, for all readers with these rights. `moment`: where it was read already."""
@@ -117,7 +119,7 @@ def _context(
         "head_text": pieces.render_head(
             request,
             row,
-            lambda: {**_head(row, whole_run, moment, may_write=may_write), **_tell_accuracy(request, whole_run)},
+            lambda: {**_make_head(row, whole_run, moment, may_write=may_write), **_answer_accuracy(request, whole_run)},
             may_write=may_write,
             moment=moment,
         ),
@@ -128,46 +130,36 @@ def _context(
     }
 
 
-def _head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_write: bool) -> dict[str, object]:
+def _make_head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_write: bool) -> dict[str, object]:
     """Make the context of the head at this revision, for all readers with these rights."""
     is_open = row.state != RunState.FINISHED
-    now: Live | None = None
-    if moment is not None:
-        tail = list(selectors.events(row).order_by("-pk")[:TAIL])
-        now = {"busy": busy_blocks(row), "moment": moment, "tail": tail}
+    busy = busy_blocks(row) if moment is not None else []
+    tail = selectors.events(row).order_by("-pk")[:TAIL]
     submitted = facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {person_name(row.requested_by)}")
     return {
         "run": row,
         "state": whole_run.activity or row.outcome or row.state,
-        "live": now,
-        "origin": _origin(row),
+        "live": None if moment is None else {"busy": busy, "moment": moment, "tail": list(tail)},
+        "origin": _describe_origin(row),
         "is_open": is_open,
         "period": settings.LIVE_PERIOD_S,
         **asdict(whole_run.answer),
-        "progress": _progress(row, moment) if is_open else None,
+        "progress": _describe_progress(row, moment) if is_open else None,
         "warnings": whole_run.warnings,
-        "facts": [*facts.add_nodes(whole_run.told, [block.node for block in now["busy"]] if now else []), submitted],
+        "facts": [*facts.add_nodes(whole_run.told, [block.node for block in busy]), submitted],
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }
 
 
-def _tell_accuracy(request: HttpRequest, whole_run: pieces.Whole) -> dict[str, object]:
+def _answer_accuracy(request: HttpRequest, whole_run: pieces.Whole) -> dict[str, object]:
     """What the head says in place of the run's answer where the address asks for the chart of accuracy."""
     known = whole_run.document
     told = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
     return {} if told is None else asdict(told)
 
 
-class Live(TypedDict):
-    """What the head of an open run says of this moment. `tail`: the log's end."""
-
-    busy: list[BusyBlock]
-    moment: Moment
-    tail: list["Event"]
-
-
-def _origin(row: "Run") -> dict[str, object] | None:
+def _describe_origin(row: "Run") -> dict[str, object] | None:
     """Say why the farm itself started this run, with a link; None for a run that a person started."""
     origin = explain_origin(row)
     if origin is None:
@@ -178,7 +170,7 @@ def _origin(row: "Run") -> dict[str, object] | None:
     return {"text": origin.text, "href": href}
 
 
-def _progress(row: "Run", moment: Moment | None) -> dict[str, object]:
+def _describe_progress(row: "Run", moment: Moment | None) -> dict[str, object]:
     """How far an open run is, how long it has taken, and how long is left at its pace."""
     progress = selectors.progress(row, moment=moment)
     # while it waits, for its first round or for further ones, nothing goes on that has started
@@ -196,7 +188,7 @@ def _is_large(request: HttpRequest, context: Shown) -> bool:
     return len(context["around"].cells) > pieces.MAX_CELLS and request.GET.get("tables") != "yes"
 
 
-def _sections(
+def _make_sections(
     request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
 ) -> list[pieces.Section]:
     """Render the sections of the page: a chart, the log, and the tables. `shown`: of a large run's tables only
@@ -211,14 +203,14 @@ def _sections(
     return [pieces.Section.of(request, name, {**context, **drawn, **rows, "events": events}) for name in names]
 
 
-def _below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
+def _make_below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
     """Make what stands below the head: a chart, tables, downloads, the log."""
     main = row.version.artifact.main
     return {
         "is_large": _is_large(request, context),
         "sections": {
             section.name: mark_safe(pieces.insert_token(request, section.text))
-            for section in _sections(request, row, context)
+            for section in _make_sections(request, row, context)
         },
         "matrix_text": write_text(row.matrix),
         "copies": copies.copy_run(row.pk, matrix=write_text(row.matrix), url=settings.PUBLIC_URL),
@@ -249,7 +241,7 @@ def make_tables(
         cells.make_table(ended, address, comparisons=document.comparisons, again=again, states=states)
     )
     return {
-        **_compared(request, document, address),
+        **_make_compared(request, document, address),
         "cells": table.keyed([f"{row.pk}:{cell.id}" for cell in ended], box="cells") if row is not None else table,
         "cells_note": note,
         "refused": cells.group_refused(
@@ -258,7 +250,7 @@ def make_tables(
     }
 
 
-def _compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
+def _make_compared(request: HttpRequest, document: Document, address: Address) -> dict[str, object]:
     by_id = {cell.id: cell for cell in document.cells}
     wanted = request.GET.get("along", "") or comparisons.choose_axis(document.comparisons, by_id)
     along = comparisons.select_axis(document.comparisons, wanted)

@@ -79,18 +79,18 @@ def render_live_part(request: HttpRequest, seen: Revision, moment: Moment, make:
     run as this reader sees it now; `moment`: what it waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    response = _unless_known(request, seen, moment, make)
+    response = _render_unless_known(request, seen, moment, make)
     patch_cache_control(response, private=True, no_cache=True)
     return response
 
 
-def _etag(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> str:
+def _make_etag(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> str:
     # of this session alone: the forms carry its token
     return f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{moment.shown}").hexdigest()}"'
 
 
-@condition(etag_func=_etag)
-def _unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
+@condition(etag_func=_make_etag)
+def _render_unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
     text = cached("pieces", "live", *astuple(seen), moment.shown, request.GET.urlencode(), make=make)
     return HttpResponse(insert_token(request, text))
 
@@ -157,12 +157,12 @@ def revision_key(row: "Run") -> tuple[object, ...]:
 
 
 def load_whole(row: "Run") -> Whole:
-    return cached("large", "whole", *revision_key(row), make=lambda: _whole(row))
+    return cached("large", "whole", *revision_key(row), make=lambda: _make_whole(row))
 
 
-def _whole(row: "Run") -> Whole:
+def _make_whole(row: "Run") -> Whole:
     document = load_document(row)
-    opened, states, activity = _open(row, document)
+    opened, states, activity = _list_open_cells(row, document)
     by_id = {cell.id: cell for cell in document.cells}
     # of a cell that is measured the document may tell what is known so far
     everything = [*document.cells, *(cell for cell in opened if cell.id not in by_id)]
@@ -193,16 +193,16 @@ def load_document(row: "Run") -> Document:
     wanted = lead.comparison
     explained = [pages.add_operators(row, pair) if pair is wanted else pair for pair in document.comparisons]
     told = document.model_copy(update={"comparisons": explained})
-    return told.model_copy(update={"sentence": _sentence(row, told)})
+    return told.model_copy(update={"sentence": _choose_sentence(row, told)})
 
 
-def _sentence(row: "Run", told: Document) -> str:
+def _choose_sentence(row: "Run", told: Document) -> str:
     """What the run opens with; where it is kept, as the whole document says, which knows every cell's operators."""
     line = sentences.verdict_line(told)
     return row.headline if row.headline.startswith(line) else sentences.describe_run(told)
 
 
-def _open(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:
+def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:
     """Cells that have not ended, the state of each by its id, and what goes on in the run."""
     if row.state == RunState.FINISHED:
         return [], {}, ""

@@ -112,9 +112,7 @@ def make_board(
         )
         for version in versions
     ]
-    return Board(
-        distribution, [titles.provider(name) for name in columns], rows, _write_headline(versions, installed, nodes)
-    )
+    return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
 def _make_row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
@@ -157,7 +155,7 @@ def _make_place(requirement: str, provider: str, nodes: Sequence["Node"]) -> Pla
     return Place(named, max(0, len(having) - NAMED), len(able) - len(having))
 
 
-def _write_headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
+def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Node"]) -> str:
     if not versions:
         return "No release is known"
     newest = versions[0]
@@ -224,5 +222,4 @@ def runtimes(request: HttpRequest) -> HttpResponse:
 
 @page
 def redirect_runtimes(request: HttpRequest) -> HttpResponseBase:
-    """Where the runtimes stood before they became a tab of the fleet."""
     return redirect(f"{reverse('dashboard:runtimes')}?{request.GET.urlencode()}")

@@ -97,7 +97,7 @@ def _render_page(request: HttpRequest, share: "Share") -> str:
     # a page names who has signed in
     if share.kind != ShareKind.RUN or request.user.is_authenticated:
         return make()
-    row = _require_kept(lambda: selectors.run(share.created_by, int(share.subject)))
+    row = _require_subject(lambda: selectors.run(share.created_by, int(share.subject)))
     return cached("pieces", "shared", share.pk, *revision_key(row), request.GET.urlencode(), make=make)
 
 
@@ -117,7 +117,7 @@ def _render_card(share: "Share", form: str) -> str | bytes:
     run."""
     if share.kind != ShareKind.RUN or (form == "png" and not _has_fonts()):
         raise Missing("Only a link to a run has a card.")
-    row = _require_kept(lambda: selectors.run(share.created_by, int(share.subject)))
+    row = _require_subject(lambda: selectors.run(share.created_by, int(share.subject)))
 
     def make() -> str | bytes:
         said, _ = _describe_opening(row, load_document(row))
@@ -146,12 +146,11 @@ def _has_fonts() -> bool:
 
 
 def no_address(cell_id: str) -> str:
-    """The empty address of a cell, for pages that link to no other page."""
     return ""
 
 
 def _describe_run(request: HttpRequest, share: "Share") -> Context:
-    row = _require_kept(lambda: selectors.run(share.created_by, int(share.subject)))
+    row = _require_subject(lambda: selectors.run(share.created_by, int(share.subject)))
     document = load_document(row)
     said, states = _describe_opening(row, document)
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
@@ -190,15 +189,15 @@ def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str
 
 def _describe_cell(request: HttpRequest, share: "Share") -> Context:
     [(run_id, name)] = share_links.parse_cells(share.subject)
-    row = _require_kept(lambda: selectors.run(share.created_by, run_id))
-    cell = _require_kept(lambda: selectors.cell_document(row, name))
+    row = _require_subject(lambda: selectors.run(share.created_by, run_id))
+    cell = _require_subject(lambda: selectors.cell_document(row, name))
     document = selectors.document(row, with_operators=False)
     return {"run": row, **make_panels(cell, document, no_address, state=cell.status.value)}
 
 
 def _describe_model(request: HttpRequest, share: "Share") -> Context:
     user = share.created_by
-    model = _require_kept(lambda: registry.model(user, int(share.subject)))
+    model = _require_subject(lambda: registry.model(user, int(share.subject)))
     version = registry.versions_of(model, user=user).filter(branch="").first()
     is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
@@ -218,7 +217,7 @@ def _describe_model(request: HttpRequest, share: "Share") -> Context:
 
 
 def _describe_hardware(request: HttpRequest, share: "Share") -> Context:
-    model = _require_kept(lambda: registry.model(share.created_by, int(share.subject)))
+    model = _require_subject(lambda: registry.model(share.created_by, int(share.subject)))
     asked = hardware.read_question(request.GET.dict())
     panel = hardware.make_panel(measured_across(share.created_by, model), asked, lambda _: "")
     return {"model": model, "panel": panel, "asked": panel.asked}
@@ -232,13 +231,13 @@ def _describe_comparison(request: HttpRequest, share: "Share") -> Context:
             found.append(judging.ChosenCell(f"{run_id}:{name}", run_id, cell, href=""))
         return found
 
-    chosen = _require_kept(find_cells)
+    chosen = _require_subject(find_cells)
     judged = judge_by_base(share.created_by, chosen)
     kept = lists.read_parameters(request, ("every",))
     return {**make_panel(request, chosen, judged), "compared": compared_cells.make_rows(chosen, judged), "kept": kept}
 
 
-def _require_kept(look: Callable[[], Found]) -> Found:
+def _require_subject(look: Callable[[], Found]) -> Found:
     """What the link was made for. Raises Gone where it was removed, or where whoever made the link lost sight of it."""
     try:
         return look()

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user
 from farm.accounts import memberships, selectors, services
 from farm.accounts.states import WRITING_ROLES, Role
-from farm.base.refusals import Invalid, Missing, Refusal
+from farm.base.refusals import Invalid, Missing
 from farm.runs.selectors.minutes import minutes_today
 from farm.runs.selectors.retention import find_next_act, find_retention_rule, list_due_removals
 from farm.runs.services import set_retention
@@ -49,12 +49,12 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
     """The members of a team. A POST invites somebody, and shows a new person's link once."""
     found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
-        return _shown(request, found)
+        return _render_team(request, found)
     name, role = request.POST.get("username", "").strip(), request.POST.get("role", "")
     made = memberships.invite(team=found, name=name, role=role, by=signed_in_user(request))
     if made.invitation is not None:
         messages.success(request, f"{made.user} is invited, and comes into the team by accepting within seven days.")
-    return _shown(request, found, newcomer=made.user, link=made.link)
+    return _render_team(request, found, newcomer=made.user, link=made.link)
 
 
 @action
@@ -62,40 +62,34 @@ def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseB
     """Carry out the reader's answer to an invitation; a refusal is shown on the page of teams."""
     user = signed_in_user(request)
     found = selectors.invitation(user, invitation_id)
-    if what not in ("accept", "decline"):
+    if what == "accept":
+        accept = partial(memberships.accept_invitation, invitation=found, by=user)
+        carry_out(request, accept, lambda _: f"You are {found.role} of team {found.team} now.")
+    elif what == "decline":
+        decline = partial(memberships.decline_invitation, invitation=found, by=user)
+        carry_out(request, decline, lambda _: f"You declined the invitation to team {found.team}.")
+    else:
         raise Missing(f"Unknown answer “{what[:40]}” to an invitation.")
-    try:
-        if what == "accept":
-            memberships.accept_invitation(invitation=found, by=user)
-            messages.success(request, f"You are {found.role} of team {found.team} now.")
-            return redirect("dashboard:team", found.team_id)
-        memberships.decline_invitation(invitation=found, by=user)
-        messages.success(request, f"You declined the invitation to team {found.team}.")
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
     return redirect("dashboard:teams")
 
 
 @action
 def order(request: HttpRequest, team_id: int, username: str, what: str) -> HttpResponseBase:
     """Change a member's role, remove a member, or choose the default team; a refusal is shown on the team's page."""
-    user = signed_in_user(request)
+    user, role = signed_in_user(request), request.POST.get("role", "")
     found = selectors.team(user, team_id)
     member = selectors.member_named(username, team=found)
-    try:
-        if what == "role":
-            memberships.set_role(team=found, user=member, role=request.POST.get("role", ""), by=user)
-            messages.success(request, f"{member} is {request.POST.get('role')} now.")
-        elif what == "remove":
-            memberships.remove_member(team=found, user=member, by=user)
-            messages.success(request, f"{member} is no longer in team {found}.")
-        elif what == "choose" and member == user:
-            memberships.choose_team(team=found, by=user)
-            messages.success(request, f"Team {found} is among those that you write in without naming one.")
-        else:
-            raise Missing(f"Unknown action “{what[:40]}” for a member.")
-    except Refusal as refusal:
-        messages.error(request, str(refusal))
+    if what == "role":
+        set_role = partial(memberships.set_role, team=found, user=member, role=role, by=user)
+        carry_out(request, set_role, lambda _: f"{member} is {role} now.")
+    elif what == "remove":
+        remove = partial(memberships.remove_member, team=found, user=member, by=user)
+        carry_out(request, remove, lambda _: f"{member} is no longer in team {found}.")
+    elif what == "choose" and member == user:
+        choose = partial(memberships.choose_team, team=found, by=user)
+        carry_out(request, choose, lambda _: f"Team {found} is among those that you write in without naming one.")
+    else:
+        raise Missing(f"Unknown action “{what[:40]}” for a member.")
     if member == user and what == "remove":
         return redirect("dashboard:teams")
     return redirect("dashboard:team", team_id)
@@ -120,14 +114,14 @@ def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
 
     def change() -> "Team":
         people_first = request.POST.get("order") != "arrival"
-        daily = _whole(minutes, "minutes")
+        daily = _parse_whole_number(minutes, "minutes")
         return services.set_queue_settings(team=found, by=user, puts_people_first=people_first, daily_minutes=daily)
 
     carry_out(request, change, lambda team: f"Turns of team {team} were changed.")
     return redirect("dashboard:team", team_id)
 
 
-def _shown(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
+def _render_team(request: HttpRequest, found: "Team", **more: object) -> HttpResponse:
     user = signed_in_user(request)
     may_manage = selectors.can_manage(user, team=found)
     mine = selectors.membership(user, found)
@@ -163,9 +157,9 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
         carry_out(
             request,
             lambda: set_retention(
-                team=rule.team, by=user, **{name: _whole(text, "days") for name, text in typed.items()}
+                team=rule.team, by=user, **{name: _parse_whole_number(text, "days") for name, text in typed.items()}
             ),
-            _rule_words,
+            _describe_rule,
         )
         return redirect("dashboard:retention", team_id)
     shown = {
@@ -179,13 +173,13 @@ def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
     return render(request, "dashboard/retention.html", shown)
 
 
-def _rule_words(rule: "RetentionRule") -> str:
+def _describe_rule(rule: "RetentionRule") -> str:
     if find_next_act(rule) is None:
         return "The rule was set: everything is kept."
     return f"The rule was set; it acts from {rule.acts_from:%Y-%m-%d %H:%M} UTC."
 
 
-def _whole(text: str, unit: str) -> int | None:
+def _parse_whole_number(text: str, unit: str) -> int | None:
     """Parse a whole number; None for an empty text, which means no limit. Raises Invalid."""
     if not text:
         return None

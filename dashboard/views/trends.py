@@ -1,5 +1,6 @@
 """Trends: the long series of a watch, over time or over releases."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.http import HttpRequest, HttpResponse
@@ -82,24 +83,16 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
         over_time = reading.lines_over_time(watch, points, alerts, words=words)
         return over_time, reading.lines_over_releases(watch, points, alerts, words=words)
 
+    draw = partial(_draw, watch, by=by, chosen=chosen, metric=metric)
     if count < MANY:
-        return _draw_figure(watch, made(), by=by, chosen=chosen, metric=metric)
+        return draw(made())
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((alert.pk, alert.state, len(alert.symptoms.all())) for alert in alerts)
     key = (metric, watch.pk, watch.created_at, watch.distribution, watch.reference, count, newest, marked)
-    return cached(
-        "pieces",
-        "trend",
-        *key,
-        by,
-        chosen,
-        make=lambda: _draw_figure(
-            watch, cached("large", "lines", *key, make=made), by=by, chosen=chosen, metric=metric
-        ),
-    )
+    return cached("pieces", "trend", *key, by, chosen, make=lambda: draw(cached("large", "lines", *key, make=made)))
 
 
-def _draw_figure(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
+def _draw(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) -> tuple[Figure, str]:
     over_time, over_releases = lines
     table = reading.make_table(
         [line for line in over_time if line.key == chosen] or over_time,

@@ -202,17 +202,17 @@ def _describe_setting(cell: Cell) -> str:
     return ", ".join([*runs_on, *batch, *sizes, numbers.counted(cell.threads, "thread")])
 
 
-def _find_change(measured: "Measured") -> Change | None:
+def _change(measured: "Measured") -> Change | None:
     return change_of(measured.against, {}) if measured.against is not None else None
 
 
 def _verdict_entry(measured: "Measured") -> Entry:
-    change = _find_change(measured)
+    change = _change(measured)
     return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
 
 
 def _make_change_entry(entry: Callable[[Change], Entry]) -> Callable[["Measured"], Entry]:
-    return lambda measured: entry(change) if (change := _find_change(measured)) else Entry()
+    return lambda measured: entry(change) if (change := _change(measured)) else Entry()
 
 
 def _time_entry(measured: "Measured") -> Entry:
@@ -241,9 +241,7 @@ def write_finding(measured: Sequence["Measured"]) -> str:
     if not measured:
         return ""
     right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
-    decided = [
-        (setting, change) for setting in right if (change := _find_change(setting)) is not None and change.is_decided
-    ]
+    decided = [(setting, change) for setting in right if (change := _change(setting)) is not None and change.is_decided]
     if all(setting.against is None for setting in measured):
         first = "Not measured beside the upload yet."
     elif decided:

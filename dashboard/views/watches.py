@@ -1,7 +1,7 @@
 """Watches: the list, one of them with its rounds, the form, and the orders."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -43,6 +43,8 @@ LIMITS = {name: field.title for name, field in Rule.model_fields.items() if fiel
 # fields that a watch has by the same names
 TEXTS = ("name", "label", "distribution", "reference", "schedule")
 FLAGS = ("on_release", "on_version", "with_prereleases", "compares_versions")
+# what may be changed later
+SETTINGS = ("matrix", "reference", "schedule", *FLAGS)
 FIELD_OF_CODE = {
     **dict.fromkeys(("bad_name", "name_taken", "too_many"), "name"),
     **dict.fromkeys(("not_found", "not_allowed", "team_not_named"), "team"),
@@ -55,29 +57,8 @@ RELEASES_OFFERED = 40
 MODELS_OFFERED = 100
 
 
-class Settings(TypedDict):
-    """What the services take to create and to change a watch."""
-
-    matrix: str
-    reference: str
-    schedule: str
-    on_release: bool
-    on_version: bool
-    with_prereleases: bool
-    compares_versions: bool
-
-
-class Typed(Settings):
-    """The fields of the form. `models` and `channels` are row numbers, limits are percent."""
-
-    name: str
-    label: str
-    team: str
-    distribution: str
-    models: list[str]
-    channels: list[str]
-    kinds: list[str]
-    limits: dict[str, str]
+# the form as it was typed, by its fields: `models` and `channels` are row numbers, `limits` are percent
+Typed = dict[str, Any]
 
 
 def empty_form() -> Typed:
@@ -93,7 +74,7 @@ def empty_form() -> Typed:
 
 def fill_form(watch: "Watch") -> Typed:
     """The form of an existing watch."""
-    shown = {
+    return {
         **{name: getattr(watch, name) for name in (*TEXTS, *FLAGS)},
         "team": watch.team.name,
         "matrix": write_text(watch.matrix),
@@ -102,19 +83,17 @@ def fill_form(watch: "Watch") -> Typed:
         "kinds": list(watch.rule.kinds),
         "limits": _format_percents(watch.rule),
     }
-    return cast(Typed, shown)
 
 
 def read_form(post: QueryDict) -> Typed:
     """Read the form as it was typed."""
     texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
-    sent = {
+    return {
         **{name: texts[name] for name in (*TEXTS, "team", "matrix")},
         **{name: bool(post.get(name)) for name in FLAGS},
         **{name: post.getlist(name) for name in ("models", "channels", "kinds")},
         "limits": {name: texts[name] for name in LIMITS},
     }
-    return cast(Typed, sent)
 
 
 def _format_percents(rule: Rule) -> dict[str, str]:
@@ -215,7 +194,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
             distribution=given["distribution"],
             channels=_select_rows(channels_visible_to(user), given["channels"]),
             rule=parse_rule(given),
-            **_pick_settings(given),
+            **{name: given[name] for name in SETTINGS},
         )
     except Refusal as refusal:
         return _render_form(request, given, errors={field_of_refusal(refusal): str(refusal)}, status=refusal.status)
@@ -233,16 +212,13 @@ def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
     given = read_form(request.POST)
     try:
         channels = _select_rows(channels_visible_to(user), given["channels"])
-        services.change_watch(watch=row, by=user, channels=channels, rule=parse_rule(given), **_pick_settings(given))
+        settable = {name: given[name] for name in SETTINGS}
+        services.change_watch(watch=row, by=user, channels=channels, rule=parse_rule(given), **settable)
     except Refusal as refusal:
         errors = {field_of_refusal(refusal): str(refusal)}
         return _render_form(request, given, watch=row, errors=errors, status=refusal.status)
     messages.success(request, f"“{row.name}” was saved.")
     return redirect("dashboard:watch", watch_id=watch_id)
-
-
-def _pick_settings(given: Typed) -> Settings:
-    return cast(Settings, {name: value for name, value in given.items() if name in Settings.__annotations__})
 
 
 def _select_rows(rows: QuerySet[Row], ids: list[str]) -> list[Row]:

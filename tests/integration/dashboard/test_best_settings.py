@@ -1,4 +1,4 @@
-"""The best settings on a model's page, within a latency budget that may be typed or slid."""
+"""The best settings on a model's page, within a latency budget that is typed."""
 
 import pytest
 from django.db.models import Value
