@@ -13,8 +13,8 @@ from farm.rules.wording.numbers import counted, listed
 
 
 def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = ()) -> Answer | None:
-    """Return which precisions lose accuracy, with their figures, and which that keeps it is slowest beside another;
-    None where no cell was judged on labelled data."""
+    """Return which precisions lose accuracy, and which that keeps it is slowest beside another; None where no cell was
+    judged on labelled data."""
     judged = [
         (cell, cell.accuracy)
         for cell in cells
@@ -26,9 +26,8 @@ def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = (
     by_precision = group_by(judged, lambda each: each[0].precision)
     worst = {name: min((found for _, found in own), key=_gain) for name, own in by_precision.items()}
     metric = metric_of(judged[0][1])
-    figures = [_figures(name, found) for name, found in worst.items()]
     headline = name_models(_headline(worst, _slowest(cells, comparisons)), [cell for cell, _ in judged])
-    return Answer(headline, f"{metric.title} of {counted(judged[0][1].n, 'sample')}: {' · '.join(figures)}")
+    return Answer(headline, f"{metric.title} of {counted(judged[0][1].n, 'sample')}")
 
 
 def _gain(found: Accuracy) -> float:
@@ -36,11 +35,6 @@ def _gain(found: Accuracy) -> float:
     if found.difference is None:
         return float("inf")
     return found.difference if found.higher_is_better else -found.difference
-
-
-def _figures(name: str, found: Accuracy) -> str:
-    metric = metric_of(found)
-    return ", ".join(filter(None, (f"{name} {metric.format_reached(found)}", metric.format_difference(found))))
 
 
 def _slowest(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> tuple[str, str]:

@@ -76,13 +76,8 @@ def test_what_keeps_accuracy_and_is_slower_is_not_praised_alone(cells, headline:
     assert answer_accuracy(cells, pairs).headline == headline
 
 
-def test_the_line_below_has_every_figure_with_its_interval() -> None:
-    of_judge = {"ci_low": None, "ci_high": None, "difference_low": None, "difference_high": None}
-    found = answer_accuracy([FP32, judged("fp16", 0.979, -0.001), judged("int8", 0.9, -0.08, p=0.0, **of_judge)])
-    assert found.because == (
-        "top-1 of 360 samples: fp32 98.0 % (96.5–99.0 %) · fp16 97.9 % (96.4–98.9 %), −0.10 points (−1.10 to +0.90) · "
-        "int8 90.0 %, −8.00 points"
-    )
+def test_the_line_below_says_on_what_accuracy_was_judged() -> None:
+    assert answer_accuracy([FP32, judged("fp16", 0.979, -0.001)]).because == "top-1 of 360 samples"
 
 
 def test_the_worst_cell_of_a_precision_stands_for_it_whichever_way_is_better() -> None:
