@@ -120,7 +120,8 @@ def _draw_group(
 ) -> theme.Json:
     """Draw the points of the front, or with `colour_of` None the faded ones beside it. `names`: of every cell that is
     drawn, by its id."""
-    largest = max(weight.read(cell) or 0.0 for cell in every)
+    largest = max(weight.read(cell) or 0.0 for cell in every) or 1.0
+    shares = [(weight.read(point.cell) or 0.0) / largest for point in points]
     ink = theme.SOFT if colour_of is None else theme.INK
     hovers = [
         f"{names[point.cell.id]}<br>{point.words}<br>{weight.format(weight.read(point.cell))}"
@@ -129,7 +130,7 @@ def _draw_group(
     ]
     marker = {
         "color": [colours.GREY if colour_of is None else colour_of(point.cell) for point in points],
-        "size": [_find_diameter(weight.read(point.cell), largest) for point in points],
+        "size": [round(max(SMALLEST, LARGEST * sqrt(share)), 1) for share in shares],
         "opacity": 0.35 if colour_of is None else 0.9,
         "line": traces.make_pen(theme.LINE if colour_of is None else theme.INK, 1),
     }
@@ -276,10 +277,6 @@ def _draw_points(
         cliponaxis=False,
         **more,
     )
-
-
-def _find_diameter(amount: float | None, largest: float) -> float:
-    return round(max(SMALLEST, LARGEST * sqrt(amount / largest)), 1) if amount else SMALLEST
 
 
 def _list_columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[Judged], ...]:

@@ -54,10 +54,10 @@ def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float 
         low, high = (low, low + 1.0) if from_zero else (low - 0.5, low + 0.5)
     step = _find_step(high - low)
     ticks = _list_multiples(step, floor(round(low / step, 6)), ceil(round(high / step, 6)))
-    beyond = room * (ticks[-1] - ticks[0])
     labels = [f"{label} %" for label in format_ticks([100 * tick for tick in ticks])] if is_share else None
-    start = ticks[0] if from_zero else ticks[0] - beyond
-    return {"range": [start, ticks[-1] + beyond], "tickvals": ticks, "ticktext": labels or format_ticks(ticks)}
+    beyond = room * (ticks[-1] - ticks[0])
+    ends = [ticks[0] if from_zero else ticks[0] - beyond, ticks[-1] + beyond]
+    return {"range": ends, "tickvals": ticks, "ticktext": labels or format_ticks(ticks)}
 
 
 def make_logarithmic(values: Sequence[float]) -> Json:

@@ -133,7 +133,9 @@ def _is_left_out(metric: Metric, cell: Cell) -> bool:
 def _write_note(metric: Metric, cell: Cell) -> str:
     """What stands beside a figure: of how many launches it is, why there is none, which meter counted."""
     if metric.name == "p50_ms":
-        return _write_interval(cell)
+        launches = numbers.counted(len(cell.samples_ms), "launch", "launches") if cell.samples_ms else ""
+        spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
+        return f"{spread} ms, 95 % interval over {launches}" if spread else launches
     if metric.unit == "items/s" and prefills.is_generated(cell):
         return f"{prefills.ITEMS_NOTE}; {metric.note}"
     if metric.name == "energy_mj":
@@ -141,12 +143,6 @@ def _write_note(metric: Metric, cell: Cell) -> str:
     if metric.from_timings and metric.value(cell) is None:
         return f"shown from {metric.from_timings} timings on"
     return metric.absent if metric.absent and metric.value(cell) is None else metric.note
-
-
-def _write_interval(cell: Cell) -> str:
-    launches = numbers.counted(len(cell.samples_ms), "launch", "launches")
-    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
-    return f"{spread} ms, 95 % interval over {launches}" if spread else launches if cell.samples_ms else ""
 
 
 def input_table(cell: Cell) -> Table:

@@ -305,9 +305,8 @@ def describe_best(
     """Say how fast the model is at best, with the settings as chips. `budget`: the latency in ms as it was typed."""
     best = best_settings.make_panel(*measured_settings(user, model), budget, address)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
-    told = best.headline if best else otherwise
-    because = best.because if best else ""
-    return {"best": best, "headline": f"{model.name} {told}", "because": because, "facts": chips}
+    headline, because = (best.headline, best.because) if best else (otherwise, "")
+    return {"best": best, "headline": f"{model.name} {headline}", "because": because, "facts": chips}
 
 
 def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:

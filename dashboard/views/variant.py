@@ -100,11 +100,13 @@ def describe_variant(
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
     coverage = coverage_of(variant)
+    operators = numbers.counted(sum(kind.all for kind in coverage), "operator")
+    quantised = sum(kind.all - len(kind.kept_float) for kind in coverage)
     recipe = variant.recipe
     return Made(
         name=variant_name(variant),
         sentence=_write_sentence(variant),
-        quantised=_describe_quantised(coverage),
+        quantised=f"{quantised} of {operators}" if coverage else "",
         is_random=recipe.options.get(recipes.SAMPLES) == recipes.RANDOM,
         is_quantised=recipes.is_quantised(recipe.precision),
         can_be_ranked=recipe.precision in recipes.EIGHT_BITS,
@@ -145,11 +147,6 @@ def _write_sentence(variant: "Variant") -> str:
     saved = f"{numbers.size(before - after)} saved" if after <= before else f"{numbers.size(after - before)} more"
     share = numbers.share(after / before) if before else ""
     return f"{numbers.size(after)}, {share} of the upload’s {numbers.size(before)}: {saved}."
-
-
-def _describe_quantised(coverage: Sequence["Coverage"]) -> str:
-    ran = sum(kind.all - len(kind.kept_float) for kind in coverage)
-    return f"{ran} of {numbers.counted(sum(kind.all for kind in coverage), 'operator')}" if coverage else ""
 
 
 def _make_scales_table(report: "QuantisedReport") -> Table:
