@@ -77,7 +77,7 @@ def kinds() -> tuple[Kind, ...]:
 
 
 def place_of(name: str) -> Place:
-    """The document's kind and neighbours; nothing where the index does not list it."""
+    """Find the document's kind and neighbours; an empty place where the index does not list it."""
     flat = [(kind.name, entry) for kind in kinds() for entry in kind.entries]
     at = next((at for at, (_, entry) in enumerate(flat) if entry.name == name), None)
     if at is None:
@@ -91,7 +91,7 @@ def contents(document: Document) -> list[Section]:
 
 
 def _list_entries(section: Section) -> Iterator[Entry]:
-    """The lines `[title](path): summary` of a list; of a document that is not installed there is none.
+    """List the documents of the lines `[title](path): summary`; those that are not installed are left out.
 
     The summary is empty where its words stand in the title already.
     """
@@ -123,7 +123,7 @@ class Found:
 
 
 def search(text: str) -> list[Found]:
-    """The documents with the words, the best first: by sections that hold every word, then by those that hold some."""
+    """Find the documents with the words, the best first: by sections with every word, then by those with some."""
     words = WORD.findall(text.lower())[:MAX_WORDS]
     queries = [joined.join(map(_write_query, words)) for joined in (" AND ", " OR ")] if words else []
     # a section that both find keeps its first place
@@ -137,7 +137,7 @@ def search(text: str) -> list[Found]:
 
 
 def _write_query(word: str) -> str:
-    """A word in SQLite's language: as Britain spells it too, and, of some length, as the beginning of another."""
+    """Write a word as a query of SQLite: also in British spelling, and a long one as the beginning of a word."""
     beginning = "*" * (len(word) >= MIN_BEGINNING)
     return f'("{word}"{beginning} OR "{word.replace("iz", "is")}"{beginning})'
 
@@ -149,7 +149,7 @@ def _measure_cover(marked: str) -> float:
 
 @lru_cache(maxsize=1)
 def _build_index() -> sqlite3.Connection:
-    """Every section, in memory, its words by their stems. It is only read, by several threads at once."""
+    """Index every section by the stems of its words, in memory. Several threads read it at once."""
     index = sqlite3.connect(":memory:", check_same_thread=False)
     index.create_function("covered", 1, _measure_cover, deterministic=True)
     index.execute(
@@ -161,7 +161,7 @@ def _build_index() -> sqlite3.Connection:
 
 
 def _list_sections() -> Iterator[tuple[str | float, ...]]:
-    """Every section but those of the index itself."""
+    """List the sections of every document but the index itself, as rows of the index."""
     for kind_name, entry in ((kind.name, entry) for kind in kinds() for entry in kind.entries):
         shown = documents.document(entry.name)
         for section in shown.sections if shown else ():

@@ -181,7 +181,7 @@ def _make_section(name: str, title: str, level: int, tokens: Sequence[Token]) ->
 
 
 def _split(tokens: Sequence[Token]) -> tuple[str, str]:
-    """Where a line's first link leads, and what the line says after it."""
+    """Split a line of a list into the target of its first link and the text after it."""
     end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
     said = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])
     return str(tokens[0].attrGet("href")), said.lstrip(": ")
@@ -192,7 +192,7 @@ def _read_text(token: Token) -> str:
 
 
 def _prepare_tokens(tokens: Sequence[Token], name: str) -> None:
-    """Anchors at headings, links that stay in the farm, and no inline style, which the pages' policy forbids."""
+    """Give headings anchors, let links stay in the farm, and remove inline styles, which the pages' policy forbids."""
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrSet("id", slug(_read_text(tokens[index + 1])))
@@ -205,7 +205,7 @@ def _prepare_tokens(tokens: Sequence[Token], name: str) -> None:
 
 
 def _redirect_links(tokens: Sequence[Token], name: str) -> None:
-    """Lets links and pictures of one paragraph lead to the farm's pages. What only the repository has is no link."""
+    """Let links and pictures of one paragraph lead to the farm's pages. A link to what the farm lacks becomes text."""
     is_link = True
     for token in tokens:
         if token.type == "link_open":
@@ -218,7 +218,7 @@ def _redirect_links(tokens: Sequence[Token], name: str) -> None:
 
 
 def _find_target(href: str, name: str) -> str | None:
-    """Where a link of a document leads; None where the farm has no such page."""
+    """Find the address that a link of a document leads to; None where the farm has no such page."""
     if "://" in href or href.startswith(("#", "mailto:")):
         return href
     path, _, anchor = href.partition("#")

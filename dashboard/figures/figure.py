@@ -94,12 +94,12 @@ def _is_marked(times: Times, name: str, cell: Cell, title: str) -> bool:
 
 
 def items_entry(cell: Cell, *, says: bool) -> Entry:
-    """Its items per second; `says`: that they are of processor time."""
+    """Make the entry of the items per second; `says`: mark them as of processor time."""
     return Entry(items_of(cell), cell.throughput, soft="CPU time" if says else "")
 
 
 def latency_entry(told: Cell, *, says: bool) -> Entry:
-    """The time that is told of a cell; `says`: that it is processor time."""
+    """Make the entry of the shown time of a cell; `says`: mark it as processor time."""
     return Entry(numbers.milliseconds(told.p50_ms, told.p50_ci_ms), told.p50_ms, soft="CPU time" if says else "")
 
 

@@ -85,7 +85,7 @@ def _join_spans(spans: Sequence[Span], row: int, place: int, matched: Mapping[st
 
 
 def _make_bar(found: Sequence[tuple[Span, Matched | None]], row: int, place: int) -> Bar:
-    """The base, which stands first, is painted as the first cell that moved against it."""
+    """Make a bar; that of the base, which stands first, has the sign of the first cell that moved against it."""
     matched = found[0][1]
     signs = matched.moved if matched is not None else ()
     sign = signs[place - 1] if place and signs else next(filter(None, signs), None)

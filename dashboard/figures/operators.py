@@ -52,7 +52,7 @@ def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Sid
 
 
 def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
-    """The candidate's own colour, unless the baseline has the same."""
+    """Give the candidate another colour where it has the baseline's."""
     if candidate.colour != baseline.colour:
         return baseline, candidate
     other = colours.GREY if baseline.colour != colours.GREY else theme.ACCENT

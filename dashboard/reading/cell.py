@@ -64,7 +64,7 @@ class Placement:
 
 
 def describe_placement(cell: Cell) -> Placement:
-    """What was asked for and what ran; a difference in words, by time where a trace tells it."""
+    """Describe which providers were asked for and which ran; a traced cell says how much time the others took."""
     requested = cell.requested_providers or [cell.provider]
     asked, ran = (" → ".join(map(titles.provider, names)) for names in (requested, cell.active_providers))
     if cell.policy != NO_POLICY:
@@ -90,7 +90,7 @@ def describe_placement(cell: Cell) -> Placement:
 
 
 def describe_time_elsewhere(cell: Cell) -> str:
-    """How much of the time providers other than the one asked for have, in a sentence; empty for none."""
+    """Say how much of the time other providers than the requested one take; empty where they take none."""
     others = [part for part in cell.providers if part.name != cell.provider and part.time_share > 0]
     if not others:
         return ""
@@ -124,14 +124,14 @@ def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
 
 
 def _is_left_out(metric: Metric, cell: Cell) -> bool:
-    """What most cells do not have is not said of those that have none."""
+    """Whether the metric is left out of the table: most cells lack it, and so does this one."""
     if metric.absent and cell.cpu_p50_ms is not None:
         return False
     return metric.value(cell) is None and (metric.is_under_metrics or metric.name == "with_copies_p50_ms")
 
 
 def _write_note(metric: Metric, cell: Cell) -> str:
-    """What stands beside a figure: of how many launches it is, why there is none, which meter counted."""
+    """Write the note beside a figure: its interval and launches, why it is missing, or which meter counted."""
     if metric.name == "p50_ms":
         launches = numbers.counted(len(cell.samples_ms), "launch", "launches") if cell.samples_ms else ""
         spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
@@ -170,7 +170,7 @@ def _format_cosine(value: float | None) -> str:
 
 
 def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
-    """The other cells of the block, for a step to the side."""
+    """List the other cells of the block, with links."""
     times = Times.of(document.cells, document.comparisons)
     block = [times.with_compared_time(other) for other in document.cells if other.block == cell.block]
     along = axes.varying_axes(block)
@@ -215,7 +215,7 @@ class Generated:
 
 
 def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated | None:
-    """None for a cell that generated nothing."""
+    """Compare the tokens of a cell with those of the first cell of its block; None where it generated nothing."""
     if not cell.tokens:
         return None
     first = next((other for other in cells if other.block == cell.block and other.tokens), cell)
@@ -254,7 +254,7 @@ def list_open_cells(
     models: Sequence[ModelFacts],
     so_far: Mapping[str, list[Sample]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """Cells without a result, and what goes on in the block of each, by its id: measuring, queued or preparing.
+    """List the cells without a result, and the state of the block of each by its id: measuring, queued or preparing.
 
     `known`: ids that have ended. `models`: the run's own, then those beside it. `so_far`: the launches there are
     already, by id.
@@ -271,7 +271,7 @@ def list_open_cells(
 
 
 def _make_planned_cell(arm: Arm, block: PlannedBlock, record: RunRecord, launches: list[Sample]) -> Cell:
-    """The planned cell in the document's words; its status says nothing and is never shown."""
+    """Make a document's cell of a planned one. Its status is a placeholder that is never shown."""
     spec, model = arm.spec, record.model_of(arm.spec)
     by_clock, by_processor = [launch.p50_ms for launch in launches], [launch.cpu_p50_ms for launch in launches]
     known_ms = [value for value in by_processor if value is not None]

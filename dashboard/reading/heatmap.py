@@ -119,7 +119,7 @@ class HeatMap:
 
     @property
     def of_tokens(self) -> str:
-        """What its figures are of tokens, which nobody would take them for; empty where they are of inferences."""
+        """Say that the figures are of tokens; empty where they are of inferences."""
         is_timed = self.metric.name in ("verdict", "p50", "throughput")
         if not is_timed or not any(map(prefills.is_generated, self.cells)):
             return ""
@@ -181,7 +181,7 @@ class Grid:
         return told.throughput if self.is_of_items else told.p50_ms
 
     def title(self, cell: Cell) -> str:
-        """The time of a cell with its interval; where that is processor time, that by the clock besides."""
+        """Write the time of a cell with its interval, and where that is processor time also the time by the clock."""
         told, is_by_processor = self.told[cell.id], cell.id in self.times.by_processor
         by_clock = f"; {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} by the clock" if is_by_processor else ""
         return f"{self.times.title([cell])} {numbers.latency(told.p50_ms, told.p50_ci_ms)}{by_clock}"
@@ -197,14 +197,14 @@ def make_heat_map(
     states: Mapping[str, str] | None = None,
     part: int = 1,
 ) -> HeatMap:
-    """The map of these cells. `states`: what goes on in the block of cells that have not ended, by id."""
+    """Make the map of these cells. `states`: of those that have not ended, what goes on in their block, by id."""
     return draw_layout(
         make_layout(cells, comparisons, columns=columns), address, metric=metric, states=states, part=part
     )
 
 
 def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
-    """Where these cells stand, with an axis across; `columns`: its name."""
+    """Lay out the cells in rows and columns. `columns`: the name of the axis that the columns are of."""
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
     leading = find_opening(comparisons, {cell.id: cell for cell in shown}).axis
@@ -234,7 +234,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
 
 
 def _sort_rows(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
-    """Rows by their largest slowdown along the columns, those without one as they were."""
+    """Sort the rows by their largest slowdown along the columns; those without one keep their order at the end."""
     along = laid.column_axis.name
 
     def slowdown(row: tuple[tuple[str, ...], Places]) -> float:
@@ -249,7 +249,7 @@ def _sort_rows(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
 def draw_layout(
     laid: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
 ) -> HeatMap:
-    """The map, coloured by a metric; of a large one the part with this number, from 1 on."""
+    """Draw the map, coloured by a metric; of a large map only the part with this number, from 1 on."""
     chosen = BY_NAME.get(metric, METRICS[0])
     if chosen.name != "verdict":
         chosen = replace(chosen, label=laid.times.heading(chosen.label, chosen.of, laid.cells))
@@ -281,7 +281,7 @@ def draw_layout(
 
 
 def _find_part(laid: Layout, number: int) -> Part:
-    """The part with this number; the nearest there is for a number that is none."""
+    """Find the part with this number, or the nearest one where there is no such part."""
     each = max(MIN_ROWS, PART_FIELDS // len(laid.heads))
     count = -(-len(laid.rows) // each)
     number = min(max(1, number), count)
@@ -290,14 +290,14 @@ def _find_part(laid: Layout, number: int) -> Part:
 
 
 def _choose_column_axis(choices: Sequence[axes.Axis], *wished: str) -> axes.Axis:
-    """The first wished axis that varies, else the runtime where it varies, else the last axis that does."""
+    """Choose the first wished axis that varies, else the runtime if it varies, else the last axis that does."""
     named = {axis.name: axis for axis in choices}
     last = choices[-1] if choices else axes.BY_NAME["runtime"]
     return next((named[name] for name in (*wished, "runtime") if name in named), last)
 
 
 def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
-    """The field of the cells at one place; where a block repeats its baseline, the first one measured stands."""
+    """Make the field of the cells at one place. Where a block repeats its baseline, it shows the first one measured."""
     if not group:
         return Place(title="not in the matrix")
     cell = next((cell for cell in group if cell.p50_ms is not None), group[0])
@@ -326,8 +326,8 @@ def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
 
 
 def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tuple[str, str]:
-    """A cell's figure of the quantity that its row is judged by; none where, divided by the first column's, it would
-    give another change, and then why."""
+    """Format the cell's figure in the quantity that its row is judged by. The figure is empty, and a reason is given,
+    where dividing it by the baseline's would contradict the change that is shown."""
     change = None if comparison is None else change_of(comparison, grid.laid.by_id)
     own = grid.figure(cell)
     if comparison is not None and change is not None and change.figures is not None:
@@ -342,7 +342,7 @@ def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tupl
 
 
 def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
-    """A cell that has not ended, with the median of the launches so far."""
+    """Make the field of a cell that has not ended, with the median of its launches so far."""
     sign, rounds = sign_of(state), len(cell.samples_ms)
     if not rounds:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
@@ -352,7 +352,7 @@ def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
 
 
 def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
-    """The cell against the baseline of its row."""
+    """Judge a cell against the baseline of its row: the sign, the class of its colour, and what hovering shows."""
     if comparison is None:
         other = next((f"compared by {pair.axis}" for pair in grid.laid.compared.get(cell.id, ())), "not compared")
         return Sign("·", "baseline" if is_baseline else other, "quiet"), "", grid.title(cell)
@@ -369,7 +369,7 @@ def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline
 
 
 def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comparison | None:
-    """The comparison along the columns with the first of them, else with any of them."""
+    """Find the comparison with the first column, else with any other column; None where there is none."""
     by_id = grid.laid.by_id
     compared = [pair for cell in group for pair in grid.laid.compared.get(cell.id, ()) if pair.baseline in by_id]
     sides = ((pair, [by_id[pair.baseline], by_id[pair.candidate]]) for pair in compared)
@@ -380,12 +380,12 @@ def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comp
 
 
 def change_tone(size: float, *, is_gain: bool) -> str:
-    """The colour of a change of this size, a logarithm."""
+    """Return the class of the colour of a change. `size`: the logarithm of its ratio."""
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 
 def _ramp_step(value: float | None, ends: Sequence[float]) -> str:
-    """A step of the magnitude ramp, by the logarithm of the value between the ends."""
+    """Return the class of a step of the colour ramp, by the logarithm of the value between the ends."""
     if value is None or value <= 0 or not ends:
         return ""
     low, high = ends

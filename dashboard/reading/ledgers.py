@@ -23,7 +23,7 @@ UNFORESEEN = "when its machine is free"
 
 
 def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
-    """What the node does now, and what keeps it from more. `before`: its state before its last blocks."""
+    """Say what the node does now, and what disturbs it. `before`: its state before its last blocks, newest first."""
     parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), str(node.health)]
     if node.pause and node.health != NodeHealth.RETIRED:
         parts.append("paused" if node.settings.is_paused else "outside its hours")
@@ -40,7 +40,7 @@ def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
 def describe_week(
     work: Ledger | None, waiting: Sequence[Next], before: Sequence[Before], floor: NoiseFloor | None
 ) -> str:
-    """What the node did, what waits for it, and how well it measures. `work`: of the last days, for who may see it."""
+    """Say what the node did, what waits for it, and how well it measures. `work`: None for those who may not see it."""
     did = "" if work is None else f"{numbers.counted(work.blocks, 'block')} in {DAYS} days"
     took = f", {numbers.duration(work.seconds)}" if work is not None and work.blocks else ""
     waits = f"{numbers.counted(len(waiting), 'block')} {'waits' if len(waiting) == 1 else 'wait'}"

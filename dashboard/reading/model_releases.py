@@ -69,7 +69,7 @@ def _write_headline(first: str, newest: Sequence[Place], release: str) -> tuple[
 
 
 def _rank_gravity(place: Place) -> tuple[int, str]:
-    """Wrong outputs, slower, undecided, then the others; the darkest first."""
+    """Return the rank of a place: wrong outputs, slower, undecided, then the others; the darkest first."""
     tone = place.sign.tone if place.sign is not None else ""
     rank = {"bad": 0, "slower": 1}.get(tone, 2 if place.sign == sign_of("undecided") else 3)
     return rank, "".join(chr(255 - ord(letter)) for letter in place.tone) if rank == 1 else ""

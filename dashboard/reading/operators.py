@@ -32,12 +32,12 @@ Rest = list[tuple[OperatorTime, str]]
 
 
 def total_us(cell: Cell) -> float:
-    """What shares of an inference are of: all its operators, and what none of them has."""
+    """Compute the whole of which shares are told: the time of all operators and the time in none of them."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
 def operator_table(cell: Cell) -> Table:
-    """The executed operators by time, each with the model's own node, and the time that none of them has.
+    """List the executed operators by time, each with the model's own node, and the time in none of them.
 
     Of a cell that generates also choosing a token, which is outside the graph; where nothing was traced, the graph
     stands as a whole beside it.
@@ -51,7 +51,7 @@ def operator_table(cell: Cell) -> Table:
 
 
 def prompt_table(cell: Cell) -> Table | None:
-    """The operators executed over the prompt, by time; None where it was not traced apart."""
+    """List the operators executed over the prompt, by time; None where the prompt was not traced apart."""
     if cell.prompt is None:
         return None
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
@@ -74,7 +74,7 @@ def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: 
 
 
 def _beside_graph(traced: Cell | PromptTime) -> Rest:
-    """What a trace has besides its operators: time between them, and operators that are too fast to be listed."""
+    """List what a trace has besides its operators: time between them, and operators too fast to be listed."""
     if not traced.operators or traced.unaccounted_us is None:
         return []
     outside = outside_us(traced) if isinstance(traced, Cell) else traced.unaccounted_us
@@ -94,7 +94,7 @@ def _make_part(name: str, time_us: float) -> OperatorTime:
 
 
 def _list_of_tokens(cell: Cell) -> Rest:
-    """What a token takes besides: choosing it, and the graph as a whole where that was not traced."""
+    """List what else a token takes: choosing it, and the graph as a whole where that was not traced."""
     found: Rest = []
     if OUTSIDE in cell.figures:
         choosing_us = 1000 * cell.figures[OUTSIDE].value
@@ -108,7 +108,7 @@ def _list_of_tokens(cell: Cell) -> Rest:
 def time_columns(
     times_us: Sequence[float], whole_us: float, head: str
 ) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
-    """The time of an operator, and its share of the whole, with a bar against the longest of `times_us`."""
+    """Make the columns of an operator's time and of its share of the whole, with a bar against the longest time."""
     longest_us = max(times_us, default=0.0)
 
     def share(operator: OperatorTime) -> Entry:
@@ -119,7 +119,7 @@ def time_columns(
 
 
 def describe_memory(cell: Cell) -> str:
-    """What the column of memory holds, or why there is none; empty for a cell that was not traced."""
+    """Explain the column of memory, or why there is none; empty for a cell that was not traced."""
     if not cell.operators:
         return ""
     if all(operator.memory_bytes is None for operator in cell.operators):

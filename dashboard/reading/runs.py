@@ -232,7 +232,7 @@ def _is_news(lead: Lead) -> bool:
 
 
 def _rank_gravity(lead: Lead) -> tuple[int, float]:
-    """Wrong outputs, losses, what ran elsewhere, gains; the largest of each first."""
+    """Return the rank among news: wrong outputs, losses, what ran elsewhere, gains; the largest of each first."""
     if lead.verdict in (WRONG, ELSEWHERE):
         return (0 if lead.verdict == WRONG else 2), 0.0
     if not lead.change.is_decided:

@@ -68,13 +68,13 @@ class Group:
     pairs: OperatorChange | None = None
 
     def change_us(self, place: int) -> float:
-        """How much longer a cell takes for it than the base; what is not executed takes no time."""
+        """Compute how much longer the cell at this place takes for the group than the base does."""
         if self.pairs is not None:
             return self.pairs.moved_us
         return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
 
     def time(self, place: int) -> str:
-        """A cell's time as it is written; empty where it is apart from the base's otherwise than the pairs."""
+        """Write a cell's time; empty where it differs from the base's otherwise than the pairs of traces do."""
         time_us = self.sides[place].time_us
         if time_us is None:
             return "not executed"
@@ -93,8 +93,8 @@ class Group:
 
 
 def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | None]) -> list[Group]:
-    """Groups of the cells' operators, the largest change first. `paired`: of each cell but the base, its comparison
-    with the base where one block measured both, with operators and the base as its baseline."""
+    """Group the cells' operators, the largest change first. `paired`: for each cell but the base its comparison with
+    the base, with operators and the base as baseline; None where no block measured both."""
     cells = [choice.cell for choice in chosen]
     group_of = join_groups(*(cell.operators for cell in cells))
     known: dict[str, list[list[OperatorTime]]] = {}
@@ -116,7 +116,7 @@ def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | 
 
 
 def _apply_comparison(group: Group, known: Comparison) -> Group:
-    """The group by what the comparison says of it, where that is of the same nodes."""
+    """Give the group the times of the comparison, if that has a change of exactly the same nodes."""
     change = _find_measured_change(group, known)
     if change is None or {change.node, *change.covers} != {group.node, *group.covers}:
         return group
@@ -155,7 +155,7 @@ def _is_same_work(base: Cell, other: Cell) -> bool:
 
 
 def _mark_move(group: Group, place: int, whole: float, *, is_like: bool, known: Comparison | None) -> Sign | None:
-    """What moved; longer or shorter where both did the same work on one machine. An interval over 0 says it did not."""
+    """Mark a group whose time moved; None where the change is small or its interval includes 0."""
     change = group.change_us(place)
     longest = max(group.sides[0].time_us or 0.0, group.sides[place].time_us or 0.0)
     if abs(change) < MIN_OF_WHOLE * whole or abs(change) < MIN_OF_OWN * longest:
@@ -171,7 +171,7 @@ def _mark_move(group: Group, place: int, whole: float, *, is_like: bool, known: 
 
 
 def _find_measured_change(group: Group, known: Comparison | None) -> OperatorChange | None:
-    """What the comparison of the two cells says of the same group."""
+    """Find the change that the comparison has of a node of the group; None where it has none."""
     nodes = {group.node, *group.covers}
     return (
         next((operator for operator in known.operators if operator.node in nodes), None) if known is not None else None
@@ -179,7 +179,7 @@ def _find_measured_change(group: Group, known: Comparison | None) -> OperatorCha
 
 
 def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
-    """How many groups moved, and the largest of them."""
+    """Say how many groups moved, and which moved most."""
     moved = [group for group in found if group.has_moved]
     counted = numbers.counted(len(found), "operator")
     if not moved:
@@ -196,7 +196,7 @@ def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
 
 
 def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
-    """Those that moved, or all; of them those that have the words which were searched for."""
+    """Select the groups that moved, or with `every` all of them, which contain the words of `wanted`."""
     shown = []
     for group in (group for group in found if every or group.has_moved):
         types = [name for side in group.sides for name in (*side.types, *side.providers)]
@@ -207,7 +207,7 @@ def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[G
 
 
 def make_table(chosen: Sequence[ChosenCell], rows: Sequence[Group]) -> Table:
-    """A row a group: what each cell executes there and how long it takes, the base first."""
+    """Make a table with a row for each group: what each cell executes and how long that takes, the base first."""
     base, *others = name_cells(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
     for name in others:
@@ -234,7 +234,7 @@ def _time_entry(group: Group, place: int, longest: float) -> Entry:
 
 
 def _describe_execution(group: Group) -> str:
-    """What executes it: once where all cells do the same, else each cell's own, and the provider where that differs."""
+    """Describe what executes the group: once where all cells agree, else for each cell; the provider if it differs."""
     executed = [side for side in group.sides if side.time_us is not None]
     with_provider = len({side.providers for side in executed}) > 1
     kernels = []
@@ -245,7 +245,7 @@ def _describe_execution(group: Group) -> str:
 
 
 def make_file_row(chosen: Sequence[ChosenCell], group: Group) -> dict[str, str | float | None]:
-    """A group in a file: each cell's operators and time, the change against the base, and whether it moved."""
+    """Make the row of a group in a file: each cell's operators, its time, its change against the base, and its mark."""
     row: dict[str, str | float | None] = {"node": group.node, "covers": " ".join(group.covers)}
     for place, (cell, side) in enumerate(zip(chosen, group.sides, strict=True)):
         row |= {f"{cell.key} executes": " ".join(side.types), f"{cell.key} us": side.time_us}
@@ -256,7 +256,7 @@ def make_file_row(chosen: Sequence[ChosenCell], group: Group) -> dict[str, str |
 
 
 def write_graph_notes(found: Sequence[Group]) -> str:
-    """What the graph's frame writes on the model's nodes of the base and one other cell, as JSON (see views.graph).
+    """Write what the graph's frame shows on nodes for the base and one other cell, as JSON (see views.graph).
 
     A node says both times; its step is the direction in which it moved, or none.
     """
@@ -288,14 +288,14 @@ def read_view(request: HttpRequest, chosen: list[ChosenCell]) -> str:
 
 
 def find_groups(user: "User", chosen: list[ChosenCell]) -> list[Group]:
-    """The cells' operators, joined; none where fewer than two of them were traced."""
+    """Find the groups of the cells' operators; none where fewer than two cells were traced."""
     if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
     return group_operators(chosen, find_comparisons(user, chosen))
 
 
 def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison | None]:
-    """Each cell but the base compared with the base, with operators; None where no block measured both."""
+    """Find the comparison of each cell with the base, with operators; None where no block measured both."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
     known = index_by_sides(selectors.comparisons_of(run, name=base.cell.id))
@@ -306,7 +306,7 @@ def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison 
 
 
 def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
-    """What the page says of them: the table of the operators, or the inferences on one axis."""
+    """Make what the page shows: the table of operators, or the traced inferences on one axis."""
     if view == "timeline":
         return _draw_timelines(request, chosen, found)
     every, wanted, rows = _read_question(request, found)
@@ -323,7 +323,7 @@ def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found:
 
 
 def _list_graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
-    """Where the base and another cell of the same version lie over one graph."""
+    """List the graphs that show the base and another cell of the same version, by the other cell's name."""
     base, *others = chosen
     called = name_cells(chosen)[1:]
     address = reverse("dashboard:graph", args=[base.version_id])
@@ -354,7 +354,7 @@ CHANGES: tuple[Column[GraphChange], ...] = (
 
 
 def _list_graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
-    """The executed graphs of two cells as a diff."""
+    """List what changed between the executed graphs of two cells; nothing for more cells."""
     if len(chosen) != 2:
         return {}
     old, new = (choice.cell for choice in chosen)
@@ -373,6 +373,6 @@ def render_file(request: HttpRequest, chosen: list[ChosenCell], found: list[Grou
 
 
 def _read_question(request: HttpRequest, found: list[Group]) -> tuple[bool, str, list[Group]]:
-    """Whether the address asks for every operator, which words it searches for, and the groups that these leave."""
+    """Read from the address whether every operator is wanted, which words are searched, and select the groups."""
     every, wanted = request.GET.get("every") == "yes", lists.read_search_words(request, "find")
     return every, wanted, select_groups(found, every=every, wanted=wanted)

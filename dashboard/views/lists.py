@@ -76,7 +76,7 @@ def first_rows(rows: QuerySet[Row], most: int) -> list[Row]:
 
 
 def _load_rows(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
-    """Rows that were found by their numbers: what a list shows of each row is not sorted with all the others."""
+    """Load rows by their numbers, so that only the numbers and not whole rows were sorted."""
     wanted = list(numbers)
     return list(rows.filter(pk__in=wanted)) if wanted else []
 
@@ -165,7 +165,7 @@ def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> Quer
 
 
 def _make_order(field: str, *, is_down: bool) -> OrderBy:
-    """What is not known stands last either way."""
+    """Make the order by a field; rows without a value stand last in both directions."""
     return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
 
 
