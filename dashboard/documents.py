@@ -183,8 +183,8 @@ def _make_section(name: str, title: str, level: int, tokens: Sequence[Token]) ->
 def _split(tokens: Sequence[Token]) -> tuple[str, str]:
     """Split a line of a list into the target of its first link and the text after it."""
     end = next(at for at, token in enumerate(tokens) if token.type == "link_close")
-    said = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])
-    return str(tokens[0].attrGet("href")), said.lstrip(": ")
+    rest = "".join(" " if token.type == "softbreak" else token.content for token in tokens[end + 1 :])
+    return str(tokens[0].attrGet("href")), rest.lstrip(": ")
 
 
 def _read_text(token: Token) -> str:

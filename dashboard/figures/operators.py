@@ -108,14 +108,14 @@ def write_finding(comparison: Comparison) -> str:
     if named is not None and named.share is not None and named.share >= NAMED_SHARE and is_change(comparison.verdict):
         return f"{_describe_move(named)}, {numbers.explains(named.moved_us, named.share)}{_describe_judged(comparison)}"
     if not is_change(comparison.verdict):
-        said = f"No change to explain, it is {comparison.verdict}"
+        finding = f"No change to explain, it is {comparison.verdict}"
     elif named is None:
         doubt = explain_trace_doubt(comparison)
-        said = doubt.capitalize() or "Too few traces to say what explains the change"
+        finding = doubt.capitalize() or "Too few traces to say what explains the change"
     else:
-        said = "No operator explains the change"
+        finding = "No operator explains the change"
     most = None if list_changed_operators(comparison) else find_largest_type(comparison)
-    return f"{said}{f': most {_describe_move(most)}' if most else ''}{_describe_judged(comparison)}"
+    return f"{finding}{f': most {_describe_move(most)}' if most else ''}{_describe_judged(comparison)}"
 
 
 def _describe_move(change: TypeChange) -> str:

@@ -131,5 +131,5 @@ def _draw_points(verdict: str, drawn: Sequence[Named]) -> theme.Json:
 def _describe_change(row: Named) -> str:
     """The change with its interval, and below it the two medians and what all of it is of."""
     change, medians = row.change, row.line.values if row.line else ""
-    told = change.text if change.is_decided else ", ".join(filter(None, (change.word, change.text)))
-    return f"{told} ({change.interval})<br>{f'{row.quantity} {medians}'.rstrip()}"
+    words = change.text if change.is_decided else ", ".join(filter(None, (change.word, change.text)))
+    return f"{words} ({change.interval})<br>{f'{row.quantity} {medians}'.rstrip()}"

@@ -109,8 +109,8 @@ def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
     settings = [part for part in runs.list_settings(find_lead(alert)) if part != alert.model.name]
     series, cause = ", ".join(settings), describe_cause(alert)
     own = ", ".join(part for part in settings if part not in shared)
-    told = [shorten_cause(alert), own] if series else [alert.sentence]
-    first, *rest = [*filter(None, told), ""]
+    parts = [shorten_cause(alert), own] if series else [alert.sentence]
+    first, *rest = [*filter(None, parts), ""]
     return Entry(first, soft="".join(rest), title=". ".join(filter(None, (series, cause))))
 
 
@@ -221,9 +221,9 @@ def _list_round_entries(alert: "Alert") -> Iterator[TimelineEntry]:
         return
     # of a change between what works and what does not, one side has no figures
     did = "measured" if found.compared else "tried"
-    told = f"{found.new} was {did} against {found.old} on {found.version}."
+    sentence = f"{found.new} was {did} against {found.old} on {found.version}."
     measured_at = (found.run.finished_at if found.run else None) or found.judged_at or found.created_at
-    yield TimelineEntry(measured_at, MEASURED, told, found.run_id)
+    yield TimelineEntry(measured_at, MEASURED, sentence, found.run_id)
     if found.confirming_id and found.judged_at:
         yield TimelineEntry(found.judged_at, CONFIRMED, "A second run confirmed it.", found.confirming_id)
 

@@ -167,8 +167,8 @@ def _make_rows(
     for words, top in tops:
         doubt = f". {top.doubt}" if top.doubt and len(top.settings) == 1 else ""
         # of several that are not told apart a row each, up to so many
-        said = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
-        shown += zip(said, top.settings, strict=False)
+        wishes = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
+        shown += zip(wishes, top.settings, strict=False)
     called = hardware_words.format_settings([measured for _, measured in shown])
     rows: list[tuple[Entry, ...]] = [
         (

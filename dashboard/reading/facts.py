@@ -176,9 +176,9 @@ def _format_value(value: object) -> str:
 
 
 def list_node_facts(node: "Node") -> list[Fact]:
-    """Facts of a node, as it told them when it came."""
-    told = node.facts
-    cores = f"{told.physical_cores} physical, " if told.physical_cores else ""
+    """Facts of a node, as it reported them when it came."""
+    reported = node.facts
+    cores = f"{reported.physical_cores} physical, " if reported.physical_cores else ""
     facts = [
         Fact("State", state=node.state),
         Fact("Health", state=node.health),
@@ -186,12 +186,12 @@ def list_node_facts(node: "Node") -> list[Fact]:
         Fact("Owner", f"{node.owner or 'nobody'}, {node.team}"),
         Fact("Fingerprint", node.fingerprint, is_name=True),
         Fact("Sandbox", node.sandbox),
-        Fact("Processor", told.cpu_model or "unknown"),
-        Fact("Cores", f"{cores}{told.logical_cores or 'unknown'} logical"),
-        Fact("Memory", numbers.size(told.memory_bytes)),
-        Fact("Governor", told.governor or "unknown"),
-        Fact("System", f"{told.os}, {told.arch}{', emulated' if told.is_emulated else ''}"),
-        Fact("GPUs", ", ".join(told.gpus)),
+        Fact("Processor", reported.cpu_model or "unknown"),
+        Fact("Cores", f"{cores}{reported.logical_cores or 'unknown'} logical"),
+        Fact("Memory", numbers.size(reported.memory_bytes)),
+        Fact("Governor", reported.governor or "unknown"),
+        Fact("System", f"{reported.os}, {reported.arch}{', emulated' if reported.is_emulated else ''}"),
+        Fact("GPUs", ", ".join(reported.gpus)),
     ]
     return [fact for fact in facts if fact.is_known]
 

@@ -177,8 +177,8 @@ class Grid:
         return frozenset(pair.baseline for pair in pairs if pair.axis == self.laid.column_axis.name)
 
     def figure(self, cell: Cell) -> float | None:
-        told = self.told[cell.id]
-        return told.throughput if self.is_of_items else told.p50_ms
+        shown = self.told[cell.id]
+        return shown.throughput if self.is_of_items else shown.p50_ms
 
     def title(self, cell: Cell) -> str:
         """Write the time of a cell with its interval, and where that is processor time also the time by the clock."""
@@ -256,17 +256,17 @@ def draw_layout(
     open_ids = {name for name, state in (states or {}).items() if state in OPEN_STATES} - laid.times.launched.keys()
     live = [cell for cell in laid.cells if cell.id in open_ids and cell.samples_ms]
     times = laid.times.alike(live)
-    told = [times.whole(cell) for cell in laid.cells]
-    known = sorted((cell for cell in told if (chosen.read(cell) or 0.0) > 0), key=lambda cell: chosen.read(cell) or 0.0)
+    timed, read = [times.whole(cell) for cell in laid.cells], chosen.read
+    known = sorted((cell for cell in timed if (read(cell) or 0.0) > 0), key=lambda cell: read(cell) or 0.0)
     ends = [known[0], known[-1]] if known else []
     grid = Grid(
         laid=laid,
         metric=chosen,
         states=states or {},
-        ends=[chosen.read(cell) or 0.0 for cell in ends],
+        ends=[read(cell) or 0.0 for cell in ends],
         address=address,
         times=times,
-        told={cell.id: cell for cell in told},
+        told={cell.id: cell for cell in timed},
     )
     which = _find_part(laid, part) if laid.is_large else None
     shown = laid.rows if which is None else laid.rows[which.first - 1 : which.last]
@@ -347,8 +347,8 @@ def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:
     if not rounds:
         return Place(href, sign=sign, tone="running" if state == "measuring" else "")
     so_far = Sign(sign.mark, f"{numbers.counted(rounds, 'round')} so far", sign.tone)
-    told = f"no verdict yet; {PROCESSOR}" if cell.id in times.by_processor else "no verdict yet"
-    return Place(href, f"{numbers.milliseconds(times.with_compared_time(cell).p50_ms)} ms", so_far, "running", told)
+    title = f"no verdict yet; {PROCESSOR}" if cell.id in times.by_processor else "no verdict yet"
+    return Place(href, f"{numbers.milliseconds(times.with_compared_time(cell).p50_ms)} ms", so_far, "running", title)
 
 
 def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline: bool) -> tuple[Sign, str, str]:
@@ -356,15 +356,15 @@ def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline
     if comparison is None:
         other = next((f"compared by {pair.axis}" for pair in grid.laid.compared.get(cell.id, ())), "not compared")
         return Sign("·", "baseline" if is_baseline else other, "quiet"), "", grid.title(cell)
-    told = change_of(comparison, grid.laid.by_id)
-    sign = sign_of(told.word)
-    if told.ratio is None:
+    change = change_of(comparison, grid.laid.by_id)
+    sign = sign_of(change.word)
+    if change.ratio is None:
         return sign, "", comparison.reason or ""
-    if grid.laid.column_axis.name in WORKLOAD_AXES and told.quantity == "latency":
-        return Sign("·", f"{numbers.plain(told.ratio)}× the time", "quiet"), "", grid.title(cell)
-    words = told.text if told.is_decided else ", ".join(filter(None, (sign.word, told.text)))
+    if grid.laid.column_axis.name in WORKLOAD_AXES and change.quantity == "latency":
+        return Sign("·", f"{numbers.plain(change.ratio)}× the time", "quiet"), "", grid.title(cell)
+    words = change.text if change.is_decided else ", ".join(filter(None, (sign.word, change.text)))
     title = f"{words}; {line_of(comparison, grid.laid.by_id).details}"
-    tone = change_tone(told.size, is_gain=told.is_gain) if told.is_decided else ""
+    tone = change_tone(change.size, is_gain=change.is_gain) if change.is_decided else ""
     return Sign(sign.mark, words, sign.tone), tone, title
 
 

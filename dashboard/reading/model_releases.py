@@ -64,8 +64,8 @@ def _write_headline(first: str, newest: Sequence[Place], release: str) -> tuple[
     if not bad:
         return f"No model is slower with {release}", f"{measured} measured"
     sign = bad[0].sign
-    said = f"is {sign.word}" if sign is not None and sign.tone == "slower" else f"has {WRONG}"
-    return f"{first} {said} with {release}", because
+    verdict = f"is {sign.word}" if sign is not None and sign.tone == "slower" else f"has {WRONG}"
+    return f"{first} {verdict} with {release}", because
 
 
 def _rank_gravity(place: Place) -> tuple[int, str]:

@@ -304,9 +304,9 @@ def describe_model(model: "Model") -> dict[str, object]:
         alerts = pages.alerts_of_watch(watch).filter(model=model)
         series = lines_over_time(watch, pages.points_of_model(watch, model), alerts)
         shown.append(Watched(watch, [_make_series(watch, line) for line in series]))
-    said = badges.describe_standing(model)
+    standing = badges.describe_standing(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
-    words = f"{said.label}: {said.text}"
+    words = f"{standing.label}: {standing.text}"
     markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
     name = "" if watches else pages.find_free_name(model.team_id, "upgrades")
     return {

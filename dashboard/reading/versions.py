@@ -59,8 +59,8 @@ def _comparison_entry(row: "Comparison | None") -> Entry:
         return Entry("")
     found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})
     is_told = row.verdict in ("slower", "faster") and found.ratio is not None
-    said = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
+    change = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
     word = "to" if row.verdict == "equal" else "than" if is_told else "against"
     address = reverse("dashboard:cell", args=[row.run_id, row.candidate.name])
     soft = f"{titles.setting(row.candidate.cell)}, run {row.run_id}"
-    return Entry(f"{said} {word} version {beside.version.number}", found.ratio, href=address, soft=soft)
+    return Entry(f"{change} {word} version {beside.version.number}", found.ratio, href=address, soft=soft)

@@ -184,8 +184,8 @@ def _describe_alerts(alerts: Sequence[str], found: Last | None) -> Last:
     headline, rest = _shorten(sentence)
     more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
     now = f"{found.headline}." if found is not None and is_open else ""
-    told = " ".join(part for part in (rest, more, now) if part)
-    return Last(sign_of("alert"), sentence, headline, told, found.at if found is not None else None, is_open)
+    details = " ".join(part for part in (rest, more, now) if part)
+    return Last(sign_of("alert"), sentence, headline, details, found.at if found is not None else None, is_open)
 
 
 def _shorten(sentence: str) -> tuple[str, str]:
@@ -205,11 +205,11 @@ def _describe_judged(rounds: Sequence["WatchRound"]) -> Last:
 
 def _describe_measured(round_: "WatchRound", *, ended: int, of: int) -> Last:
     judged = f" ({ended} of {numbers.counted(of, 'model')} judged)" if of > 1 else ""
-    said = str(round_.sentence or "")
-    sentence = f"{round_.old} → {round_.new} of {round_.version}{judged}. {said}".strip()
+    result = str(round_.sentence or "")
+    sentence = f"{round_.old} → {round_.new} of {round_.version}{judged}. {result}".strip()
     state = _find_state(round_)
     headline = f"{UNDER_WAY[state]} {round_.new} against {round_.old} on {round_.version}{judged}"
-    return Last(sign_of(state), sentence, headline, said, None, True, round_.run_id)
+    return Last(sign_of(state), sentence, headline, result, None, True, round_.run_id)
 
 
 def _find_state(round_: "WatchRound") -> str:

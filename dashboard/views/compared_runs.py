@@ -154,8 +154,8 @@ def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
     is_one_model = any(_has_same_model(match.cells) for match in both)
     if len(both) == 1 < len(rows):
         first = f"Only {both[0].name} is in {'both' if len(runs) == 2 else 'all'} runs"
-    told = _largest_change(runs, both) if is_one_model else "different models, shown side by side without a verdict"
-    return f"{first}: {'; '.join([*wrong, told])}"
+    finding = _largest_change(runs, both) if is_one_model else "different models, shown side by side without a verdict"
+    return f"{first}: {'; '.join([*wrong, finding])}"
 
 
 def _has_same_model(cells: Sequence[Cell | None]) -> bool:

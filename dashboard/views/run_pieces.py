@@ -192,8 +192,8 @@ def load_document(row: "Run") -> Document:
         return document
     wanted = lead.comparison
     explained = [pages.add_operators(row, pair) if pair is wanted else pair for pair in document.comparisons]
-    told = document.model_copy(update={"comparisons": explained})
-    return told.model_copy(update={"sentence": _choose_sentence(row, told)})
+    explained_document = document.model_copy(update={"comparisons": explained})
+    return explained_document.model_copy(update={"sentence": _choose_sentence(row, explained_document)})
 
 
 def _choose_sentence(row: "Run", told: Document) -> str:
