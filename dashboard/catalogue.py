@@ -47,6 +47,10 @@ class Entry:
     summary: str
     address: str
 
+    @property
+    def is_summary_in_title(self) -> bool:
+        return set(WORD.findall(self.summary.lower())) <= set(WORD.findall(self.title.lower()))
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -91,16 +95,11 @@ def contents(document: Document) -> list[Section]:
 
 
 def _list_entries(section: Section) -> Iterator[Entry]:
-    """List the documents of the lines `[title](path): summary`; those that are not installed are left out.
-
-    The summary is empty where its words stand in the title already.
-    """
+    """List the documents of the lines `[title](path): summary`; those that are not installed are left out."""
     for href, summary in section.listed:
         name = normpath(href).removesuffix(".md")
         if name in documents.names():
-            title = documents.title_of(name)
-            is_echo = set(WORD.findall(summary.lower())) <= set(WORD.findall(title.lower()))
-            yield Entry(name, title, "" if is_echo else summary, documents.address(name))
+            yield Entry(name, documents.title_of(name), summary, documents.address(name))
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,9 @@ def items_entry(cell: Cell, *, says: bool) -> Entry:
     return Entry(items_of(cell), cell.throughput, soft="CPU time" if says else "")
 
 
-def latency_entry(told: Cell, *, says: bool) -> Entry:
+def latency_entry(cell: Cell, *, says: bool) -> Entry:
     """Make the entry of the shown time of a cell; `says`: mark it as processor time."""
-    return Entry(numbers.milliseconds(told.p50_ms, told.p50_ci_ms), told.p50_ms, soft="CPU time" if says else "")
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft="CPU time" if says else "")
 
 
 HALF_WIDTH: Column[Cell] = Number(

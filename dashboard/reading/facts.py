@@ -111,14 +111,14 @@ def list_run_facts(document: Document) -> list[Fact]:
     return [fact for fact in facts if fact.text]
 
 
-def add_nodes(told: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
+def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
     """Facts of an open run; nodes that are measuring stand beside those that have measured."""
     busy = set(measuring) - {""}
 
     def node(known: str) -> str:
         return ", ".join(sorted({*known.split(", "), *busy} - {NO_NODE}))
 
-    return [replace(fact, text=node(fact.text)) if busy and fact.name == "Node" else fact for fact in told]
+    return [replace(fact, text=node(fact.text)) if busy and fact.name == "Node" else fact for fact in facts]
 
 
 def list_cell_facts(cell: Cell) -> list[Fact]:

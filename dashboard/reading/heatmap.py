@@ -156,7 +156,7 @@ class Layout:
 class Grid:
     """What the fields are filled from. `states`: of open cells, by id; `ends`: the smallest and the largest value.
 
-    `times`: of the cells, by the verdicts of the run; `told`: the cells with those, by id.
+    `times`: of the cells, by the verdicts of the run; `timed`: the cells with those, by id.
     """
 
     laid: Layout
@@ -165,7 +165,7 @@ class Grid:
     ends: Sequence[float]
     address: Address
     times: Times
-    told: Mapping[str, Cell]
+    timed: Mapping[str, Cell]
 
     @property
     def is_of_items(self) -> bool:
@@ -177,14 +177,14 @@ class Grid:
         return frozenset(pair.baseline for pair in pairs if pair.axis == self.laid.column_axis.name)
 
     def figure(self, cell: Cell) -> float | None:
-        shown = self.told[cell.id]
+        shown = self.timed[cell.id]
         return shown.throughput if self.is_of_items else shown.p50_ms
 
     def title(self, cell: Cell) -> str:
         """Write the time of a cell with its interval, and where that is processor time also the time by the clock."""
-        told, is_by_processor = self.told[cell.id], cell.id in self.times.by_processor
+        timed, is_by_processor = self.timed[cell.id], cell.id in self.times.by_processor
         by_clock = f"; {numbers.latency(cell.p50_ms, cell.p50_ci_ms)} by the clock" if is_by_processor else ""
-        return f"{self.times.title([cell])} {numbers.latency(told.p50_ms, told.p50_ci_ms)}{by_clock}"
+        return f"{self.times.title([cell])} {numbers.latency(timed.p50_ms, timed.p50_ci_ms)}{by_clock}"
 
 
 def make_heat_map(
@@ -266,7 +266,7 @@ def draw_layout(
         ends=[read(cell) or 0.0 for cell in ends],
         address=address,
         times=times,
-        told={cell.id: cell for cell in timed},
+        timed={cell.id: cell for cell in timed},
     )
     which = _find_part(laid, part) if laid.is_large else None
     shown = laid.rows if which is None else laid.rows[which.first - 1 : which.last]
@@ -308,9 +308,9 @@ def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     if cell.p50_ms is None or cell.status == CellStatus.CANCELLED:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
     if grid.metric.name != "verdict":
-        sign, told = STATES[WRONG] if is_wrong(cell) else None, grid.told[cell.id]
+        sign, timed = STATES[WRONG] if is_wrong(cell) else None, grid.timed[cell.id]
         return Place(
-            href, grid.metric.write(told), sign, _ramp_step(grid.metric.read(told), grid.ends), grid.title(cell)
+            href, grid.metric.write(timed), sign, _ramp_step(grid.metric.read(timed), grid.ends), grid.title(cell)
         )
     comparison = None if grid.laid.column_axis.label(cell) == first_head else _find_comparison(group, grid, first_head)
     sign, tone, title = _judge(cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group))
@@ -336,9 +336,9 @@ def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tupl
         is_of_figures = change.quantity == ("items" if grid.is_of_items else "latency")
         if is_of_figures and base and own and numbers.format_divisible_pair(base, own, low=low, high=high) is None:
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
-    told = grid.told[cell.id]
+    timed = grid.timed[cell.id]
     unit = "tokens/s" if prefills.is_generated(cell) else "items/s"
-    return f"{items_of(told)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(told), ""
+    return f"{items_of(timed)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(timed), ""
 
 
 def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:

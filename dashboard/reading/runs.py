@@ -93,7 +93,7 @@ def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
     """Finds the settings that all of several leads have, or compare with others: they need not stand in every row."""
     known = [(found, {*found, *lead.step.split(" → ")}) for lead in leads if (found := list_settings(lead))]
     every = dict.fromkeys(part for settings, _ in known for part in settings)
-    return [part for part in every if all(part in told for _, told in known)] if len(known) > 1 else []
+    return [part for part in every if all(part in parts for _, parts in known)] if len(known) > 1 else []
 
 
 def lead_subject(lead: Lead, shared: Collection[str] = ()) -> Entry:
@@ -184,14 +184,14 @@ class News:
 
 
 # of one model: its newest run, what that leads with, and what a fresh block did that confirmed it
-Told = tuple["Ended", Lead, Lead]
-NEWS: tuple[Column[Told], ...] = (
-    Column("Model", lambda told: Entry(told[0].name, href=reverse("dashboard:model", args=[told[0].model]))),
-    Column("Verdict", lambda told: lead_verdict(told[1])),
-    Number("change", lambda told: lead_change(told[1], told[2])),
-    Prose("What", lambda told: lead_subject(told[1])),
-    Column("Run", lambda told: link_run(told[0].run)),
-    Column("Measured", lambda told: moment(told[0].at)),
+NewsRow = tuple["Ended", Lead, Lead]
+NEWS: tuple[Column[NewsRow], ...] = (
+    Column("Model", lambda news: Entry(news[0].name, href=reverse("dashboard:model", args=[news[0].model]))),
+    Column("Verdict", lambda news: lead_verdict(news[1])),
+    Number("change", lambda news: lead_change(news[1], news[2])),
+    Prose("What", lambda news: lead_subject(news[1])),
+    Column("Run", lambda news: link_run(news[0].run)),
+    Column("Measured", lambda news: moment(news[0].at)),
 )
 # models that have a row
 MAX_NEWS = 12
@@ -209,12 +209,12 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
             newest.setdefault(row.model, (row, lead))
     recent = [(row, lead) for row, lead in newest.values() if row.at >= since]
     ranked = sorted(((_rank_gravity(lead), row, lead) for row, lead in recent), key=lambda known: known[0])
-    told = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
-    worse = sum(is_worse(lead) for _, lead in told)
-    sides = [f"{count} {word}" for count, word in ((worse, "worse"), (len(told) - worse, "better")) if count]
+    news = [(row, lead) for gravity, row, lead in ranked if gravity < (SETTLED, 0.0)]
+    worse = sum(is_worse(lead) for _, lead in news)
+    sides = [f"{count} {word}" for count, word in ((worse, "worse"), (len(news) - worse, "better")) if count]
     counts = f"{', '.join(sides)} in the last 7 days" if sides else ""
-    again = confirmed_leads(row.run for row, _ in told[:MAX_NEWS]) if told else {}
-    shown = [(row, lead, again.get(row.run, NOTHING)) for row, lead in told[:MAX_NEWS]]
+    again = confirmed_leads(row.run for row, _ in news[:MAX_NEWS]) if news else {}
+    shown = [(row, lead, again.get(row.run, NOTHING)) for row, lead in news[:MAX_NEWS]]
     return News(Table.of("news", "Better or worse", NEWS, shown), worse, counts, bool(ended))
 
 

@@ -146,7 +146,7 @@ def _make_head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, ma
         **asdict(whole_run.answer),
         "progress": _describe_progress(row, moment) if is_open else None,
         "warnings": whole_run.warnings,
-        "facts": [*facts.add_nodes(whole_run.told, [block.node for block in busy]), submitted],
+        "facts": [*facts.add_nodes(whole_run.facts, [block.node for block in busy]), submitted],
         "may_write": may_write,
         "may_continue": whole_run.may_continue,
     }
@@ -155,8 +155,8 @@ def _make_head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, ma
 def _answer_accuracy(request: HttpRequest, whole_run: pieces.Whole) -> dict[str, object]:
     """What the head says in place of the run's answer where the address asks for the chart of accuracy."""
     known = whole_run.document
-    told = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
-    return {} if told is None else asdict(told)
+    answer = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
+    return {} if answer is None else asdict(answer)
 
 
 def _describe_origin(row: "Run") -> dict[str, object] | None:

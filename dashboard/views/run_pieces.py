@@ -138,7 +138,7 @@ def select_changed(sections: Iterable[Section], have: Mapping[str, str]) -> list
 
 @dataclass(frozen=True)
 class Whole:
-    """`everything`: cells that have ended, and planned ones; `states`: of those, by id; `told`: the strip of facts;
+    """`everything`: cells that have ended, and planned ones; `states`: of those, by id; `facts`: the strip of facts;
     `activity`: what goes on in an open run, empty once it has ended."""
 
     document: Document
@@ -146,7 +146,7 @@ class Whole:
     states: Mapping[str, str]
     answer: Answer
     warnings: Sequence[str]
-    told: Sequence[facts.Fact]
+    facts: Sequence[facts.Fact]
     may_continue: bool
     activity: str
     by_id: Mapping[str, Cell]
@@ -175,7 +175,7 @@ def _make_whole(row: "Run") -> Whole:
         states=states,
         answer=reading.make_opening(document, model=model, planned=planned, ended=ended, activity=activity),
         warnings=reading.list_warnings(document.cells),
-        told=facts.list_run_facts(document.model_copy(update={"cells": everything})),
+        facts=facts.list_run_facts(document.model_copy(update={"cells": everything})),
         may_continue=any(cell.status == "done" for cell in document.cells)
         and may_more_rounds_decide(document.comparisons)
         and not explain_removed_timings(row),
@@ -196,10 +196,10 @@ def load_document(row: "Run") -> Document:
     return explained_document.model_copy(update={"sentence": _choose_sentence(row, explained_document)})
 
 
-def _choose_sentence(row: "Run", told: Document) -> str:
+def _choose_sentence(row: "Run", document: Document) -> str:
     """What the run opens with; where it is kept, as the whole document says, which knows every cell's operators."""
-    line = sentences.verdict_line(told)
-    return row.headline if row.headline.startswith(line) else sentences.describe_run(told)
+    line = sentences.verdict_line(document)
+    return row.headline if row.headline.startswith(line) else sentences.describe_run(document)
 
 
 def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:

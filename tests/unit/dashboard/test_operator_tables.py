@@ -14,11 +14,11 @@ def test_time_that_no_operator_has_is_a_row_and_part_of_what_shares_are_of(by_id
     rows = operators.operator_table(cell.model_copy(update={"unaccounted_us": spent})).rows
     assert rows[-1][0].text == "in no operator"
     assert rows[-1][3].value == spent
-    assert abs((rows[-1][4].share or 0) - 0.5) < 0.001
+    assert abs((rows[-1][4].value or 0) - 0.5) < 0.001
     assert operators.operator_table(cell).rows[-1][0].text != "in no operator"
     held_up = operators.operator_table(cell.model_copy(update={"unaccounted_us": 1001 * (cell.p50_ms or 0.0)}))
     assert held_up.rows[-1][0].text != "in no operator"
-    assert sum(row[4].share or 0.0 for row in held_up.rows) == pytest.approx(1)
+    assert sum(row[4].value or 0.0 for row in held_up.rows) == pytest.approx(1)
 
 
 def test_operators_over_a_prompt_and_the_rest_add_up(by_id: dict[str, Cell]) -> None:
@@ -28,7 +28,7 @@ def test_operators_over_a_prompt_and_the_rest_add_up(by_id: dict[str, Cell]) -> 
     prompt = PromptTime(tokens=16, traced_us=10 * spent, unaccounted_us=8 * spent, operators=listed)
     table = operators.prompt_table(by_id["b1-a0"].model_copy(update={"prompt": prompt}))
     assert [row[0].text for row in table.rows[-2:]] == ["in no operator", "faster operators"]
-    assert sum(row[4].share for row in table.rows) == pytest.approx(1)
+    assert sum(row[4].value for row in table.rows) == pytest.approx(1)
     assert operators.prompt_table(by_id["b1-a0"]) is None
 
 
@@ -42,7 +42,7 @@ def test_choosing_a_token_is_a_row_beside_the_operators_of_a_token(by_id: dict[s
         spent,
         "choosing a token, as launches timed it",
     )
-    assert abs((row[4].share or 0) - 0.5) < 0.001
+    assert abs((row[4].value or 0) - 0.5) < 0.001
 
 
 @pytest.mark.parametrize(("beside", "graph_us"), [({}, 400.0), ({"outside_cpu_ms": 0.1}, 300.0)])
@@ -57,14 +57,14 @@ def test_where_nothing_was_traced_the_graph_stands_as_a_whole_beside_choosing(
         ("in the graph", pytest.approx(graph_us)),
         ("outside the graph", pytest.approx(100.0)),
     ]
-    assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
+    assert sum(row[4].value or 0 for row in table.rows) == pytest.approx(1)
 
 
 def test_operators_are_sorted_by_time_and_add_up(by_id: dict[str, Cell]) -> None:
     table = operators.operator_table(by_id["b1-a0"])
     times = [row[3].value for row in table.rows]
     assert times == sorted(times, key=lambda time: -float(time or 0))
-    assert sum(row[4].share or 0 for row in table.rows) == pytest.approx(1)
+    assert sum(row[4].value or 0 for row in table.rows) == pytest.approx(1)
 
 
 def test_memory_is_a_column_of_operators_where_the_profile_tells_it(by_id: dict[str, Cell]) -> None:
