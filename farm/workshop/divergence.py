@@ -19,9 +19,9 @@ from farm.workshop.confined import R
 
 _RUN_S = 120.0
 _MAX_STEPS = 12
-# a part is made smaller by leaving one node out at a time; so many looks at most
+# a part is made smaller by leaving out one node at a time, in at most this many looks
 _MAX_TRIMS = 24
-# of the values that a part reads: a child wrote them, and this process, which may be a node's agent, reads them
+# limit of the values that a part reads, which a child wrote and this process reads
 _MAX_BYTES = 2 << 30
 
 
@@ -87,7 +87,7 @@ class _Search:
     def cut_smallest_part(self, difference: FirstDifference, *, parity: OutputParity) -> Divergence:
         """Cut out the smallest part around the tensor that shows a difference by itself."""
         cut = self._grow_part(difference.tensor)
-        if cut.seen is not None:
+        if cut.differing is not None:
             cut = self._trim_part(cut)
         return Divergence(
             tensor=difference.tensor,
@@ -99,17 +99,18 @@ class _Search:
             reference=cut.look.reference,
             parity=parity,
             tensor_parity=self._differing[difference.tensor],
-            part_parity=cut.seen,
+            part_parity=cut.differing,
             looks=difference.seen,
         )
 
     def _grow_part(self, tensor: str) -> "_Cut":
-        """Grow a part step by step until it shows a difference; returns the largest tried where none does."""
+        """Grow a part step by step until it shows a difference; return the largest tried where none does."""
         cut: _Cut | None = None
         part: tuple[GraphNode, ...] = ()
         for steps in range(_MAX_STEPS):
             wider = self.graph.nodes_around(tensor, steps)
-            if wider == part or (cut is not None and (cut.seen is not None or self._bundles.variant is not None)):
+            is_enough = cut is not None and (cut.differing is not None or self._bundles.variant is not None)
+            if is_enough or wider == part:
                 break
             part = wider
             cut = self._try_part(part) or cut
@@ -121,28 +122,29 @@ class _Search:
         places = {node: self.graph.nodes.index(node) for node in cut.part}
         middle = sum(places.values()) / len(places)
         for node in sorted(cut.part, key=lambda outer: -abs(places[outer] - middle))[:_MAX_TRIMS]:
-            fewer = tuple(other for other in cut.part if other != node)
+            fewer = tuple(kept for kept in cut.part if kept != node)
             smaller = self._try_part(fewer) if fewer else None
-            cut = smaller if smaller is not None and smaller.seen is not None else cut
+            if smaller is not None and smaller.differing is not None:
+                cut = smaller
         return cut
 
     def _try_part(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
         """Cut out the part and compare it; None where it reads a sequence or the like, or does not run by itself."""
         try:
             look = self._cut(part)
+            if look is None:
+                return None
             # a variant's part is not run: its tensors are the original's only at the border
-            differing = (
-                self._sides.find_failing_outputs(look) if look is not None and self._bundles.variant is None else []
-            )
+            differing = self._sides.find_failing_outputs(look) if self._bundles.variant is None else []
         except (CandidateError, confined.WorkshopError):
             return None
-        return _Cut(part, look, differing[0] if differing else None) if look is not None else None
+        return _Cut(part, look, differing[0] if differing else None)
 
     def _look(self, tensors: list[str]) -> Look:
         look = self._expose(tensors, of=self._bundles.original)
         if self._bundles.variant is not None:
-            ran = self._expose(tensors, of=self._bundles.variant, with_reference=False)
-            look = replace(look, folder=ran.folder)
+            look_at_variant = self._expose(tensors, of=self._bundles.variant, with_reference=False)
+            look = replace(look, folder=look_at_variant.folder)
         return look
 
     def _expose(self, tensors: Sequence[str], *, of: Path, with_reference: bool = True) -> Look:
@@ -154,7 +156,10 @@ class _Search:
         raise confined.WorkshopError(ReasonCode.NOT_SUPPORTED, text)
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
-        """Write the part as a model of its own, fed with the reference's values of what it reads; None: it cannot."""
+        """Write the part as a model of its own, which is fed the values that the reference has there.
+
+        Return None where a value that the part reads is no plain tensor.
+        """
         names = inputs_from_outside(part, self._stored)
         inside = [name for name in names if name in _list_made_tensors(self.graph)]
         values = _read_values(self._inputs)
@@ -205,11 +210,12 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A part of the graph as a model of its own. `seen` is the output that differs, None when none does."""
+    """A part of the graph as a model of its own."""
 
     part: tuple[GraphNode, ...]
     look: Look
-    seen: OutputParity | None
+    # the first output that differs; None where none does
+    differing: OutputParity | None
 
 
 def _list_made_tensors(graph: Graph) -> set[str]:

@@ -1,4 +1,4 @@
-"""Parses the options of a recipe. Pure."""
+"""Parses the options of a recipe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -26,7 +26,7 @@ class Options:
     accuracy_level: str = "0"
 
     def describe(self) -> str:
-        """Name the options that differ from the defaults, as the end of a sentence; empty where none does."""
+        """Name the options that differ from the defaults, as the end of a sentence. Return "" where none does."""
         parts = [
             ("per channel", self.per_channel),
             ("reduced range", self.reduce_range),
@@ -52,8 +52,12 @@ def parse_options(chosen: Mapping[str, str], *, precision: str, nodes: Sequence[
     values: dict[str, object] = {}
     for key, text in texts.items():
         name = key.replace("-", "_")
-        kind = _KINDS[name]
-        values[name] = recipes.split_names(text) if kind is tuple else text == "true" if kind is bool else text
+        if _KINDS[name] is tuple:
+            values[name] = recipes.split_names(text)
+        elif _KINDS[name] is bool:
+            values[name] = text == "true"
+        else:
+            values[name] = text
     parsed = Options(**values)  # type: ignore[arg-type]
     for name in parsed.exclude_nodes:
         if name not in nodes:

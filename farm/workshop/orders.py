@@ -77,13 +77,17 @@ class Job(Generic[W]):
 def _list_paths(value: object) -> list[Path]:
     if isinstance(value, Path):
         return [value]
-    return [path for part in value for path in _list_paths(part)] if isinstance(value, list | tuple) else []
+    if isinstance(value, list | tuple):
+        return [path for part in value for path in _list_paths(part)]
+    return []
 
 
 def _convert_paths(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
-    return [_convert_paths(part) for part in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_convert_paths(part) for part in value]
+    return value
 
 
 # make the inputs of a workload, the same arrays for the same seed, sizes and `inputs` (fills by name); refused as
@@ -112,22 +116,22 @@ READ_TIMELINE = Job("timelines:write_timeline", replies.Done, "timeline.json", T
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A derived bundle: its files in `folder`, the model first, and sentences that say how it was made.
-
-    `coverage` says which operators were quantised; empty for variants that are not.
-    """
+    """A derived bundle."""
 
     folder: Path
     main: str
+    # names in the folder, the model first
     files: tuple[str, ...]
+    # sentences that say how it was made
     history: tuple[str, ...]
+    # which operators were quantised; empty for variants that are not
     coverage: tuple[Coverage, ...] = ()
 
 
 def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
-    """Inspect a model: return its facts, or its problem; never raises, whatever the model does.
+    """Inspect a model and return its facts, or its problem; it never raises, whatever the model does.
 
-    `is_one_of_many`: the caller inspects often, so a process with the imports stays alive (see `farm.sandbox.forks`).
+    With `is_one_of_many` a process with the imports stays alive for further calls (see `farm.sandbox.forks`).
     """
     place = confined.Place(bundle_dir=bundle_dir, main=main)
     outcome = confined.ask_child_for_outcome(
@@ -137,7 +141,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one
 
 
 def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float = FEED_S) -> Feed:
-    """Choose, by trying, the sizes and inputs with which the model runs; never raises for what a model does.
+    """Choose, by trying, the sizes and inputs with which the model runs; it never raises for what a model does.
 
     The Feed has a `problem` where nothing runs. A model that cannot be tried, because it is too slow or ends the
     process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
@@ -195,13 +199,14 @@ def make_variant(
     `calibration` is an `.npz` of samples for static quantisation; without it random ones are used. Raises WorkshopError
     with the reason, such as variant_impossible, and ValueError where max-of-runtime is not resolved.
     """
-    target = opset if opset is not None else recipe.opset if isinstance(recipe.opset, int) else None
-    if recipe.opset == "max-of-runtime" and target is None:
+    if opset is None and isinstance(recipe.opset, int):
+        opset = recipe.opset
+    if recipe.opset == "max-of-runtime" and opset is None:
         raise ValueError("the caller resolves max-of-runtime before it orders a variant")
     program = f"model{PROGRAM_ENDING}" if recipe.is_program else ""
     payload = {
         "precision": recipe.precision,
-        "opset": target,
+        "opset": opset,
         "options": recipes.variant_options(recipe),
         "out": str(out_dir),
         "calibration": str(calibration) if calibration else None,
@@ -262,7 +267,7 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
 
 
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
-    """Unpack the named files of an npm package into `out_dir`. Raises WorkshopError where it cannot."""
+    """Unpack the named files of an npm package into `out_dir`, and return their paths. Raises WorkshopError."""
     place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
@@ -273,10 +278,10 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
 def report_quantised(
     bundle_dir: Path, main: str, *, variant_dir: Path, out_dir: Path, data: Path | None = None
 ) -> QuantisedReport:
-    """Report coverage, weight scales and errors by tensor of a quantised variant.
+    """Report coverage, weight scales and errors by tensor of a quantised variant. Raises WorkshopError.
 
-    `data` are the samples that both run on, random ones where it is None; `out_dir` is for scratch files. Raises
-    WorkshopError.
+    The original and the variant run on the samples `data`, or on random ones where it is None. `out_dir` is for scratch
+    files.
     """
     reads = [variant_dir, *([data] if data else [])]
     place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)

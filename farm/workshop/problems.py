@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Problem(Exception):
-    """What is wrong: `code` for programs, `text` for people, a sentence that names the thing and what to do."""
+    """A problem that is answered: `code` is for programs, and `text` tells people what is wrong and what to do."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -30,13 +30,13 @@ def answer_problems(function: Callable[[Payload], Answer]) -> Callable[[Payload]
     """Decorate a function of a payload: it returns `{"answer": …}`, or `{"problem": {code, text}}` for a Problem."""
 
     @functools.wraps(function)
-    def wrapped(payload: Payload) -> dict[str, object]:
+    def answer(payload: Payload) -> dict[str, object]:
         try:
             return {"answer": function(payload)}
         except Problem as problem:
             return {"problem": {"code": problem.code, "text": problem.text}}
 
-    return wrapped
+    return answer
 
 
 def printable(name: str | bytes, *, limit: int = 80) -> str:

@@ -1,4 +1,4 @@
-"""Chooses the size of every dynamic dimension in a workload, from what an inspection found. Pure."""
+"""Chooses the size of every dynamic dimension in a workload, from what an inspection found."""
 
 from collections.abc import Mapping
 from typing import TypedDict
@@ -20,9 +20,10 @@ class Sized(TypedDict):
 
 
 def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
-    """Choose the size of every dynamic dimension, by name; where none is given pictures get 224, sequences 64.
+    """Choose the size of every dynamic dimension, by name; where `shapes` has none, pictures get 224, sequences 64.
 
-    Raises Problem fixed_batch or no_batch where the model does not take `batch`, unknown_dim for a name it has not.
+    Raises Problem fixed_batch or no_batch where the model does not take `batch`, and unknown_dim for a name that the
+    model does not have.
     """
     chosen, model_batch = dict(shapes), facts["batch"]
     if batch is not None:
@@ -32,18 +33,20 @@ def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int])
     dims = list(facts["dims"])
     for name in chosen:
         if name not in dims:
-            nearest = nearest_word(name, dims)
-            hint = (
-                f"; did you mean {nearest!r}?"
-                if nearest
-                else ": " + (f"it has {', '.join(dims)}." if dims else "none.")
-            )
+            if nearest := nearest_word(name, dims):
+                hint = f"; did you mean {nearest!r}?"
+            else:
+                hint = f": it has {', '.join(dims)}." if dims else ": none."
             raise Problem("unknown_dim", f"The model has no dynamic dimension {name!r}{hint}")
-    sizes = {}
-    for name in dims:
-        is_picture = name.lower() in _PICTURE_NAMES or any(word in name.lower() for word in _PICTURE_WORDS)
-        sizes[name] = chosen.get(name, 1 if name == model_batch else _PICTURE if is_picture else _SEQUENCE)
-    return sizes
+    if isinstance(model_batch, str):
+        chosen.setdefault(model_batch, 1)
+    return {name: chosen.get(name, _guess_size(name)) for name in dims}
+
+
+def _guess_size(name: str) -> int:
+    lowered = name.lower()
+    is_picture = lowered in _PICTURE_NAMES or any(word in lowered for word in _PICTURE_WORDS)
+    return _PICTURE if is_picture else _SEQUENCE
 
 
 def fill_shape(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:

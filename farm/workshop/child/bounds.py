@@ -106,4 +106,6 @@ def _choose_tightest(limits: Sequence[Limit]) -> Limit:
     if numbers:
         return min(numbers)
     dimensions = [limit for limit in limits if isinstance(limit, str)]
-    return max(dimensions) if dimensions else SIDE if SIDE in limits else COUNT
+    if dimensions:
+        return max(dimensions)
+    return SIDE if SIDE in limits else COUNT

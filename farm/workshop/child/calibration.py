@@ -107,7 +107,9 @@ def _make_checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> F
 
 def _make_random_feeds(model: onnx.ModelProto, facts: signature.Signature) -> tuple[Feeds, list[str]]:
     batch = facts["batch"]
-    at_once = batch if isinstance(batch, int) else _AT_ONCE if isinstance(batch, str) else 1
+    at_once = 1
+    if batch is not None:
+        at_once = batch if isinstance(batch, int) else _AT_ONCE
     rounds = -(-_RANDOM_SAMPLES // at_once)
     chosen = feed.find_feed(model, _serialise(model), batch=at_once)
     feeds = [

@@ -57,13 +57,13 @@ def _write_case(folder: Path, test: "TestCase") -> None:
     initializers = {initializer.name for initializer in test.model.graph.initializer}
     inputs = [value.name for value in test.model.graph.input if value.name not in initializers]
     outputs = [value.name for value in test.model.graph.output]
-    for number, (given, expected) in enumerate(test.data_sets or ()):
-        stored = {f"in.{name}": _storable(array) for name, array in zip(inputs, given, strict=False)}
-        stored |= {f"out.{name}": _storable(array) for name, array in zip(outputs, expected, strict=False)}
+    for number, (input_arrays, output_arrays) in enumerate(test.data_sets or ()):
+        stored = {f"in.{name}": _make_storable(array) for name, array in zip(inputs, input_arrays, strict=False)}
+        stored |= {f"out.{name}": _make_storable(array) for name, array in zip(outputs, output_arrays, strict=False)}
         arrays.write_npz(folder / f"data_{number}.npz", stored)
 
 
-def _storable(array: ArrayLike) -> Array:
+def _make_storable(array: ArrayLike) -> Array:
     value = np.asarray(array)
     # an .npz without pickles holds strings as fixed-width text
     return value.astype(str) if value.dtype.kind == "O" else value

@@ -236,8 +236,9 @@ def _check_signed_activations(model: onnx.ModelProto, facts: Facts) -> Iterator[
 
 def _note(finding: str, detail: str, *, where: list[str] | None = None, count: int | None = None) -> Finding:
     places = [printable(place) for place in (where or [])[:_MAX_PLACES]]
-    places_count = count if count is not None else len(where) if where else 1
-    return {"id": finding, "detail": detail, "count": places_count, "where": places}
+    if count is None:
+        count = len(where) if where else 1
+    return {"id": finding, "detail": detail, "count": count, "where": places}
 
 
 def _name_of(node: onnx.NodeProto) -> str:

@@ -30,7 +30,7 @@ def quantise_to_four_bits(model: onnx.ModelProto, *, chosen: Mapping[str, str]) 
     level = f", accuracy level {parsed.accuracy_level}" if parsed.accuracy_level != "0" else ""
     kind = "symmetric" if parsed.symmetric else "with zero points"
     method = f"int4, weights of {count} MatMul in blocks of {parsed.block}, {kind}{level}{parsed.describe_exclusions()}"
-    return quantisation.finish_quantised(model, quantised, how=method)
+    return quantisation.finish_quantised(model, quantised, description=method)
 
 
 def _quantise(model: onnx.ModelProto, parsed: options.Options) -> onnx.ModelProto:

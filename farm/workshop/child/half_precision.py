@@ -34,7 +34,7 @@ def convert_to_half(model: onnx.ModelProto, *, chosen: Mapping[str, str]) -> tup
     except Exception as error:  # ValueError, RuntimeError, AttributeError and others, undocumented
         raise Problem("halving_failed", f"Conversion to float16 failed ({first_line(error)}).") from error
     converted.ir_version = model.ir_version
-    quantisation.check_still_loads(model, converted, doing="float16")
+    quantisation.check_still_loads(model, converted, tool="float16")
     casts = sum(node.op_type == "Cast" for node in converted.graph.node)
     ports = "inputs and outputs stay float32" if parsed.keep_io else "inputs and outputs are float16 too"
     blocked = f", {', '.join(parsed.block_ops)} stay float32" if parsed.block_ops else ""

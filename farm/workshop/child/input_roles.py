@@ -95,7 +95,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
     if after["dtype"] != port["dtype"] or after["shape"] is None:
         return bool(after["dtype"] == port["dtype"])
     return len(after["shape"]) == len(before) and all(
-        size == other for size, other in zip(after["shape"], before, strict=True) if {type(size), type(other)} == {int}
+        made == taken for made, taken in zip(after["shape"], before, strict=True) if {type(made), type(taken)} == {int}
     )
 
 
@@ -139,7 +139,9 @@ def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[
         (np.iinfo(port["dtype"]).min, np.iinfo(port["dtype"]).max) if is_integer(port) else (-_MAX_REACH, _MAX_REACH)
     )
     numbers = sorted({int(value.item()) for value in values if low <= value.item() <= high and value.item() % 1 == 0})
-    return ([0, 1] if {0, 1} <= {*numbers} else numbers) if len(numbers) > 1 else []
+    if len(numbers) < 2:
+        return []
+    return [0, 1] if {0, 1} <= {*numbers} else numbers
 
 
 def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
@@ -198,14 +200,14 @@ def _list_operands(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterat
     """Yield the stored values that operators of these kinds combine with the input's numbers."""
     carriers = find_tensors_holding(model, name)
     operands = [
-        other
+        second
         for node in traversal.iterate_nodes(model, with_functions=False)
         if node.op_type in kinds and len(node.input) == 2
-        for first, other in (node.input, reversed(node.input))
+        for first, second in (node.input, reversed(node.input))
         if first in carriers
     ]
     stored = constants.read_constants(model, names=set(operands))
-    yield from (stored[other] for other in operands if other in stored and stored[other].size)
+    yield from (stored[operand] for operand in operands if operand in stored and stored[operand].size)
 
 
 def is_integer(port: signature.Port) -> bool:

@@ -45,15 +45,15 @@ def quantise_dynamically(
     except Exception as error:  # ValueError, RuntimeError, AssertionError and others, undocumented
         raise Problem("quantising_failed", f"Dynamic quantisation failed ({first_line(error)}).") from error
     description = f"int8-dynamic, weights {parsed.weight}{parsed.describe()}"
-    return finish_quantised(model, onnx.load(target), how=description, misread=misread)
+    return finish_quantised(model, onnx.load(target), description=description, left_out=misread)
 
 
 def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy the model without the shapes of tensors between inputs and outputs."""
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
-    del plain.graph.value_info[:]
-    return plain
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.value_info[:]
+    return copy
 
 
 def store_constants(graph: onnx.GraphProto) -> None:
@@ -86,19 +86,19 @@ def check_not_quantised(model: onnx.ModelProto) -> None:
 
 
 def finish_quantised(
-    before: onnx.ModelProto, after: onnx.ModelProto, *, how: str, misread: Sequence[str] = ()
+    before: onnx.ModelProto, after: onnx.ModelProto, *, description: str, left_out: Sequence[str] = ()
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Remove unused operator sets from `after`, set its IR version, and say in sentences what was done.
 
-    `how` describes the quantisation, `misread` are nodes that it left out. Raises Problem nothing_quantised where it
-    did nothing, quantising_failed where the result no longer loads.
+    `description` begins with the precision, and `left_out` are nodes that the tool would have misread. Raises Problem
+    nothing_quantised where nothing was quantised, and quantising_failed where the result no longer loads.
     """
     if not quantised.is_quantised(after):
-        raise Problem(
-            "nothing_quantised", f"The model has no operator that {how.split(',')[0]} quantises: measure it as fp32."
-        )
+        precision = description.split(",")[0]
+        text = f"The model has no operator that {precision} quantises: measure it as fp32."
+        raise Problem("nothing_quantised", text)
     version_stamps.remove_unused_opsets(after)
-    history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {how}."]
+    history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {description}."]
     old_opset = version_stamps.read_opset(before)
     # None where only operators of ONNX Runtime's own domain are left
     new_opset = version_stamps.read_opset(after) or old_opset
@@ -107,15 +107,15 @@ def finish_quantised(
     # with the same operator set the variant has to load wherever the original does
     needed_ir = ir_of_opset(new_opset or 0) if old_opset != new_opset else 0
     after.ir_version = max(before.ir_version, needed_ir)
-    check_still_loads(before, after, doing="quantising")
-    history += [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in misread]
+    check_still_loads(before, after, tool="quantising")
+    history += [f"Left {printable(name)} as it is: the tool takes it for another operator." for name in left_out]
     return after, history
 
 
-def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing: str) -> None:
+def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, tool: str) -> None:
     """Raises Problem quantising_failed where `after` does not load here although `before` does.
 
-    Large models are not tried. `doing` names the tool.
+    Models that are too large for a protobuf message are not tried. The sentence names the tool, such as `float16`.
     """
     if storage.is_too_large_for_protobuf(before):
         return
@@ -126,5 +126,5 @@ def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, doing:
     try:
         reference.load_session(after.SerializeToString())
     except Problem as problem:
-        text = f"The {doing} tool of onnxruntime {onnxruntime.__version__} damaged the model: {problem.text}"
+        text = f"The {tool} tool of onnxruntime {onnxruntime.__version__} damaged the model: {problem.text}"
         raise Problem("quantising_failed", text) from problem

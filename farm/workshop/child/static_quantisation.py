@@ -55,7 +55,7 @@ def quantise_statically(
         raise Problem("quantising_failed", f"Static quantisation failed ({first_line(error)}).") from error
     description = f"{precision}, activations {activation}, weights {parsed.weight}, ranges by {parsed.calibration}"
     quantised, history = quantisation.finish_quantised(
-        model, onnx.load(target), how=description + parsed.describe(), misread=misread
+        model, onnx.load(target), description=description + parsed.describe(), left_out=misread
     )
     return quantised, [*history, *sample_sentences]
 
@@ -65,12 +65,12 @@ def _prepare(model: onnx.ModelProto, work: Path) -> Path:
 
     The tool's symbolic inference fails on some models, which are then prepared without it.
     """
-    plain, prepared = work / "plain.onnx", work / "prepared.onnx"
+    source, prepared = work / "plain.onnx", work / "prepared.onnx"
     storage.write_model(quantisation.copy_without_shapes(model), work, "plain.onnx")
     for skip in (False, True):
         try:
             quant_pre_process(
-                plain,
+                source,
                 prepared,
                 skip_symbolic_shape=skip,
                 save_as_external_data=storage.is_too_large_for_protobuf(model),
