@@ -142,8 +142,8 @@ def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
             rules.add_rule(denied, call, pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, mask, way | os.O_TRUNC))
         rules.add_rule(denied, call, pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, os.O_ACCMODE, os.O_ACCMODE))
         for bit in (stat.S_ISUID, stat.S_ISGID):
-            made = pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, os.O_CREAT, os.O_CREAT)
-            rules.add_rule(denied, call, made, pyseccomp.Arg(flags + 1, pyseccomp.MASKED_EQ, bit, bit))
+            creates = pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, os.O_CREAT, os.O_CREAT)
+            rules.add_rule(denied, call, creates, pyseccomp.Arg(flags + 1, pyseccomp.MASKED_EQ, bit, bit))
     for bit in (stat.S_ISUID, stat.S_ISGID):
         rules.add_rule(denied, "creat", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, bit, bit))
 

@@ -126,7 +126,7 @@ class Servers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[tuple[int, tuple[str, ...]], ForkServer] = {}
+        self._servers: dict[tuple[int, tuple[str, ...]], ForkServer] = {}
         atexit.register(self.close)
 
     def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
@@ -134,24 +134,24 @@ class Servers:
         with self._lock:
             # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))
-            known = self._known.get(key)
-            if known is not None and known.has_ended:
-                known.close()
-                known = None
-            self._known[key] = known or ForkServer(modules, env=env)
-            return self._known[key]
+            running = self._servers.get(key)
+            if running is not None and running.has_ended:
+                running.close()
+                running = None
+            self._servers[key] = running or ForkServer(modules, env=env)
+            return self._servers[key]
 
     def discard(self, server: ForkServer) -> None:
         """Close the server and forget it, so that the next caller gets a new one."""
         with self._lock:
-            self._known = {key: known for key, known in self._known.items() if known is not server}
+            self._servers = {key: running for key, running in self._servers.items() if running is not server}
         server.close()
 
     def close(self) -> None:
         """End every server that this process started."""
         with self._lock:
-            servers = [server for (pid, _), server in self._known.items() if pid == os.getpid()]
-            self._known = {}
+            servers = [server for (pid, _), server in self._servers.items() if pid == os.getpid()]
+            self._servers = {}
         for server in servers:
             server.close()
 

@@ -9,11 +9,12 @@ _PARTS = ("bin", "include", "lib", "lib64", "pyvenv.cfg")
 
 
 def list_interpreter_paths(python: Path) -> tuple[Path, ...]:
-    found = {place / part for place in _places(python) for part in _PARTS}
-    return tuple(sorted(path for path in found if path.exists()))
+    paths = {root / part for root in _list_roots(python) for part in _PARTS}
+    return tuple(sorted(path for path in paths if path.exists()))
 
 
-def _places(python: Path) -> Iterator[Path]:
+def _list_roots(python: Path) -> Iterator[Path]:
+    """Yield the folders of the installation and of the environment."""
     yield Path(os.path.realpath(python)).parent.parent
     environment = Path(os.path.abspath(python)).parent.parent
     configuration = environment / "pyvenv.cfg"

@@ -40,7 +40,7 @@ def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, 
     ]
     if level != "bubblewrap":
         return launcher
-    return [*_bubblewrap(policy, cwd), *launcher]
+    return [*_make_bubblewrap_command(policy, cwd), *launcher]
 
 
 def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str:
@@ -49,8 +49,8 @@ def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str
     `starter` is the id of the process that will be the launcher's parent. Raises SandboxError where a path has a line
     break, a folder to write in is a link, or no seccomp filter can be made.
     """
-    lines = [f"{kind} {_clean(path)}" for kind, path in _paths(policy)]
-    lines += [f"limit {name} {value}" for name, value in _limits(policy)]
+    lines = [f"{kind} {_resolve_path(path)}" for kind, path in _list_paths(policy)]
+    lines += [f"limit {name} {value}" for name, value in _list_limits(policy)]
     code = filters.build_seccomp_program(processes=policy.processes, devices=policy.devices)
     if code:
         lines += [f"bpf {code.hex()}", f"own {process_calls.OWN_PID}"]
@@ -67,13 +67,13 @@ def format_launcher_orders(policy: Policy, level: Level, *, starter: int) -> str
     return "\n".join(lines)
 
 
-def _clean(path: Path) -> str:
+def _resolve_path(path: Path) -> str:
     if "\n" in str(path) or "\0" in str(path):
         raise SandboxError(f"The path {str(path)!r} holds a line break; rename it.")
     return os.path.realpath(path)
 
 
-def _paths(policy: Policy) -> Iterator[tuple[str, Path]]:
+def _list_paths(policy: Policy) -> Iterator[tuple[str, Path]]:
     for name in _SYSTEM:
         yield "ro", Path(name)
     for path in policy.read_only:
@@ -91,7 +91,7 @@ def _paths(policy: Policy) -> Iterator[tuple[str, Path]]:
             yield "dev", path
 
 
-def _limits(policy: Policy) -> Iterator[tuple[str, int]]:
+def _list_limits(policy: Policy) -> Iterator[tuple[str, int]]:
     yield "CORE", 0
     # a pipe holds 64 KiB outside the child's own memory; a driver opens hundreds of files a GPU
     yield "NOFILE", 4096 if policy.devices else 512
@@ -106,7 +106,7 @@ def _limits(policy: Policy) -> Iterator[tuple[str, int]]:
         yield "CPU", max(1, round(policy.cpu_s))
 
 
-def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
+def _make_bubblewrap_command(policy: Policy, cwd: Path) -> list[str]:
     """Make the command line of bwrap: name spaces of its own, with nothing but the policy's paths in view."""
     program = shutil.which("bwrap")
     if program is None:
@@ -114,7 +114,7 @@ def _bubblewrap(policy: Policy, cwd: Path) -> list[str]:
     words = [program, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
     for kind, path in [
         ("ro", p) for p in (LAUNCHER, *interpreters.list_interpreter_paths(Path(sys.executable)))
-    ] + list(_paths(policy)):
+    ] + list(_list_paths(policy)):
         if kind != "list" and (not str(path).startswith(("/proc", "/dev/")) or (policy.devices and kind != "ro")):
             option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
             # at its own name too, where that is a link: programs are called by it

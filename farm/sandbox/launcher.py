@@ -163,7 +163,9 @@ def _apply_landlock(paths: list[tuple[str, str]], *, newest: int) -> None:
         raise OSError("this kernel has no Landlock")
     handled = (1 << _RIGHTS_OF_ABI.get(version, _RIGHTS_NOW)) - 1
     rules = _Ruleset(handled, 0 if version < 4 else _NET_TCP, _SCOPES if version >= 6 else 0)
-    size = 8 if version < 4 else 16 if version < 6 else 24
+    size = 8
+    if version >= 4:
+        size = 16 if version < 6 else 24
     ruleset = _syscall(_LANDLOCK_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     for kind, path in paths:
         _allow_path(ruleset, path, _ACCESS[kind] & handled)

@@ -12,12 +12,11 @@ _LINES = ("VmHWM:", "VmRSS:", "VmSwap:", "VmPTE:", "Threads:")
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes: `resident` is the highest resident size since the last exec, `kernel` what the kernel holds for it now.
+    """Memory of processes, in bytes."""
 
-    What is swapped out counts: a child may ask for that, and touch more in its place.
-    """
-
+    # the highest resident size since the last exec
     resident: int = 0
+    # what the kernel holds for them now, and what was swapped out, so that no child can hide memory there
     kernel: int = 0
 
     def __add__(self, other: "Memory") -> "Memory":
@@ -28,20 +27,20 @@ def read_process_memory(pid: int) -> Memory:
     """Read one process's memory; zeros where it cannot be read, because the process is gone or this is no Linux."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
-            found = dict(line.split(":", 1) for line in status if line.startswith(_LINES))
+            values = dict(line.split(":", 1) for line in status if line.startswith(_LINES))
     except OSError:
         return Memory()
-    peak, resident, swapped, page_tables, threads = (int(found.get(line[:-1], "0").split()[0]) for line in _LINES)
+    peak, resident, swapped, page_tables, threads = (int(values.get(line[:-1], "0").split()[0]) for line in _LINES)
     hidden = max(0, resident + swapped - peak)
     return Memory(peak << 10, (page_tables + hidden << 10) + threads * _THREAD_BYTES)
 
 
 def read_group_memory(group: int) -> Memory:
     """Sum the memory of all processes of the group, which a child cannot leave, as it can leave its parent."""
-    return sum(map(read_process_memory, _members(group)), Memory())
+    return sum(map(read_process_memory, _list_members(group)), Memory())
 
 
-def _members(group: int) -> Iterator[int]:
+def _list_members(group: int) -> Iterator[int]:
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             with contextlib.suppress(OSError):  # it is gone

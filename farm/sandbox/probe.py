@@ -51,10 +51,15 @@ def call_kernel(name: str, *words: object) -> None:
 
 
 def list_attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
-    return {**_files(secret, readable, outside), **_planting(), **_processes(victim), **_kernel()}
+    return {
+        **_make_file_attempts(secret, readable, outside),
+        **_make_planting_attempts(),
+        **_make_process_attempts(victim),
+        **_make_kernel_attempts(),
+    }
 
 
-def _files(secret: str, readable: str, outside: str) -> dict[str, Callable[[], object]]:
+def _make_file_attempts(secret: str, readable: str, outside: str) -> dict[str, Callable[[], object]]:
     return {
         "read a file outside": lambda: open(secret).close(),
         "list a folder outside": lambda: os.listdir(outside),
@@ -74,7 +79,7 @@ def _files(secret: str, readable: str, outside: str) -> dict[str, Callable[[], o
     }
 
 
-def _planting() -> dict[str, Callable[[], object]]:
+def _make_planting_attempts() -> dict[str, Callable[[], object]]:
     return {
         "leave a symbolic link": lambda: os.symlink("/etc/passwd", "planted-link"),
         "leave a hard link": _leave_hard_link,
@@ -90,7 +95,7 @@ def _leave_hard_link() -> None:
         os.link("planted-file", "planted-hard-link")
 
 
-def _processes(victim: int) -> dict[str, Callable[[], object]]:
+def _make_process_attempts(victim: int) -> dict[str, Callable[[], object]]:
     return {
         "signal another process": lambda: os.kill(victim, 0),
         "have a pipe signal another process": lambda: _signal_by_pipe(victim),
@@ -126,7 +131,7 @@ def _start_process() -> None:
         os._exit(0)
 
 
-def _kernel() -> dict[str, Callable[[], object]]:
+def _make_kernel_attempts() -> dict[str, Callable[[], object]]:
     families = ("AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK")
     return {
         **{f"open a socket ({name})": partial(socket.socket, getattr(socket, name)) for name in families},

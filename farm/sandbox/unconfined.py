@@ -33,11 +33,11 @@ def refuse_unconfined() -> None:
 
 
 def continue_unconfined(sentence: str) -> None:
-    """Report `sentence`, the reason, once to whoever accepted this. Raises NoSandboxError where nobody did."""
+    """Report the reason `sentence`, but only once. Raises NoSandboxError where `accept_unconfined` was not called."""
     global _was_reported
     with _lock:
         if _accepted is None:
             raise NoSandboxError(sentence)
-        report, _was_reported, before = _accepted, True, _was_reported
-    if not before:
+        report, is_first, _was_reported = _accepted, not _was_reported, True
+    if is_first:
         report(sentence)
