@@ -50,8 +50,10 @@ def team_to_write(user: Anyone, *, name: str = "") -> Team:
 
 
 def default_team(user: Anyone) -> Team | None:
-    """Return the team for uploads and runs that name none, which is the only one that the user joined or chose to write
-    in. None where they have none or several. Only memberships count, for an administrator of the installation too."""
+    """Return the only team that the user joined or chose to write in; None where they have none or several.
+
+    Uploads and runs that name no team go there. Only memberships count, also those of an administrator.
+    """
     teams = Team.objects.chosen_by(user)[:2]
     return teams[0] if len(teams) == 1 else None
 
@@ -138,8 +140,7 @@ def find_user_of_link(secret: str) -> User:
 
 
 def link_works_here(link: SignInLink) -> bool:
-    """Say whether a link may sign people in on this farm. Where they use the identity provider alone, only emergency
-    links may."""
+    """Say whether a link may sign people in on this farm; only emergency links may where local sign-in is off."""
     return settings.LOCAL_SIGN_IN or link.is_emergency
 
 

@@ -34,8 +34,10 @@ class RoundOutcome(models.TextChoices):
 
 
 class AlertState(models.TextChoices):
-    """open → acknowledged → resolved | invalid | infra; each of them may be opened again; open or acknowledged alerts
-    may be snoozed, which is a mark beside the state."""
+    """The state of an alert: open → acknowledged → resolved | invalid | infra. Each of the last may be opened again.
+
+    Open and acknowledged alerts may be snoozed, which is a mark beside the state.
+    """
 
     OPEN = "open"  # somebody must look at it
     ACKNOWLEDGED = "acknowledged"  # somebody does

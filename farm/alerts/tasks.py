@@ -1,5 +1,7 @@
-"""The tick of watches and alerts: it opens rounds, takes searches further, and queues messages. A missed tick costs
-seconds."""
+"""The tick of watches and alerts: it opens rounds, takes searches further, and queues messages.
+
+A missed tick costs seconds.
+"""
 
 from collections.abc import Callable
 from typing import Final

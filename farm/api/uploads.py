@@ -106,8 +106,10 @@ def read_origin(request: HttpRequest, *, branch: str, commit: str) -> services.O
 
 
 def choose_team(request: HttpRequest, named: str) -> str:
-    """Return the name of the team to upload to: the named one, or that of a token that may only gate. Raises NotAllowed
-    where such a token names another team."""
+    """Return the name of the team to upload to: the named one, or that of a token that may only gate.
+
+    Raises NotAllowed where such a token names another team.
+    """
     gate = find_gate_token(request)
     if gate is None or gate.team is None:
         return named

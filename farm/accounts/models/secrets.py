@@ -11,14 +11,15 @@ from django.utils import timezone
 
 
 class Token(models.Model):
-    """A bearer token of a person. `hint` is its public beginning, to tell tokens apart on a page; `team`: the one whose
-    models it may gate, where it may do that alone."""
+    """A bearer token of a person."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100, blank=True)
+    # the public beginning, which tells tokens apart on a page
     hint = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
+    # the only team whose models the token may gate; None for other tokens
     team = models.ForeignKey("accounts.Team", models.CASCADE, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
@@ -37,8 +38,10 @@ class Token(models.Model):
 
     @property
     def rests(self) -> bool:
-        """Whether it is refused until its person signs in through the identity provider again, as they have not done
-        for `token_days`. So tokens of people who have left stop working."""
+        """Whether the person has not signed in through the identity provider for `token_days`.
+
+        The token is refused until they do, so that tokens of people who have left stop working.
+        """
         provider, vouched = settings.OPENID, self.user.vouched_at
         if provider is None or vouched is None:
             return False
@@ -48,7 +51,7 @@ class Token(models.Model):
 class SignInLink(models.Model):
     """A link that signs a person in once, before it expires.
 
-    `is_emergency`: made on the farm's own machine, for a farm whose identity provider is away: it opens where others
+    An emergency link is made on the farm's own machine while the identity provider is away. It works where other links
     are refused.
     """
 

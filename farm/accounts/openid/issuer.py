@@ -29,8 +29,10 @@ SETTING: Final = "ONNXFARM_OIDC_HOSTS"
 
 
 class IssuerSession(requests.Session):
-    """A session for the issuer alone: it follows no redirect, uses no proxy or password of the environment, and raises
-    InvalidURL for other hosts."""
+    """A session for the issuer alone, which raises InvalidURL for other hosts.
+
+    It follows no redirect, and uses no proxy or password of the environment.
+    """
 
     def __init__(self, registration: Registration) -> None:
         super().__init__()

@@ -46,8 +46,7 @@ class Registration:
         return ""
 
     def may_lead_to(self, url: object) -> bool:
-        """Say whether the farm may use this URL and send browsers there: on the issuer's host, or on `hosts` by
-        HTTPS."""
+        """Say whether the farm may use this URL: one on the issuer's host, or one by HTTPS on `hosts`."""
         if not isinstance(url, str) or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
             return False
         try:

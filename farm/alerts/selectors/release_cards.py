@@ -294,8 +294,10 @@ def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[in
 
 
 def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[datetime | None, datetime | None]:
-    """Forecast when all of these runs will have ended, or else the time before which they will not; (None, None) where
-    neither is known."""
+    """Forecast when all of these runs will have ended: return that time and None, or None and the earliest time.
+
+    Both are None where neither can be told.
+    """
     ends_s: list[float] = []
     is_exact = True
     for open_run in runs:

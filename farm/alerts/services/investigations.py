@@ -61,8 +61,10 @@ def make_work_around_search(investigation: Investigation) -> WorkAround:
 
 
 def _locate_symptom(investigation: Investigation) -> tuple[Matrix, Point, int]:
-    """Return the matrix of the run that showed the change, the cell's point on its node, and how many candidates fit
-    into a block. Raises CannotMeasure where the run or its cell is gone."""
+    """Return the matrix and the point on the cell's node that showed the change, and how many candidates fit a block.
+
+    Raises CannotMeasure where the run or its cell is gone.
+    """
     run = measurements.get_run(investigation)
     matrix = measurements.matrix_to_search(run)
     try:
@@ -184,8 +186,10 @@ def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -
 
 
 def _choose_symptom(alert: Alert) -> Symptom | None:
-    """Choose the symptom that a search repeats: the weightiest unresolved one that can have a work-around, or else the
-    weightiest. None where all are resolved."""
+    """Choose the symptom that a search repeats; None where all are resolved.
+
+    It is the weightiest unresolved one that can have a work-around, or else the weightiest.
+    """
     rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
     return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 

@@ -150,8 +150,7 @@ def _make_search(watch_round: WatchRound) -> Watching:
 
 
 def _make_matrix(watch_round: WatchRound) -> Matrix:
-    """Return the watch's matrix with its runtimes: old and new beside the pinned reference; where two versions of the
-    model are compared, the reference alone."""
+    """Make the watch's matrix with the pinned reference and, unless two versions are compared, old and new."""
     matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
     if watch_round.base is not None:
         model = f"{watch_round.base.model.name}@{watch_round.base.number}"

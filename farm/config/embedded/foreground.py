@@ -46,8 +46,10 @@ def print_addresses(farm: EmbeddedFarm, opened: Opened) -> None:
 
 
 def run_farm(run: Callable[[], int], *, status_if_stopped: int = 0) -> int:
-    """Call `run`, which runs a farm, and return the exit status: what `run` returned, 3 where the farm failed,
-    `status_if_stopped` where Ctrl-C or a signal ended it."""
+    """Call `run`, which runs a farm, and return the exit status.
+
+    That is what `run` returned, 3 where the farm failed, or `status_if_stopped` where Ctrl-C or a signal ended it.
+    """
     try:
         with end_on_signals():
             return run()

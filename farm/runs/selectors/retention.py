@@ -88,8 +88,7 @@ def _list_branch_versions(team: Team) -> QuerySet[Version]:
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
-    """Return versions of branches that were last uploaded more than `days` days before `at`, without those that an open
-    run measures."""
+    """Return versions of branches last uploaded more than `days` days before `at` that no open run measures."""
     open_runs = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
     due = _list_branch_versions(team).filter(sent_at__lt=at - timedelta(days=days))
     return due.exclude(runs__in=open_runs).exclude(beside__run__in=open_runs)

@@ -27,8 +27,10 @@ MAX_TOUCHED = 20
 
 
 def queues_of(block: Block) -> list[str]:
-    """List the queues that get the block's hint: the settle queue for a reported block, the queue of its node where it
-    is pinned to one, or else those of its plan."""
+    """List the queues that get the block's hint.
+
+    A reported block has the settle queue, a block that is pinned to a node has that node's, and others their plan's.
+    """
     if block.state == BlockState.REPORTED:
         return [SETTLE_QUEUE]
     if block.only_node_id is not None:
