@@ -29,15 +29,13 @@ LAST_ADMIN: Final = "A team needs at least one admin; make somebody else admin f
 
 
 class Invited(NamedTuple):
-    """The result of an invitation.
-
-    `link` signs a new person in once; it is None for a person with an open account, as its holder could sign in as
-    them. `invitation` is to be accepted; it is None for a member of the team.
-    """
+    """The result of an invitation."""
 
     user: User
     role: str
+    # signs a new person in once; None for a person with an open account, as its holder could sign in as them
     link: str | None = None
+    # to be accepted; None for a member of the team
     invitation: Invitation | None = None
 
 

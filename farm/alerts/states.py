@@ -34,9 +34,9 @@ class RoundOutcome(models.TextChoices):
 
 
 class AlertState(models.TextChoices):
-    """The state of an alert: open → acknowledged → resolved | invalid | infra. Each of the last may be opened again.
+    """The state of an alert: open → acknowledged → resolved | invalid | infra.
 
-    Open and acknowledged alerts may be snoozed, which is a mark beside the state.
+    All but open alerts may be opened again. Open and acknowledged alerts may be snoozed, a mark beside the state.
     """
 
     OPEN = "open"  # somebody must look at it

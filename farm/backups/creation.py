@@ -23,14 +23,12 @@ from farm.registry.models import Blob, WebRuntime
 
 @dataclass
 class BackupResult:
-    """What is in a backup: numbers of rows, files and bytes.
-
-    `missing` and `damaged` name the files that the database names and that are not in the store, or damaged there.
-    """
+    """What is in a backup: numbers of rows, files and bytes."""
 
     rows: int = 0
     files: int = 0
     bytes: int = 0
+    # files that the database names and that are not in the store, or are damaged there
     missing: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
 

@@ -28,15 +28,15 @@ class Outside(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Group(Generic[Entry]):
-    """A table that packages may add entries to.
+    """A table that packages may add entries to."""
 
-    `name` is the entry-point group, `shape` the class of an entry, and `called` the noun for an entry in a sentence.
-    `checked(entry, entries_before)` returns the entry as it is used, or raises EntryError.
-    """
-
+    # the entry-point group
     name: str
+    # the class of an entry
     shape: type[Entry]
+    # the noun for an entry in a sentence
     called: str
+    # returns the entry as it is used, given those before it, or raises EntryError
     checked: Callable[[Entry, Sequence[Entry]], Entry]
 
     def installed(self) -> Outside[Entry]:

@@ -33,12 +33,13 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 @dataclass(frozen=True)
 class Server:
-    """A process that answers HTTP at `port`; it is ready as soon as `ready_path` gives any answer."""
+    """A process that answers HTTP."""
 
     name: str
     port: int
     port_variable: str
     workers_variable: str
+    # the process is ready as soon as this path gives any answer
     ready_path: str
     workers: int = 2
     memory_bytes: int = 2 * GIB

@@ -18,16 +18,14 @@ TAB = "/api/node/v1/tab/index.html"
 
 @dataclass(frozen=True, slots=True)
 class JoinCommands:
-    """The commands for a machine that joins, in the order in which they are typed.
-
-    `warning` says why other machines cannot join, and is empty where they can. `tab` is the address at which a browser
-    joins instead; where none can, it is empty and `tab_warning` says why.
-    """
+    """The commands for a machine that joins, in the order in which they are typed."""
 
     install: str
     enroll: str
     start: str
+    # why other machines cannot join; empty where they can
     warning: str
+    # the address at which a browser joins instead; empty where none can, and the warning then says why
     tab: str
     tab_warning: str
 

@@ -31,18 +31,17 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An address with its method. `max_bytes` and `body_s` limit the size of the body and the time that it may take.
-
-    `is_open` says that machines without a secret may use it.
-    """
+    """An address with its method."""
 
     name: str
     method: str
     address: str
     way: Way
+    # limits of the body: its size, and the seconds that it may take
     max_bytes: int = 0
     body_s: float = SMALL_S
     priority: Priority = Priority.OTHER
+    # whether machines without a secret may use it
     is_open: bool = False
     pattern: re.Pattern[str] = field(init=False)
 

@@ -12,21 +12,21 @@ Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How one child ended. `reply` is what it wrote on its private pipe, the tails are the last of what it printed.
-
-    `limit` says in words which limit ended it, for `timeout`, `flooded` and `out_of_memory`. `peak_memory_bytes` is the
-    highest resident size that was seen, None where it could not be measured.
-    """
+    """How one child ended."""
 
     kind: Kind
     exit_code: int | None = None
     signal: int | None = None
+    # what it wrote on its private pipe
     reply: bytes = b""
+    # the last of what it printed
     stdout_tail: str = ""
     stderr_tail: str = ""
+    # which limit ended it, in words, for `timeout`, `flooded` and `out_of_memory`
     limit: str = ""
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    # the highest resident size that was seen; None where it could not be measured
     peak_memory_bytes: int | None = None
 
     @property

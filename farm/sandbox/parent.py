@@ -21,16 +21,14 @@ MAX_REPLY_BYTES = 8 << 20
 
 
 class LaunchOptions(TypedDict, total=False):
-    """Options of one launch beside its policy.
-
-    `env` is the child's whole environment: nothing is inherited, so that no secret of ours is. `on_started` is called
-    with the running child, whose `kill` may be called from another thread.
-    """
+    """Options of one launch beside its policy."""
 
     stdin: bytes
+    # the child's whole environment: nothing is inherited, so that no secret of ours is
     env: Mapping[str, str]
     cwd: Path
     max_reply_bytes: int
+    # called with the running child, whose `kill` may be called from another thread
     on_started: Callable[[Running], None]
 
 

@@ -15,24 +15,24 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """Limits of one child. Sizes in bytes, times in seconds; None lifts a limit.
+    """Limits of one child; None lifts a limit."""
 
-    `read_only` and `read_write` are files or directories, on top of the system's libraries; of `listed` directories
-    only the names can be seen. `memory_bytes` is watched as resident memory; `address_space_bytes` is the kernel's own
-    limit, to be left None for GPU runtimes, which reserve far more than they use. `processes` lets the child start
-    others (they die with it); `devices` opens the GPU device files. `counts` names a counter of its main thread in user
-    mode, which the child is handed open where this machine allows it; it may open none itself. `level` None takes the
-    strongest that works here, and "none" only where the process has accepted that (farm/sandbox/unconfined.py).
-    """
-
+    # files and folders beside the system's libraries
     read_only: tuple[Path, ...] = ()
     read_write: tuple[Path, ...] = ()
+    # folders of which only the names can be seen
     listed: tuple[Path, ...] = ()
+    # watched as resident memory
     memory_bytes: int | None = None
+    # the kernel's own limit; None for GPU runtimes, which reserve far more than they use
     address_space_bytes: int | None = None
     file_bytes: int | None = 8 << 30
     cpu_s: float | None = None
+    # whether the child may start others, which die with it
     processes: bool = False
+    # whether it may open the GPU's device files
     devices: bool = False
+    # a counter of its main thread in user mode, which is handed to the child open where this machine allows it
     counts: Counts | None = None
+    # None: the strongest that works here; "none" only where the process has accepted that (farm/sandbox/unconfined.py)
     level: Level | None = None

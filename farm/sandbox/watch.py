@@ -26,18 +26,16 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to a
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the watch enforces, in seconds and bytes.
-
-    With `is_group` the child may start others, whose memory counts too. With `is_wrapped` a program runs the child and
-    reports a signal as the exit code 128 + signal.
-    """
+    """What the watch enforces, in seconds and bytes."""
 
     wall_s: float
     cpu_s: float | None
     memory_bytes: int | None
     address_space_bytes: int | None
     reply_bytes: int
+    # whether the child may start others, whose memory counts too
     is_group: bool = False
+    # whether a program runs the child, and reports a signal as the exit code 128 + signal
     is_wrapped: bool = False
 
 

@@ -22,13 +22,12 @@ Size = Annotated[int, Field(ge=0, le=1 << 24)]
 
 
 class Port(Message):
-    """An input or output. `dtype` as numpy spells it; `shape` holds sizes and names, None when the rank is unknown.
-
-    A dynamic dimension without a name of its own is called INPUT.AXIS, like `x.2`.
-    """
+    """An input or output. A dynamic dimension without a name of its own is called INPUT.AXIS, like `x.2`."""
 
     name: str
+    # as numpy spells it
     dtype: str
+    # sizes and names; None where the rank is unknown
     shape: tuple[Dim, ...] | None
 
 
@@ -49,16 +48,15 @@ class FoundFinding(Message):
 
 
 class Feed(Message):
-    """What a model is fed where the user does not say: sizes of dynamic dimensions, and fills of inputs, by name.
+    """What a model is fed where the user does not say."""
 
-    The texts of `inputs` are those of `farm.rules.cells.fills`; inputs that came with the model are `given`. `tries` is
-    how often the model was run to find them, `problem` why it ran with none. `prompt` holds sizes with which a decoder
-    takes a whole prompt without a cache; empty where no run showed that it does.
-    """
-
+    # of dynamic dimensions, by name
     sizes: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
+    # fills of inputs (farm.rules.cells.fills) by name; `given` where the inputs came with the model
     inputs: Annotated[dict[PortName, str], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
+    # sizes with which a decoder takes a whole prompt without a cache; empty where no run showed that it does
     prompt: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
+    # how often the model was run to find them, and why it never ran
     tries: Count = 0
     problem: Annotated[str, StringConstraints(max_length=4000)] = ""
 
@@ -73,13 +71,7 @@ class Feed(Message):
 
 
 class Inspection(Message):
-    """A model's facts, or its problem. Sizes are in bytes.
-
-    `batch` is the first dimension that the inputs share: a number when fixed, a name when dynamic, None when it is not
-    a batch. `dims` are the names of dynamic dimensions, the batch among them. `custom_domains` are the domains of
-    operators that neither the model's functions nor ONNX Runtime define. `operators` counts by name, inside subgraphs
-    and functions too, with the domain in front where it is not ONNX's own.
-    """
+    """A model's facts, or its problem. Sizes are in bytes."""
 
     ok: bool
     problem: ModelProblem | None = None
@@ -93,13 +85,18 @@ class Inspection(Message):
     graph_name: str = ""
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
+    # the first dimension that the inputs share: a number where fixed, a name where dynamic, None where it is no batch
     batch: int | str | None = None
+    # names of dynamic dimensions, the batch among them
     dims: tuple[str, ...] = ()
     nodes: Count = 0
     nodes_below: Count = 0
     functions: Count = 0
+    # numbers of nodes by operator, also inside subgraphs and functions; the domain stands in front where it is not
+    # ONNX's
     operators: dict[str, int] = Field(default_factory=dict)
     subgraphs: dict[str, int] = Field(default_factory=dict)
+    # domains of operators that neither the model's functions nor ONNX Runtime define
     custom_domains: tuple[str, ...] = ()
     external_files: tuple[str, ...] = ()
     parameters: Count = 0

@@ -8,14 +8,12 @@ from farm.accounts.states import ShareKind
 
 
 class Share(models.Model):
-    """A public link to one page. It shows `subject` as `created_by` may see it at that moment, and no more.
-
-    `subject`: a run `12`, a cell `12:c5`, a model `7`, as a page or across hardware, or cells `12:c1,12:c5`.
-    """
+    """A public link to one page, which shows what the link's creator may see there at that moment, and no more."""
 
     team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="shares")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="shares")
     kind = models.CharField(max_length=10, choices=ShareKind.choices)
+    # a run `12`, a cell `12:c5`, a model `7` (as a page or across hardware), or cells `12:c1,12:c5`
     subject = models.CharField(max_length=400)
     title = models.CharField(max_length=200)
     hint = models.CharField(max_length=16)

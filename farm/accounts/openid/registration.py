@@ -12,9 +12,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The farm's registration with its identity provider. `hosts`: further hosts that the issuer's own document may
-    name. `session_h`: hours that a session lasts; `token_days`: days that tokens work after their person last signed
-    in."""
+    """The farm's registration with its identity provider."""
 
     issuer: str
     client_id: str
@@ -23,9 +21,12 @@ class Registration:
     scopes: tuple[str, ...] = ("openid", "profile", "email")
     groups_claim: str = "groups"
     admin_group: str = ""
+    # further hosts that the issuer's own document may name
     hosts: tuple[str, ...] = ()
     ca_file: str = ""
+    # hours that a session lasts
     session_h: float = 12.0
+    # days that tokens work after their person last signed in
     token_days: float = 30.0
 
     @property

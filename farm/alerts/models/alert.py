@@ -37,13 +37,7 @@ class AlertQuerySet(OwnedQuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """One level shift of one model, under the release that brought it; its symptoms name the series and nodes.
-
-    `node` is the node that showed it first; others join it where the cause is the same. `good` is the last release
-    without the shift, `bad` the release that showed it, and `first_bad` the answer of bisection, else empty.
-    `last_good` and `earliest_bad` are the nearest pair between which bisection has measured so far, else empty. In the
-    state `infra` without a node, the farm itself could not measure.
-    """
+    """One level shift of one model, under the release that brought it; its symptoms name the series and nodes."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="alerts")
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="alerts")
@@ -53,9 +47,12 @@ class Alert(models.Model):
     node = models.CharField(max_length=64, blank=True, default="")
     hardware = models.CharField(max_length=200, blank=True, default="")
     distribution = models.CharField(max_length=64)
+    # the last release without the shift, and the release that showed it
     good = models.CharField(max_length=32)
     bad = models.CharField(max_length=32)
+    # the answer of bisection; empty: none yet
     first_bad = models.CharField(max_length=32, blank=True, default="")
+    # the nearest pair between which bisection has measured so far; empty: it has not
     last_good = models.CharField(max_length=32, blank=True, default="", db_default="")
     earliest_bad = models.CharField(max_length=32, blank=True, default="", db_default="")
     state = models.CharField(max_length=12, choices=AlertState.choices, default=AlertState.OPEN)
@@ -153,10 +150,7 @@ class Alert(models.Model):
 
 
 class Symptom(models.Model):
-    """One kind of change of one series on one node, with the comparison that shows it.
-
-    `cell` and `baseline` are the names of the compared cells in `run`.
-    """
+    """One kind of change of one series on one node, with the comparison that shows it."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="symptoms")
     node = models.CharField(max_length=64, blank=True, default="", db_default="")
@@ -166,6 +160,7 @@ class Symptom(models.Model):
     text = models.CharField(max_length=2000)
     size = models.FloatField(null=True)
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, related_name="+")
+    # names of the two compared cells in the run
     baseline = models.CharField(max_length=40)
     cell = models.CharField(max_length=40)
     comparison = models.JSONField(null=True)
@@ -201,10 +196,7 @@ class AlertEvent(models.Model):
 
 
 class Investigation(Moving):
-    """A search for an alert's first bad release, or for what undoes the change. Each step is one run.
-
-    `steps` holds the measurements so far, `answer` the result, whose keys depend on the kind.
-    """
+    """A search for an alert's first bad release, or for what undoes the change. Each step is one run."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="investigations")
     kind = models.CharField(max_length=12, choices=InvestigationKind.choices)
@@ -213,7 +205,9 @@ class Investigation(Moving):
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
     # what the current run measures: a release, or candidates
     asked = models.JSONField(null=True)
+    # the measurements so far
     steps = models.JSONField(default=list)
+    # the result, whose keys depend on the kind
     answer = models.JSONField(null=True)
     sentence = models.CharField(max_length=2000, blank=True, default="")
     started_at = models.DateTimeField(default=timezone.now)

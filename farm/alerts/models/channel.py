@@ -22,16 +22,15 @@ def new_salt() -> str:
 
 
 class Channel(models.Model):
-    """An address to which a team's messages are sent. Its kind is an entry of farm/alerts/channels.
-
-    `target` may hold secrets, and is shown as its kind says. The signing secret is derived from `salt`, so that no row
-    holds it.
-    """
+    """An address to which a team's messages are sent."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="channels")
     name = models.CharField(max_length=100)
+    # the name of an entry of farm/alerts/channels
     kind = models.CharField(max_length=32)
+    # may hold secrets; pages show what the kind shows of it
     target = models.CharField(max_length=1000)
+    # the signing secret is derived from it, so that no row holds the secret
     salt = models.CharField(max_length=64, default=new_salt, editable=False)
     digest = models.CharField(max_length=5, choices=DigestEvery.choices, default=DigestEvery.NEVER)
     digest_at = models.DateTimeField(null=True, blank=True)
@@ -56,14 +55,13 @@ class Channel(models.Model):
 
 
 class Delivery(models.Model):
-    """A message to a channel, written in the transaction that accepts its cause. `cause` is unique per channel.
-
-    `message_id` is the same at every try, so that receivers can drop repetitions.
-    """
+    """A message to a channel, written in the transaction that accepts its cause."""
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
+    # unique for each channel
     cause = models.CharField(max_length=100)
     event = models.ForeignKey(AlertEvent, models.CASCADE, null=True, related_name="deliveries")
+    # the same at every try, so that receivers can drop repetitions
     message_id = models.CharField(max_length=64, unique=True)
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=300)

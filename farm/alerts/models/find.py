@@ -24,23 +24,25 @@ class FindQuerySet(models.QuerySet["Find"]):
 
 
 class Find(Moving):
-    """One race, which the tick drives: each block is a run. Races for several kinds of hardware that were asked for
-    together are rows of their own; all but the first name the first.
+    """One race, which the tick drives: each block is a run.
 
-    `question`: goal, limits, minutes, matrix and contenders, as they were first planned. `steps`: what each run
-    measured, with its rounds, settings and minutes; `asked`: the same of the current run. `answer`: the document
-    `onnxfarm.find/1`, the best so far while it goes on. `minutes`: of machines, so far.
+    Races for several kinds of hardware that were asked for together are rows of their own.
     """
 
     version = models.ForeignKey("registry.Version", models.CASCADE, related_name="finds")
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    # the first of the races that were asked for together; None in the first itself
     first = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="others")
     hardware = models.CharField(max_length=200, blank=True, default="")
     state = models.CharField(max_length=10, choices=FindState.choices, default=FindState.WAITING)
+    # goal, limits, minutes, matrix and contenders, as they were first planned
     question = models.JSONField()
     run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
+    # what the current run measures, with its rounds, settings and minutes
     asked = models.JSONField(null=True)
+    # the same of each run so far
     steps = models.JSONField(default=list)
+    # the document `onnxfarm.find/1`; while the race goes on, the best so far
     answer = models.JSONField(null=True)
     sentence = models.CharField(max_length=2000, blank=True, default="")
     started_at = models.DateTimeField(default=timezone.now)

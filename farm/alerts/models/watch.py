@@ -65,20 +65,19 @@ class Watch(models.Model):
 
 
 class WatchRound(Moving):
-    """One measurement of one version for a watch: its run, and the run that confirms its findings.
-
-    `key` names the cause: the same release, version or hour starts one round only. `old` is compared with `new`;
-    `pinned` is the reference. With `base` they are the numbers of two versions, both measured with `pinned`.
-    `findings` wait for their confirmation, as farm.rules.changes.watch_rounds.Finding.
-    """
+    """One measurement of one version for a watch: its run, and the run that confirms its findings."""
 
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")
     version = models.ForeignKey(Version, models.CASCADE, related_name="watch_rounds")
+    # the version that `version` is compared with; None where two releases are compared
     base = models.ForeignKey(Version, models.CASCADE, null=True, blank=True, related_name="+")
     cause = models.CharField(max_length=10, choices=Cause.choices)
+    # names the cause: the same release, version or hour starts one round only
     key = models.CharField(max_length=100)
+    # the releases that are compared, or with `base` the numbers of the two versions
     old = models.CharField(max_length=32)
     new = models.CharField(max_length=32)
+    # the release of the reference
     pinned = models.CharField(max_length=32)
     state = models.CharField(max_length=12, choices=RoundState.choices, default=RoundState.WAITING)
     outcome = models.CharField(max_length=12, choices=RoundOutcome.choices, default=RoundOutcome.OPEN, blank=True)
@@ -86,6 +85,7 @@ class WatchRound(Moving):
     confirming = models.ForeignKey("runs.Run", models.SET_NULL, null=True, blank=True, related_name="+")
     # whether more rounds of the last run were ordered, because something stayed undecided
     is_extended = models.BooleanField(default=False)
+    # what waits for its confirmation: farm.rules.changes.watch_rounds.Finding
     findings = models.JSONField(default=list)
     sentence = models.CharField(max_length=2000, blank=True, default="")
     compared = models.PositiveIntegerField(default=0)

@@ -29,9 +29,11 @@ _TONES: dict[str, tuple[Tone, str]] = {
 
 
 class Standing(NamedTuple):
-    """The parts of a badge. `label` is the watched distribution, `text` the result for the model."""
+    """The parts of a badge."""
 
+    # the watched distribution
     label: str
+    # the result for the model
     text: str
     tone: Tone
 

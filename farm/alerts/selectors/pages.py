@@ -25,14 +25,13 @@ ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound, st
 
 
 class ReleaseRow(NamedTuple):
-    """A value of a long series: the ratio of a release to the pinned `reference`, and its round's outcome.
+    """A value of a long series: the ratio of a release to the pinned reference, and its round's outcome."""
 
-    `model` and `watch` are ids, `name` is the model's.
-    """
-
+    # the model's id and name
     model: int
     name: str
     release: str
+    # the watch's id
     watch: int
     reference: str
     series: str

@@ -49,16 +49,16 @@ NO_NODE = "no node"
 
 
 class WorkAround(NamedTuple):
-    """Session options that were measured to undo a change.
+    """Session options that were measured to undo a change."""
 
-    `alert` and `model` are ids, `name` is the model's; `words` says what to do, in a few words.
-    """
-
+    # ids of the alert and of the model
     alert: int
     model: int
+    # the model's name
     name: str
     sentence: str
     code: str
+    # what to do, in a few words
     words: str
 
 

@@ -24,10 +24,12 @@ DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})", re.IGNORECASE)
 
 
 class Hit(NamedTuple):
-    """A page that was found. `kind` is run, alert, model, version, node or watch; `about` helps to recognise it."""
+    """A page that was found."""
 
+    # run, alert, model, version, node or watch
     kind: str
     name: str
+    # helps to recognise the page
     about: str
     path: str
 

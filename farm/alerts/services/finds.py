@@ -58,19 +58,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Question:
-    """The question that a search answers.
-
-    `minutes` is the machine time of each race. The points of the matrix `space` compete; None is the default space of
-    `providers` with the axes and settings of `beside`. `hardware` holds tags or `node:NAME`, and each gets its own
-    race; without any there is a single race on any hardware.
-    """
+    """The question that a search answers."""
 
     goal: Goal = "latency"
     limits: Limits = field(default_factory=Limits)
+    # machine time of each race
     minutes: float = 10.0
+    # the matrix whose points compete; None: the default space of `providers`
     space: Mapping[str, object] | None = None
     providers: Sequence[str] = ("cpu",)
+    # further axes and settings of the default space
     beside: Mapping[str, object] = field(default_factory=dict)
+    # tags or `node:NAME`, each with a race of its own; empty: one race on any hardware
     hardware: Sequence[str] = ()
 
 

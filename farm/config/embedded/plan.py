@@ -34,16 +34,15 @@ class Tls:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start and where. With `node_home` None no node is started on this machine.
-
-    `public_url` and `public_gateway_url` are the addresses for people and for nodes where a proxy or `tls` stands in
-    front; where they are empty, people and nodes use `url` and `gateway_url`, at which the processes listen.
-    """
+    """What to start and where."""
 
     home: Path
     port: int
     gateway_port: int
+    # None: no node is started on this machine
     node_home: Path | None = None
+    # addresses for people and for nodes where a proxy or `tls` stands in front; where they are empty, people and nodes
+    # use `url` and `gateway_url`, at which the processes listen
     public_url: str = ""
     public_gateway_url: str = ""
     tls: Tls | None = None

@@ -78,27 +78,28 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
 
 
 class Node(models.Model):
-    """A machine that measures. `state` says whether it is there, `health` whether it may work.
-
-    `tags` maps each hardware tag to the evidence a probe gave for it; `owner_tags` are the owner's own.
-    `providers` were proven by a probe; `runtimes` are installed now, and `loads` is what releases beyond the farm's
-    table were seen to load, by `distribution==version`.
-    """
+    """A machine that measures."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="nodes")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="nodes")
     name = models.CharField(max_length=64, validators=[RegexValidator(NODE_NAME, "A node is not named by a number.")])
     public_key = models.CharField(max_length=44, unique=True)
     fingerprint = models.CharField(max_length=40)
+    # whether it is there, and whether it may work
     state = models.CharField(max_length=8, choices=NodeState.choices, default=NodeState.OFFLINE)
     health = models.CharField(max_length=12, choices=NodeHealth.choices, default=NodeHealth.PENDING)
     health_reason = models.CharField(max_length=500, blank=True)
     contract_version = models.PositiveSmallIntegerField(default=1)
     facts_json = models.JSONField(default=dict)
+    # the evidence that a probe gave, by hardware tag
     tags = models.JSONField(default=dict)
+    # tags that the owner gave
     owner_tags = models.JSONField(default=list, blank=True)
+    # those that a probe has proven
     providers = models.JSONField(default=list)
+    # installed now
     runtimes = models.JSONField(default=list)
+    # what releases beyond the farm's table were seen to load, by `distribution==version`
     loads = models.JSONField(default=dict, db_default={})
     settings_json = models.JSONField(default=dict, blank=True)
     sandbox = models.CharField(max_length=12, default="none")

@@ -7,10 +7,7 @@ from farm.fleet.models.node import Node
 
 
 class NullEstimate(models.Model):
-    """One A/A comparison: the same cell in two arms of one block.
-
-    `log_ratios` are its dᵢ = ln(twin / original), a round each; `rounds` and `estimate` where its verdict fell.
-    """
+    """One A/A comparison: the same cell in two arms of one block."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="null_estimates")
     cell_class = models.CharField(max_length=100)
@@ -18,8 +15,10 @@ class NullEstimate(models.Model):
     block = models.PositiveBigIntegerField()
     arm = models.PositiveSmallIntegerField()
     twin = models.PositiveSmallIntegerField()
+    # those at which the verdict fell, and the estimate then
     rounds = models.PositiveSmallIntegerField()
     estimate = models.FloatField()
+    # dᵢ = ln(twin / original), one for each round
     log_ratios = models.JSONField(default=list)
     verdict = models.CharField(max_length=16)
     # the estimates of further metrics, by name

@@ -14,14 +14,13 @@ class ArtifactQuerySet(OwnedQuerySet["Artifact"]):
 
 
 class Artifact(models.Model):
-    """One immutable bundle: `.onnx` + external data, with optional reference data beside it.
-
-    `sha256` is the digest of the bundle alone (farm.contract.cells.Bundle.digest), so that a cell's digest does not
-    depend on reference data; `data_sha256` is the digest of that, empty when there is none.
-    """
+    """One immutable bundle: `.onnx` + external data, with optional reference data beside it."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="artifacts")
+    # digest of the bundle alone (farm.contract.cells.Bundle.digest), so that digests of cells do not depend on
+    # reference data
     sha256 = models.CharField(max_length=64, db_index=True)
+    # digest of the reference data; empty where there are none
     data_sha256 = models.CharField(max_length=64, blank=True, default="")
     main = models.CharField(max_length=128)
     bytes = models.PositiveBigIntegerField()

@@ -57,28 +57,30 @@ class VersionQuerySet(OwnedQuerySet["Version"]):
 
 
 class Version(models.Model):
-    """One upload of a model. `inspection` is what the workshop found; `problem` says why it was rejected.
-
-    With `removed_at` it was deleted, and stays for the runs that measured it. With `branch` a gate uploaded it for that
-    branch, last at `sent_at`; retention removes it some time after that, unless it `is_kept`.
-    """
+    """One upload of a model."""
 
     model = models.ForeignKey(Model, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     artifact = models.ForeignKey(Artifact, models.PROTECT, related_name="versions")
     note = models.CharField(max_length=500, blank=True)
+    # where a gate uploaded it: the branch and the commit; empty otherwise
     branch = models.CharField(max_length=255, blank=True, default="", db_default="")
     commit = models.CharField(max_length=64, blank=True, default="", db_default="")
+    # the last upload by a gate, after which retention counts
     sent_at = models.DateTimeField(null=True, blank=True)
+    # whether retention leaves it alone
     is_kept = models.BooleanField(default=False, db_default=False)
     state = models.CharField(max_length=12, choices=VersionState.choices, default=VersionState.PENDING)
+    # what the workshop found
     inspection = models.JSONField(null=True, blank=True)
+    # why it was rejected
     problem = models.TextField(blank=True)
     tries = models.PositiveSmallIntegerField(default=0)
     # when the current inspection was last ordered or began; the sweep orders it again when this is long ago
     asked_at = models.DateTimeField(default=timezone.now)
     uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # a removed version stays for the runs that measured it
     removed_at = models.DateTimeField(null=True, blank=True)
 
     objects = VersionQuerySet.as_manager()

@@ -27,19 +27,18 @@ class PartialUploadQuerySet(models.QuerySet["PartialUpload"]):
 
 
 class PartialUpload(models.Model):
-    """One file that is sent in pieces: `offset` of its `bytes` are on the disk; see farm.registry.partial_files.
-
-    `sha256` is what the sender says the whole file has, empty when it was not said. `version` is set once the file has
-    become part of one; the bytes then belong to the store.
-    """
+    """One file that is sent in pieces; see farm.registry.partial_files."""
 
     key = models.CharField(max_length=43, unique=True)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="partial_uploads")
     team = models.ForeignKey(Team, models.CASCADE, related_name="partial_uploads")
     name = models.CharField(max_length=200)
+    # size of the whole file, and how much of it is on the disk
     bytes = models.PositiveBigIntegerField()
     offset = models.PositiveBigIntegerField(default=0)
+    # what the sender says the whole file has; empty: the sender did not say
     sha256 = models.CharField(max_length=64, blank=True)
+    # set once the file has become part of a version; the bytes then belong to the store
     version = models.ForeignKey(Version, models.CASCADE, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()

@@ -13,17 +13,16 @@ OPEN = (MakingState.PENDING, MakingState.MAKING)
 
 
 class PlanOrder(Making):
-    """An order to plan a matrix for a person. A small plan is made in the request itself, a large one by `prepare`.
-
-    `order_json` holds the matrix as plain values, the seed and what is known of releases; `points` is the size of the
-    matrix, and `body` the plan as compressed JSON once it is ready.
-    """
+    """An order to plan a matrix for a person. A small plan is made in the request itself, a large one by `prepare`."""
 
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     version = models.ForeignKey(Version, models.CASCADE, related_name="+")
+    # the matrix as plain values, the seed, and what is known of releases
     order_json = models.JSONField()
     order_sha256 = models.CharField(max_length=64)
+    # the size of the matrix
     points = models.PositiveIntegerField()
+    # the plan as compressed JSON, once it is ready
     body = models.BinaryField(default=bytes)
 
     class Meta:

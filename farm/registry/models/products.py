@@ -99,18 +99,16 @@ class Outline(Making):
 
 
 class Preparation(Making):
-    """The inputs of an artifact for a workload, and the reference outputs that they should give.
-
-    `reference_of` says where the reference comes from: "expected" (uploaded) or the runtime that made it. Without a
-    reference, `reference_problem` says why there is none, and parity is not measured.
-    """
+    """The inputs of an artifact for a workload, and the reference outputs that they should give."""
 
     artifact = models.ForeignKey(Artifact, models.CASCADE, related_name="preparations")
     workload_json = models.JSONField()
     workload_sha256 = models.CharField(max_length=64)
     inputs = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
     reference = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
+    # "expected" for uploaded outputs, or the runtime that made the reference
     reference_of = models.CharField(max_length=100, blank=True)
+    # why there is no reference, so that parity is not measured; empty where there is one
     reference_problem = models.TextField(blank=True)
 
     class Meta:

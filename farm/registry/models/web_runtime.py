@@ -8,15 +8,14 @@ from farm.registry.models.products import Making
 
 
 class WebRuntime(Making):
-    """A release of ONNX Runtime Web. Its files belong to no team: they are what npm gives everybody.
-
-    `integrity` is the package's digest as npm writes it, `files_json` what browsers load, and `team` the team whose run
-    first asked for it; None for releases that the farm knows by itself.
-    """
+    """A release of ONNX Runtime Web. Its files belong to no team: they are what npm gives everybody."""
 
     version = models.CharField(max_length=32, unique=True)
+    # the package's digest as npm writes it
     integrity = models.CharField(max_length=200, blank=True)
+    # what browsers load
     files_json = models.JSONField(default=list)
+    # the team whose run first asked for it; None for releases that the farm knows by itself
     team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="+")
 
     class Meta:

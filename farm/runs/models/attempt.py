@@ -46,16 +46,14 @@ class Attempt(models.Model):
 
 
 class Report(models.Model):
-    """A report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing.
-
-    `body` and `reply` are JSON texts.
-    """
+    """A report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="reports")
     kind = models.CharField(max_length=8)
     arm = models.SmallIntegerField(default=NONE)
     round = models.SmallIntegerField(default=NONE)
     digest = models.CharField(max_length=64)
+    # JSON texts of the report and of the farm's answer
     body = models.TextField()
     reply = models.TextField(default="{}")
     received_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -120,16 +118,15 @@ class CompiledModel(models.Model):
 
 
 class TraceReading(models.Model):
-    """A timeline of an inference in a raw trace, read in the workshop once somebody looks; asked → read | failed.
-
-    `body` is a farm.rules.tracing.timeline.Timeline as JSON text; `problem` says why there is none.
-    """
+    """A timeline of an inference in a raw trace, read in the workshop once somebody looks; asked → read | failed."""
 
     trace = models.OneToOneField(Trace, models.CASCADE, related_name="reading")
     state = models.CharField(max_length=6, choices=ReadingState.choices, default=ReadingState.ASKED)
     tries = models.PositiveSmallIntegerField(default=0)
     asked_at = models.DateTimeField(default=timezone.now)
+    # a farm.rules.tracing.timeline.Timeline as JSON text
     body = models.TextField(blank=True, default="")
+    # why there is no timeline
     problem = models.CharField(max_length=500, blank=True, default="")
 
     class Meta:

@@ -24,20 +24,19 @@ MAX_FAILURES = 3
 
 
 class Block(models.Model):
-    """Cells measured together on one node.
-
-    `hardware` says in words what its cells ask for; `queues` are those that get its messages, unless `only_node` pins
-    it to a node, as the matrix says so or its earlier rounds were measured there. `attempt` is the fencing number: it
-    grows each time the block is queued, and whoever holds an older one is refused.
-    """
+    """Cells measured together on one node."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=BlockState.choices, default=BlockState.WAITING)
+    # the fencing number: it grows each time the block is queued, and a node that holds an older one is refused
     attempt = models.PositiveIntegerField(default=0)
     failures = models.PositiveSmallIntegerField(default=0)
+    # what its cells ask for, in words
     hardware = models.CharField(max_length=200)
+    # get its messages, unless it is pinned to a node
     queues = models.JSONField(default=list)
+    # the node that the matrix names, or that measured the earlier rounds
     only_node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+")
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="blocks")
     device = models.CharField(max_length=64, blank=True, default="")

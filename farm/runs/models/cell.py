@@ -46,19 +46,21 @@ class Ending(models.Model):
 
 
 class Cell(Ending):
-    """A point of the matrix, measured or refused. `name` is its id in the run, `spec` a CellSpec.
+    """A point of the matrix, measured or refused.
 
-    `positions` says where its values stand on the axes of the matrix, `labels` names those values in words. The other
-    columns repeat parts of the spec, so that pages group and filter without parsing it. `beside` is the version that it
-    measures where that is not the run's own; only pages of the run itself show such a cell.
+    Many columns repeat parts of the spec, so that pages group and filter without parsing it.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="cells")
+    # the version that it measures where that is not the run's own; only pages of the run itself show such a cell
     beside = models.ForeignKey(Beside, models.CASCADE, null=True, blank=True, related_name="cells", db_index=False)
     number = models.PositiveIntegerField()
+    # its id in the run
     name = models.CharField(max_length=32)
     digest = models.CharField(max_length=64)
+    # a CellSpec
     spec_json = models.JSONField()
+    # where its values stand on the axes of the matrix, and these values in words
     positions = models.JSONField(default=dict)
     labels = models.JSONField(default=dict)
     variant = models.ForeignKey("registry.Variant", models.PROTECT, null=True, related_name="+")
@@ -91,16 +93,16 @@ class Cell(Ending):
 
 
 class Arm(Ending):
-    """A place in a block: a cell, or its A/A twin (`twin_of` is the arm it repeats). `name` is unique in the run.
-
-    What it measured is only in its CellDocument. `is_evaluated` says that an accuracy on labelled data is there.
-    """
+    """A place in a block: a cell, or its A/A twin. What it measured is only in its CellDocument."""
 
     block = models.ForeignKey(Block, models.CASCADE, related_name="arms")
     cell = models.ForeignKey(Cell, models.CASCADE, related_name="arms")
     number = models.PositiveSmallIntegerField()
+    # unique in the run
     name = models.CharField(max_length=40)
+    # the number of the arm that it repeats; None for a cell itself
     twin_of = models.PositiveSmallIntegerField(null=True, blank=True)
+    # whether it has an accuracy on labelled data
     is_evaluated = models.BooleanField(default=False, db_default=False)
 
     class Meta:

@@ -11,20 +11,20 @@ from farm.runs.states import OPEN_BLOCKS, DivergenceState
 
 
 class Divergence(models.Model):
-    """A question: where `arm` begins to differ from `against`, or with None from the CPU without optimisations.
-
-    `body` is the answer, a farm.contract.divergence.DivergenceDocument as JSON text; `problem` says why there is none.
-    `part` is a zip with the part of the model that shows the difference.
-    """
+    """A question: where an arm begins to differ from another arm, or from the CPU without optimisations."""
 
     arm = models.ForeignKey(Arm, models.CASCADE, related_name="divergences")
+    # None: the CPU without optimisations
     against = models.ForeignKey(Arm, models.CASCADE, null=True, blank=True, related_name="+")
     state = models.CharField(max_length=8, choices=DivergenceState.choices, default=DivergenceState.ASKED)
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     asked_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
+    # the answer: a farm.contract.divergence.DivergenceDocument as JSON text
     body = models.TextField(blank=True, default="")
+    # why there is no answer
     problem = models.TextField(blank=True, default="")
+    # a zip with the part of the model that shows the difference
     part = models.ForeignKey(Blob, models.PROTECT, null=True, blank=True, related_name="+")
 
     class Meta:

@@ -10,12 +10,13 @@ from farm.runs.models.run import Run
 class CellDocument(models.Model):
     """An arm as the bench document has it, so that a document is made without judging the reports again.
 
-    It is the only place of an arm's figures (farm.rules.cells.metrics), samples and parity. Both columns are JSON
-    texts: `operators` take most of the space and are shown by few pages, `body` is all the rest.
+    It is the only place of an arm's figures (farm.rules.cells.metrics), samples and parity.
     """
 
     arm = models.OneToOneField(Arm, models.CASCADE, related_name="document")
+    # JSON text of all but the operators
     body = models.TextField()
+    # JSON text; it takes most of the space, and few pages show it
     operators = models.TextField(default="[]")
 
     class Meta:
@@ -26,19 +27,18 @@ class CellDocument(models.Model):
 
 
 class Comparison(models.Model):
-    """A comparison of two arms of one block, paired by round.
-
-    `body` and `operators` are JSON texts of the comparison as its own block judged it; `verdict` is what holds across
-    the whole run once that is concluded. `is_tested` says that it counts among the hypotheses that the run tests.
-    """
+    """A comparison of two arms of one block, paired by round."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
     block = models.ForeignKey(Block, models.CASCADE, related_name="comparisons")
     baseline = models.ForeignKey(Arm, models.CASCADE, related_name="+")
     candidate = models.ForeignKey(Arm, models.CASCADE, related_name="+")
     axis = models.CharField(max_length=64, blank=True)
+    # whether it counts among the hypotheses that the run tests
     is_tested = models.BooleanField(default=False, db_default=False)
+    # what holds across the whole run, once that is concluded
     verdict = models.CharField(max_length=16)
+    # JSON texts of the comparison as its own block judged it
     body = models.TextField(default="{}")
     operators = models.TextField(default="[]")
 

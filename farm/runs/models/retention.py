@@ -13,8 +13,7 @@ BRANCHES_DAYS = 30
 class RetentionRule(models.Model):
     """Days after which raw timings, raw traces, models without a run and branches are removed; None keeps them.
 
-    Compiled models are removed with the traces. Nothing is removed before `acts_from`: until then the rule can be
-    changed. At `acted_at` all that was due had been removed last.
+    Compiled models are removed with the traces.
     """
 
     team = models.OneToOneField(Team, models.CASCADE, related_name="retention")
@@ -22,7 +21,9 @@ class RetentionRule(models.Model):
     traces_days = models.PositiveSmallIntegerField(null=True, blank=True)
     models_days = models.PositiveSmallIntegerField(null=True, blank=True)
     branches_days = models.PositiveSmallIntegerField(null=True, blank=True, default=BRANCHES_DAYS, db_default=30)
+    # nothing is removed before, so that the rule can still be changed
     acts_from = models.DateTimeField()
+    # when all that was due had last been removed
     acted_at = models.DateTimeField(null=True, blank=True)
     changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     changed_at = models.DateTimeField(default=timezone.now)

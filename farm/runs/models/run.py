@@ -22,12 +22,7 @@ class RunQuerySet(OwnedQuerySet["Run"]):
 
 
 class Run(models.Model):
-    """A set of blocks. `revision` grows with every change, so that readers can ask "anything new?" cheaply.
-
-    `sentence` says how it ended, `headline` what it found; the latter comes a moment later, with `is_concluded`, and
-    `lead` with it: the figures of the headline for lists (farm.rules.presenting.leads.Lead), null until they are
-    known.
-    """
+    """A set of blocks."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
@@ -42,14 +37,18 @@ class Run(models.Model):
     budget = models.CharField(max_length=10, choices=[(b.value, b.value) for b in Budget], default=Budget.QUICK)
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.PLANNED)
     outcome = models.CharField(max_length=10, choices=RunOutcome.choices, default=RunOutcome.OPEN, blank=True)
+    # how it ended
     sentence = models.CharField(max_length=1000, blank=True)
+    # what it found, a moment later, with `is_concluded`
     headline = models.TextField(blank=True, default="")
+    # figures of the headline for lists (farm.rules.presenting.leads.Lead); null until they are known
     lead = models.JSONField(null=True, blank=True)
     is_concluded = models.BooleanField(default=False)
     max_parallel = models.PositiveIntegerField(null=True, blank=True)
     fail_fast = models.BooleanField(default=False)
     minutes = models.FloatField(default=0.0)
     cell_count = models.PositiveIntegerField(default=0)
+    # grows with every change, so that readers can ask cheaply whether there is anything new
     revision = models.PositiveBigIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # when its first block was claimed; of runs of before 26 November 2026, when they were asked for

@@ -94,18 +94,16 @@ _PLANNED = {
 
 
 class Expected(NamedTuple):
-    """The forecast of an open run, in seconds from now.
+    """The forecast of an open run, in seconds from now."""
 
-    Its first block begins at `begins_s`, which is 0 where one has begun, and its last one ends at `ends_s`; both are
-    None where nobody can know. `measured_s` adds up how long its blocks are measured. `is_slowed` says that other
-    programs slow them now. If another program holds the machine, `earliest_s` and `earliest_end_s` are the times before
-    which the run neither begins nor ends.
-    """
-
+    # when its first block begins (0 where one has begun) and its last one ends; None where that cannot be known
     begins_s: float | None
     ends_s: float | None
+    # the sum of how long its blocks are measured
     measured_s: float
+    # whether other programs slow its blocks now
     is_slowed: bool = False
+    # where another program holds the machine: the run neither begins nor ends before these times
     earliest_s: float | None = None
     earliest_end_s: float | None = None
 

@@ -102,11 +102,13 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
 
 
 class Ended(NamedTuple):
-    """A finished run. `model` and `name` are its model's, `lead` holds the figures of its headline."""
+    """A finished run."""
 
+    # the model's id and name
     model: int
     name: str
     run: int
+    # the figures of its headline
     lead: dict[str, object]
     at: datetime
 

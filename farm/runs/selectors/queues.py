@@ -24,18 +24,17 @@ MAX_NEXT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The open blocks for a kind of hardware: how many wait and are measured, and the minutes of measuring left.
-
-    `nodes` counts the online nodes that take such blocks, busy or not. `kept` describes those that would take them and
-    may not now. A block that a person queues now begins in `start_s` seconds; None where that cannot be known.
-    """
+    """The open blocks for a kind of hardware: how many wait and are measured, and the minutes of measuring left."""
 
     hardware: str
     waiting: int
     measuring: int
     minutes: float
+    # how many online nodes take such blocks, busy or not
     nodes: int
+    # describes the nodes that would take them and may not now
     kept: Sequence[str]
+    # in how many seconds a block that a person queues now begins; None where that cannot be known
     start_s: float | None
 
 
@@ -54,12 +53,11 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What a node does now: it measures a run for a team, or waits for something.
+    """What a node does now: it measures a run for a team, or waits for something."""
 
-    `run` is None where the reader may not see it. `team` is empty while the node measures nothing.
-    """
-
+    # None where the reader may not see it
     run: int | None = None
+    # empty while the node measures nothing
     team: str = ""
     since: datetime | None = None
     waits_for: str = ""

@@ -36,12 +36,14 @@ MAX_DOING = 3
 
 @dataclass(frozen=True, slots=True)
 class BusyBlock:
-    """A block that is being measured. `doing` is what its node says it does, `cell` the cell named there, or empty."""
+    """A block that is being measured."""
 
     number: int
     node: str
     node_id: int | None
+    # what its node says it does
     doing: str
+    # the cell named there, or empty
     cell: str
     since: datetime | None
     rounds: int
@@ -99,14 +101,12 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The situation of an open run at one moment, which also depends on nodes and other runs.
+    """The situation of an open run at one moment, which also depends on nodes and other runs."""
 
-    `still` says why no cell of it is being measured, and `since` when that wait began; empty and None while one is.
-    `expected` is its forecast; None where none of its blocks is open.
-    """
-
+    # why no cell of it is being measured, and since when; empty and None while one is
     still: str = ""
     since: datetime | None = None
+    # None where none of its blocks is open
     expected: Expected | None = None
 
     @property
@@ -232,22 +232,22 @@ def _describe_measuring(block: Block, run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run. `cells` counts cells by status (`open` until they end), `blocks` blocks by state.
-
-    `sentence` says how the run ended, `headline` its main result; `minutes` is what the plan expected; `revision` grows
-    with each change of the run.
-    """
+    """The progress of a run."""
 
     id: int
     state: str
     outcome: str
+    # how the run ended, and its main result
     sentence: str
     headline: str
+    # grows with each change of the run
     revision: int
+    # numbers of cells by status, which is `open` until they end, and of blocks by state
     cells: dict[str, int]
     blocks: dict[str, int]
     rounds: int
     rounds_most: int
+    # what the plan expected
     minutes: float
     created_at: datetime
     started_at: datetime | None

@@ -19,15 +19,13 @@ AXES = ("precision", "opset")
 
 @dataclass(frozen=True)
 class Measured:
-    """A measured cell of a variant.
-
-    `against` is its comparison with the same cell of the upload as it is, where one block measured both; `upload` is
-    that cell's precision, empty without a comparison.
-    """
+    """A measured cell of a variant."""
 
     run: Run
     cell: doc_cells.Cell
+    # the comparison with the same cell of the upload as it is; None where no block measured both
     against: doc_comparisons.Comparison | None
+    # that cell's precision; empty without a comparison
     upload: str
 
 

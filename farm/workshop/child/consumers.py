@@ -22,20 +22,20 @@ _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
 
 @dataclass
 class Required:
-    """What the graph says of dynamic dimensions, and the shapes that were inferred.
-
-    `sizes`: by dimension, each size that a node requires, with the first node that does. `minimums`: by dimension,
-    the smallest possible size. `same`: pairs of dimensions that must be equal. `tables`: numbers of rows of stored
-    tables that are added to an input's values, such as tables of positions. `pasts`: dimensions that are the length of
-    a cache of earlier steps; `steps`: dimensions by which that cache grows, where inference finds them.
-    """
+    """What the graph says of dynamic dimensions, and the shapes that were inferred."""
 
     shapes: Shapes = field(default_factory=dict)
+    # by dimension: each size that a node requires, with the first node that does
     sizes: dict[str, dict[int, str]] = field(default_factory=dict)
+    # by dimension: the smallest possible size
     minimums: dict[str, int] = field(default_factory=dict)
+    # pairs of dimensions that must be equal
     same: set[tuple[str, str]] = field(default_factory=set)
+    # numbers of rows of stored tables that are added to an input's values, such as tables of positions
     tables: list[int] = field(default_factory=list)
+    # dimensions that are the length of a cache of earlier steps
     pasts: set[str] = field(default_factory=set)
+    # dimensions by which that cache grows, where inference finds them
     steps: set[str] = field(default_factory=set)
 
     def list_sizes(self, dim: str) -> list[int]:

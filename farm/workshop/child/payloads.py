@@ -55,15 +55,15 @@ class TestData(Written):
 
 
 class Recipe(Written):
-    """A variant to make. `opset` None keeps the operator set; `calibration` is an `.npz`, random samples without.
-
-    `program` is the name under which the framework's own program is written instead; empty: a variant is made.
-    """
+    """A variant to make."""
 
     precision: str
+    # None keeps the operator set
     opset: int | None
     options: dict[str, str]
+    # an `.npz` of samples; None: random ones
     calibration: NotRequired[str | None]
+    # the name under which the framework's own program is written instead; empty: a variant is made
     program: NotRequired[str]
 
 

@@ -37,22 +37,25 @@ _EXPORT = "export a model that takes and gives plain tensors"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output. `sizes` have None for free dimensions; `key` is its key in a dict, else empty."""
+    """An input or output."""
 
     name: str
     dtype: str
+    # None for free dimensions
     sizes: tuple[int | None, ...]
+    # its key in a dict; else empty
     key: str = ""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A program's graph. `positional` is how many of the inputs it takes by place; the others it takes by name."""
+    """A program's graph."""
 
     saved_by: str
     operators: int
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    # how many of the inputs it takes by place; the others it takes by name
     positional: int
 
 

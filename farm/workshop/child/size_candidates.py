@@ -37,9 +37,11 @@ FRAMES = 1000
 
 
 class CacheDims(NamedTuple):
-    """Dimensions of a decoder's cache: `pasts` are the length of its earlier steps, `steps` count what is appended."""
+    """Dimensions of a decoder's cache."""
 
+    # lengths of its earlier steps
     pasts: Sequence[str]
+    # lengths of what is appended
     steps: Sequence[str]
 
     def make_sizes(self, *, past: int, step: int) -> dict[str, int]:

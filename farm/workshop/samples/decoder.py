@@ -37,13 +37,12 @@ _FLOAT, _WHOLE = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
 @dataclass(frozen=True)
 class Head:
-    """The layer that scores the tokens. `through` is the width of a narrower layer before it; 0: there is none.
-
-    The scores are multiplied by `scale`; a small one makes all tokens score nearly alike.
-    """
+    """The layer that scores the tokens."""
 
     vocabulary: int = VOCABULARY
+    # width of a narrower layer before it; 0: there is none
     through: int = 0
+    # multiplies the scores; a small one makes all tokens score nearly alike
     scale: float = 1.0
 
 
