@@ -108,7 +108,7 @@ def compare(  # noqa: PLR0913  every option of the command
 
 
 def _are_bench_files(old: Path, new: Path) -> bool:
-    """Say whether both are files of `bench`, by their endings, and not models. Raises Usage for one of each."""
+    """Say whether both are files of `bench`, by their endings, and not models. Raises Usage for only one."""
     are_files = [path.suffix.lower() == ".json" for path in (old, new)]
     if any(are_files) and not all(are_files):
         raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")

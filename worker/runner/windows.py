@@ -15,6 +15,7 @@ from worker.runner.interleaving import TURN_NS, Turns
 from worker.runner.order import BudgetOrder
 
 Call = Callable[[], object]
+Readings = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 # in nanoseconds
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 Clock = Callable[[], int]
@@ -67,14 +68,12 @@ class Timings:
 
     @property
     def cpu_p50_ns(self) -> float | None:
-        median = float(np.median(self.cpu_per_call_ns)) if self.cpu_per_call_ns else 0.0
-        return median if median > 0 else None
+        return compute_positive_median(self.cpu_per_call_ns)
 
     @property
     def instructions(self) -> float | None:
         """Instructions of one inference, the median of the parts; None without a counter, or one that did not move."""
-        median = float(np.median(self.instructions_per_call)) if self.instructions_per_call else 0.0
-        return median if median > 0 else None
+        return compute_positive_median(self.instructions_per_call)
 
     def begin_part(self) -> None:
         self._part_first, self._part_count = len(self.durations), self._read_counter()
@@ -193,6 +192,12 @@ def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
     medians = [float(np.median(window)) for window in last_windows]
     means = [float(np.mean(window)) for window in last_windows]
     return agree_within_tolerance(medians) and agree_within_tolerance(means)
+
+
+def compute_positive_median(readings: Sequence[float] | Readings, *, scale: float = 1.0) -> float | None:
+    """Compute the median of readings times `scale`; None without readings, or where the clock stood still."""
+    median = float(np.median(readings)) * scale if len(readings) else 0.0
+    return median if median > 0 else None
 
 
 def agree_within_tolerance(values: Sequence[float]) -> bool:

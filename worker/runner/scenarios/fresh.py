@@ -161,8 +161,7 @@ class MemoryCourse:
     def compute_cpu_p50_ns(self) -> float | None:
         """Compute the thread CPU time of an inference in ns, the median between readings; None for fewer than two."""
         after, cpu_ns = (np.array(values[: self._readings], dtype=np.float64) for values in (self._after, self._cpu_ns))
-        each = float(np.median(np.diff(cpu_ns) / np.diff(after))) if self._readings > 1 else 0.0
-        return each if each > 0 else None
+        return windows.compute_positive_median(np.diff(cpu_ns) / np.diff(after))
 
     def list_memory_points(self) -> list[summaries.Phase]:
         """List resident memory at a few points, as phases."""

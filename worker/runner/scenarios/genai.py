@@ -5,7 +5,6 @@ for the scores before each token.
 """
 
 import os
-from math import isfinite
 
 import numpy as np
 
@@ -72,7 +71,7 @@ class GenerateByGenai:
             **taken.make_sample_fields(warm, length=request.prompt.shape[1], new=request.new, gate=gate),
             "throughput": metrics["tokens_per_s"],
             "tokens": taken.rows[0][0].tolist(),
-            "gaps": [gap if isfinite(gap) else 0.0 for gap in self._parted.gaps],
+            "gaps": self._parted.gaps,
             "forced": self._forced.answer,
             **summaries.make_other_metrics(peaks, metrics),
         }

@@ -11,6 +11,7 @@ from worker.runner import windows
 from worker.runner.engines import genai
 from worker.runner.order import BudgetOrder
 from worker.runner.parity import Array
+from worker.runner.scenarios import token_choice
 from worker.runner.scenarios.generated import GENERATIONS, MAX_S, GenerationTimes
 
 # the tokens whose choice is timed, which may take longer than the graph
@@ -70,8 +71,7 @@ class TimedGenerations(GenerationTimes):
 
     @property
     def first_cpu_ms(self) -> float | None:
-        each = float(np.median(self._firsts_cpu_ns)) * _MS
-        return each if each > 0 else None
+        return windows.compute_positive_median(self._firsts_cpu_ns, scale=_MS)
 
     def list_step_durations(self) -> windows.Durations:
         """List the ns of each token after the first, [generation, step]."""
@@ -80,8 +80,7 @@ class TimedGenerations(GenerationTimes):
     def compute_cpu_p50_ms(self) -> float | None:
         """Compute the thread CPU time of such a token in ms, the median of generations; None where none was seen."""
         spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.request.new - 1).mean(axis=1)
-        each = float(np.median(spent)) * _MS
-        return each if each > 0 else None
+        return windows.compute_positive_median(spent, scale=_MS)
 
 
 @dataclass(frozen=True)
@@ -105,16 +104,13 @@ def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
     count = min(PARTED, request.new) if request.is_sampled else request.new
     for _ in range(count):
         scores = np.array(generator.get_logits(), dtype=np.float32).reshape(len(request.prompt), -1)[0]
-        second, first = np.partition(scores, -2)[-2:] if scores.size > 1 else (scores[0], scores[0])
-        gaps.append(float(f"{float(first) - float(second):.4g}"))
+        gaps.append(token_choice.measure_lead(scores))
         cpu_began, began = spent(), clock()
         generator.generate_next_token()
         walls.append(clock() - began)
         spents.append(spent() - cpu_began)
-    cpu_ms = float(np.median(spents[1:])) * _MS
-    return SamplerTimes(
-        float(np.median(walls[1:])) * _MS, cpu_ms if cpu_ms > 0 else None, [] if request.is_sampled else gaps
-    )
+    cpu_ms = windows.compute_positive_median(spents[1:], scale=_MS)
+    return SamplerTimes(float(np.median(walls[1:])) * _MS, cpu_ms, [] if request.is_sampled else gaps)
 
 
 def count_differing_rows(loaded: genai.LoadedModel, rows: Array) -> float | None:

@@ -4,7 +4,6 @@ import time
 from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -164,13 +163,11 @@ class TimedGenerations(GenerationTimes):
 
     @property
     def prompt_cpu_ms(self) -> float | None:
-        each = float(np.median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns])) * _MS
-        return each if each > 0 else None
+        return windows.compute_positive_median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns], scale=_MS)
 
     def compute_cpu_p50_ms(self) -> float | None:
         """Compute the thread CPU time of a step after the prompt in ms, the median; None where none was seen."""
-        each = float(np.median(self._spent()[:, 1:].mean(axis=1))) * _MS
-        return each if each > 0 else None
+        return windows.compute_positive_median(self._spent()[:, 1:].mean(axis=1), scale=_MS)
 
     def _spent(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
         return np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self.new)
@@ -182,9 +179,7 @@ def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, A
     scores, gaps = steps.scores[0], []
     for call in calls:
         call()
-        second, first = np.partition(scores[0], -2)[-2:] if scores.shape[-1] > 1 else (scores[0, 0], scores[0, 0])
-        gap = float(first) - float(second)
-        gaps.append(float(f"{gap:.4g}") if isfinite(gap) else 0.0)
+        gaps.append(token_choice.measure_lead(scores[0]))
         steps.token[:, 0] = choose(scores)
         scores = steps.scores[1]
     return gaps

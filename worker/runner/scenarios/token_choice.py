@@ -1,6 +1,7 @@
 """Chooses the next token by its scores: the likeliest, or one drawn among the likeliest by a seed."""
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,15 @@ Choose = Callable[[Array], Array]
 def choose_likeliest(scores: Array) -> Array:
     tokens: Array = scores.argmax(axis=-1)
     return tokens
+
+
+def measure_lead(scores: Array) -> float:
+    """Measure by how much the best score leads, to four digits; 0 for a single score or an infinite lead."""
+    if scores.size < 2:
+        return 0.0
+    second, first = np.partition(scores, -2)[-2:]
+    lead = float(first) - float(second)
+    return float(f"{lead:.4g}") if isfinite(lead) else 0.0
 
 
 def make_chooser(settings: Mapping[str, Any]) -> Choose:
