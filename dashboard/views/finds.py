@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from pydantic import ValidationError
 
 from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
@@ -15,13 +16,13 @@ from dashboard.views.access import action, carry_out, page, read_fields, signed_
 from dashboard.views.run import cell_addresses_in
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors import finds as selectors
-from farm.alerts.services.finds import Question, cancel_find, start_find
+from farm.alerts.services.finds import cancel_find, start_find
 from farm.base.refusals import Invalid, Refusal
-from farm.contract.document_find import Found, Goal, LeftSetting
+from farm.contract.api.finds import FindOrder
+from farm.contract.document_find import Found
 from farm.registry.selectors import version
-from farm.rules.presenting.race_settings import make_settings_table
-from farm.rules.presenting.tables import Column, Entry, Prose, Table
-from farm.rules.searches.limits import Limits
+from farm.rules.presenting.race_settings import make_left_table, make_settings_table
+from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs import selectors as runs
 
@@ -29,14 +30,7 @@ if TYPE_CHECKING:
     from farm.alerts.models import Find
 
 PERIOD_S = 5
-FIELDS = ("goal", "minutes", "hardware", "max_p50", "max_p99", "max_memory", "min_accuracy", "releases")
-# what a budget may be, in its unit
-MAX_NUMBER = 1_000_000_000
-LEFT_COLUMNS: tuple[Column[LeftSetting], ...] = (
-    Column("Setting", lambda left: Entry(left.label, is_name=True)),
-    Column("Left for", lambda left: Entry(f"budget of {left.budget}" if left.budget else left.why)),
-    Prose("Why", lambda left: Entry(left.text)),
-)
+NUMBERS = {"minutes": "Minutes", "max_p50": "p50", "max_p99": "p99", "max_memory": "Memory", "min_accuracy": "Accuracy"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,7 @@ def _make_panel(race: "Find") -> RacePanel:
         return RacePanel(race, progress)
     found = Found.model_validate(race.answer)
     settings = make_settings_table(found, id=f"settings-{race.pk}")
-    left = Table.of(f"left-{race.pk}", "Settings that left", LEFT_COLUMNS, found.left)
+    left = make_left_table(found, id=f"left-{race.pk}")
     return RacePanel(race, progress, found, settings, left, _draw_last_block(race))
 
 
@@ -95,43 +89,43 @@ def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
     """Starts a search with what was typed into the form of the model's page."""
     row = version(signed_in_user(request), version_id)
     try:
-        question = _parse_question(read_fields(request, FIELDS))
-        first = start_find(version=row, by=signed_in_user(request), question=question)
+        order = _parse_order(row.pk, read_fields(request, ("goal", "hardware", "releases", *NUMBERS)))
+        first = start_find(version=row, by=signed_in_user(request), order=order)
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return redirect(version_address(row))
     return redirect("dashboard:find", find_id=first.pk)
 
 
-def _parse_question(typed: dict[str, str]) -> Question:
-    """Parses the fields of the form; the service refuses an unknown goal. Raises Invalid."""
+def _parse_order(version: int, typed: dict[str, str]) -> FindOrder:
+    """Parses the fields of the form. Raises Invalid."""
+    numbers_of = {name: _parse_number(name, typed[name]) for name in NUMBERS}
+    memory_mib, accuracy_percent = numbers_of["max_memory"], numbers_of["min_accuracy"]
     releases = split_names(typed["releases"])
-    memory_mib, percent = _parse_number(typed["max_memory"], "Memory"), _parse_number(typed["min_accuracy"], "Accuracy")
-    return Question(
-        goal=cast(Goal, typed["goal"][:40]),
-        minutes=_parse_number(typed["minutes"], "Minutes") or Question.minutes,
-        beside={"runtime": releases} if releases else {},
-        hardware=split_names(typed["hardware"]),
-        limits=Limits(
-            _parse_number(typed["max_p50"], "p50"),
-            _parse_number(typed["max_p99"], "p99"),
-            memory_mib and memory_mib * numbers.MIB,
-            percent and percent / 100.0,
-        ),
-    )
-
-
-def _parse_number(text: str, name: str) -> float | None:
-    """Parses a number above zero, up to MAX_NUMBER; None where nothing was typed. Raises Invalid."""
-    if not text:
-        return None
+    order = {
+        "version": version,
+        "goal": typed["goal"],
+        "minutes": numbers_of["minutes"],
+        "beside": {"runtime": releases} if releases else {},
+        "hardware": split_names(typed["hardware"]),
+        "max_p50_ms": numbers_of["max_p50"],
+        "max_p99_ms": numbers_of["max_p99"],
+        "max_memory_bytes": memory_mib and memory_mib * numbers.MIB,
+        "min_accuracy": accuracy_percent and accuracy_percent / 100.0,
+    }
     try:
-        value = float(text.replace(",", "."))
+        return FindOrder.model_validate({name: value for name, value in order.items() if value is not None})
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        raise Invalid(f"{first['loc'][0]} cannot be used: {first['msg']}.", code="order") from problem
+
+
+def _parse_number(name: str, text: str) -> float | None:
+    """Parses a number, with a point or a comma; None where nothing was typed. Raises Invalid."""
+    try:
+        return float(text.replace(",", ".")) if text else None
     except ValueError:
-        value = 0.0
-    if not 0 < value <= MAX_NUMBER:
-        raise Invalid(f"{name} is {text[:40]!r}: give a number above 0, up to {MAX_NUMBER:,}.", code="number")
-    return value
+        raise Invalid(f"{NUMBERS[name]} is {text[:40]!r}: give a number.", code="number") from None
 
 
 @action

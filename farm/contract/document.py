@@ -66,13 +66,14 @@ class Document(Part):
         return self.model_dump_json(by_alias=True, indent=indent)
 
 
-def make_json_schema() -> dict[str, Any]:
-    """Make the JSON schema (2020-12) that every bench document fits, those of earlier releases too."""
-    schema = Document.model_json_schema()
+def make_json_schema(model: type[Part] = Document, *, title: str = SCHEMA) -> dict[str, Any]:
+    """Make the JSON schema (2020-12) that every document of a model fits; of bench documents, those of earlier releases
+    too."""
+    schema = model.model_json_schema()
     # without the key `schema` a reader could not tell what the document is
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
-        "title": SCHEMA,
+        "title": title,
         "required": ["schema", *schema["required"]],
     }

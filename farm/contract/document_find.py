@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
+from farm.contract import document
 from farm.contract.document_cells import Part
 
 Goal = Literal["latency", "throughput", "processor-time", "memory"]
@@ -82,11 +83,4 @@ class Found(Part):
 
 
 def make_json_schema() -> dict[str, Any]:
-    """Make the JSON schema (2020-12) of the find document."""
-    schema = Found.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "onnxfarm.find/1",
-        "required": ["schema", *schema["required"]],
-    }
+    return document.make_json_schema(Found, title="onnxfarm.find/1")

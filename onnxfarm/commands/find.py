@@ -6,7 +6,7 @@ The JSON document is `onnxfarm.find/1`: the answer with its figures, what nobody
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from farm.base.grouping import group_by
 from farm.contract.document_find import GOALS, MAX_MINUTES, Found, Goal
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.spaces import BATCHES, default_space
-from farm.rules.presenting.race_settings import make_settings_table
+from farm.rules.presenting.race_settings import make_left_table, make_settings_table
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import MIB, counted
 from onnxfarm.commands import options
@@ -38,13 +37,9 @@ from onnxfarm.remote.uploads import Bundle
 from onnxfarm.subject import Judging, Subject
 from onnxfarm.terminal_tables import print_table
 
-# a block that goes on after the time is ended once all took so many times as much
+# a block that goes on when the minutes are over is stopped once the race has taken so many times as many
 LATE = 2.0
 SHOWN_LEFT = 24
-NO_ANSWER = {
-    "undecided": "The race is not decided; the reason is above.",
-    "nothing": "No setting can be the answer; the reason is above.",
-}
 TIMES = {"us": 0.001, "ms": 1.0, "": 1.0, "s": 1000.0}
 SIZES = {"kb": 1e3, "mb": 1e6, "": 1e6, "gb": 1e9, "kib": 1024.0, "mib": float(MIB), "gib": 1024.0 * MIB}
 SHARES = {"": 1.0, "%": 0.01}
@@ -61,20 +56,20 @@ def find(  # noqa: PLR0913  every option of the command
             show_default="by the provider: precisions, threads, spinning, arena, optimization",
         ),
     ] = None,
-    max_p50: Annotated[str, typer.Option(metavar="TIME", help="Budget, such as 5ms.", show_default="none")] = "",
-    max_p99: Annotated[str, typer.Option(metavar="TIME", help="Budget, such as 8ms.", show_default="none")] = "",
+    max_p50: Annotated[str, typer.Option(metavar="TIME", help="Median budget, such as 5ms.", show_default="none")] = "",
+    max_p99: Annotated[str, typer.Option(metavar="TIME", help="p99 budget, such as 8ms.", show_default="none")] = "",
     min_accuracy: Annotated[
-        str, typer.Option(metavar="SHARE", help="Budget on --evaluation: 0.97 or 97%.", show_default="none")
+        str, typer.Option(metavar="SHARE", help="Budget on the data of --evaluation: 0.97 or 97%.", show_default="none")
     ] = "",
     max_memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Budget of the peak, such as 300MB.", show_default="none")
+        str, typer.Option(metavar="SIZE", help="Budget of the peak memory, such as 300MB.", show_default="none")
     ] = "",
     tolerance: ToleranceOption = None,
     goal: Annotated[str, typer.Option(help=f"What is to be best: {', '.join(GOALS)}.")] = GOALS[0],
-    minutes: Annotated[float, typer.Option(help="Of this machine, about.")] = 10.0,
+    minutes: Annotated[float, typer.Option(help="About how many minutes of the machine it may take.")] = 10.0,
     ort: RuntimesOption = None,
     provider: Annotated[
-        str | None, typer.Option(help="Of the usual space, e.g. cpu,openvino.", show_default="cpu")
+        str | None, typer.Option(help="Providers that the usual space has, e.g. cpu,openvino.", show_default="cpu")
     ] = None,
     batch: options.BatchOption = None,
     shape: options.ShapeOption = None,
@@ -89,7 +84,7 @@ def find(  # noqa: PLR0913  every option of the command
     nodes: Annotated[
         str | None,
         typer.Option(
-            help="On a farm: a race on each, tags or node:NAME, e.g. cpu,cuda.", show_default="on this machine"
+            help="On a farm: a race on each of these tags or nodes, e.g. cpu,node:NAME.", show_default="on this machine"
         ),
     ] = None,
     server: ServerOption = None,
@@ -116,7 +111,7 @@ def find(  # noqa: PLR0913  every option of the command
     is_here = nodes is None and server is None
     axes: dict[str, object] = {
         "runtime": resolve_runtimes(ort, home=place) if is_here else ort,
-        "batch": batch or (BATCHES if goal == "throughput" else None),
+        "batch": batch or (BATCHES if goal == "throughput" and over is None else None),
         "shapes": parse_sizes(shape),
     }
     beside = read_matrix(None, axes) if any(axes.values()) else Matrix()
@@ -127,10 +122,13 @@ def find(  # noqa: PLR0913  every option of the command
         "max_memory_bytes": _parse_amount(max_memory, "--max-memory", SIZES, "a size, such as 300MB"),
         "min_accuracy": _parse_amount(min_accuracy, "--min-accuracy", SHARES, "a share, such as 0.97 or 97%"),
     }
+    if over is not None and provider is not None:
+        raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
+    space = None if over is None else _read_space(over, beside)
     order = _Order(
         Subject(model, inputs, expected, seed),
-        over,
-        provider,
+        space,
+        _split_names(provider) or ["cpu"],
         beside,
         goal,
         minutes,
@@ -145,18 +143,19 @@ def find(  # noqa: PLR0913  every option of the command
     elif save is not None or not isinstance(order.judging, str):
         raise Usage("--save and --judge are of this machine: leave them out on a farm.")
     else:
-        answers, sentence = _race_on_farm(order, nodes, server=server, team=team, console=console)
+        hardware = _split_names(nodes)
+        answers, sentence = _race_on_farm(order, hardware, server=server, team=team, console=console)
     _report_answers(answers, sentence, json_file, console=console)
 
 
 @dataclass(frozen=True)
 class _Order:
-    """What races, and for what. `over`: the space as the user gave it; for None it is the usual space of `provider`.
-    `beside`: axes and settings that all of the space has."""
+    """What races, and for what. `space`: for None it is the usual one of `providers`, with the axes and settings of
+    `beside`."""
 
     subject: Subject
-    over: str | None
-    provider: str | None
+    space: Matrix | None
+    providers: list[str]
     beside: Matrix
     goal: Goal
     minutes: float
@@ -165,13 +164,13 @@ class _Order:
     evaluation: Path | None
     judging: Judging
 
-    @property
-    def providers(self) -> list[str]:
-        return [name.strip() for name in (self.provider or "cpu").split(",")]
+
+def _split_names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def _race_on_farm(
-    order: _Order, nodes: str | None, *, server: str | None, team: str, console: Console
+    order: _Order, hardware: Sequence[str], *, server: str | None, team: str, console: Console
 ) -> tuple[dict[str, Found], str]:
     """Run the races on a farm. Return the answer of each hardware, by its name, and a sentence about all of them.
 
@@ -182,10 +181,10 @@ def _race_on_farm(
     payload = {
         "goal": order.goal,
         "minutes": order.minutes,
-        "hardware": [name.strip() for name in (nodes or "").split(",") if name.strip()],
+        "hardware": hardware,
         "providers": order.providers,
         "beside": {} if order.beside == Matrix() else order.beside.as_plain(),
-        "space": None if order.over is None else _read_space(order).as_plain(),
+        "space": None if order.space is None else order.space.as_plain(),
         **order.budgets,
     }
     files = {"inputs": order.subject.inputs, "expected": order.subject.expected}
@@ -201,13 +200,11 @@ def _race_here(order: _Order, *, home: Path, save: Path | None, console: Console
         from farm.rules.searches.limits import Limits
         from onnxfarm.here import find as race
         from onnxfarm.here import workbench
-    if order.over is not None:
-        space = _read_space(order)
-    else:
-        try:
-            space = default_space(order.providers, cores=race.count_physical_cores(), beside=order.beside)
-        except MatrixProblem as problem:
-            raise Usage(str(problem)) from problem
+    try:
+        usual = partial(default_space, order.providers, beside=order.beside)
+        space = order.space or usual(cores=race.count_physical_cores())
+    except MatrixProblem as problem:
+        raise Usage(str(problem)) from problem
     limits = Limits(**order.budgets, has_labels=order.evaluation is not None, has_tolerance=bool(space.tolerances))
     folder = save and make_folder(save, option="--save")
     late_at = time.monotonic() + 60.0 * LATE * order.minutes
@@ -223,12 +220,8 @@ def _race_here(order: _Order, *, home: Path, save: Path | None, console: Console
         return race.run_race(bench, space, question)
 
 
-def _read_space(order: _Order) -> Matrix:
-    """Read the space that --over names, with the axes and settings of the options. Raises Usage."""
-    if order.provider is not None:
-        raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
-    beside = order.beside
-    space = read_matrix(order.over, {axis: [*map(to_plain, values)] for axis, values in beside.axes.items()})
+def _read_space(over: str, beside: Matrix) -> Matrix:
+    space = read_matrix(over, {axis: [*map(to_plain, values)] for axis, values in beside.axes.items()})
     return apply_settings(space, inputs=beside.inputs, tolerance=beside.as_plain().get("tolerance"))
 
 
@@ -256,8 +249,8 @@ def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path
     for found in answers.values():
         if found.is_stopped:
             raise Stopped("Stopped before the end; the best so far is above.")
-        if found.state in NO_ANSWER:
-            raise GateFailed(NO_ANSWER[found.state])
+        if found.state in ("undecided", "nothing"):
+            raise GateFailed("There is no decided answer; the reason is above.")
 
 
 def show(found: Found, *, console: Console) -> None:
@@ -266,11 +259,10 @@ def show(found: Found, *, console: Console) -> None:
     settings = make_settings_table(found)
     if settings.rows:
         print_table(settings, console=console)
-    for why, left in group_by(found.left, lambda left: left.why).items():
-        lines = [f"  {setting.label}: {setting.text}" for setting in left[:SHOWN_LEFT]]
-        if len(left) > SHOWN_LEFT:
-            lines.append(f"  and {len(left) - SHOWN_LEFT} more, which --json has")
-        print_lines("", f"{why}:", *lines, console=console)
+    if found.left:
+        left = make_left_table(found).first(SHOWN_LEFT)
+        print_lines("", f"{left.caption}:", console=console)
+        print_table(left, console=console)
     for words in found.budget_costs.values():
         print_lines("", words, console=console)
     if found.python:

@@ -46,8 +46,11 @@ def _follow(client: Client, asked: FindOut, *, console: Console) -> FindOut:
 
 
 def parse_answers(search: FindOut) -> dict[str, Found]:
-    """Parse the answer of each race, by its hardware. Raises Infrastructure where a race could not be run."""
+    """Parse the answer of each race, by its hardware, with the sentence of the race, which says why a race failed.
+    Raises Infrastructure where a race has no answer."""
+    answers: dict[str, Found] = {}
     for race in search.races:
         if race.answer is None:
             raise Infrastructure(f"{race.sentence or 'The farm gave no answer.'} {search.url}")
-    return {race.hardware: Found.model_validate(race.answer) for race in search.races}
+        answers[race.hardware] = Found.model_validate({**race.answer, "sentence": race.sentence})
+    return answers

@@ -5,14 +5,14 @@ measured nothing because its node was lost is measured again.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from farm.accounts.models import User
@@ -23,8 +23,9 @@ from farm.alerts.selectors.releases import list_known_releases
 from farm.alerts.services.measurements import TRANSIENT_REFUSALS
 from farm.alerts.states import OPEN_FINDS, FindState
 from farm.base.refusals import Invalid, NotAllowed, Refusal
+from farm.contract.api.finds import FindOrder
 from farm.contract.document import Document
-from farm.contract.document_find import GOALS, MAX_MINUTES, Goal, LeftSetting
+from farm.contract.document_find import Goal, LeftSetting
 from farm.contract.reasons import CellStatus, ReasonCode
 from farm.fleet.selectors import node_offers
 from farm.registry.models import EvaluationData, Version
@@ -32,7 +33,6 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.matrices.points import expand
 from farm.rules.matrices.spaces import BATCHES, default_space
-from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.runtimes.releases import Known
 from farm.rules.searches import contenders, race_document
 from farm.rules.searches.limits import Limits
@@ -45,7 +45,6 @@ from farm.runs.selectors.minutes import minutes_of_run
 from farm.runs.services import cancel_run, plan_run, settle, start_run
 from farm.runs.states import BlockState, RunOutcome, RunReason, RunState
 
-MAX_KINDS = 16
 # how often a block is measured whose node is lost each time before it measured anything
 MAX_TRIES = 3
 # how long later races may use the short blocks of a race again, if outputs are judged alike in both
@@ -56,37 +55,21 @@ TRANSIENT_REASONS = (ReasonCode.NODE_LOST, ReasonCode.INTERNAL)
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Question:
-    """The question that a search answers."""
-
-    goal: Goal = "latency"
-    limits: Limits = field(default_factory=Limits)
-    # machine time of each race
-    minutes: float = 10.0
-    # the matrix whose points compete; None: the default space of `providers`
-    space: Mapping[str, object] | None = None
-    providers: Sequence[str] = ("cpu",)
-    # further axes and settings of the default space
-    beside: Mapping[str, object] = field(default_factory=dict)
-    # tags or `node:NAME`, each with a race of its own; empty: one race on any hardware
-    hardware: Sequence[str] = ()
-
-
-def start_find(*, version: Version, by: User, question: Question) -> Find:
+def start_find(*, version: Version, by: User, order: FindOrder) -> Find:
     """Start a search: write a row for each race, which the tick then measures, and return the first.
 
-    Raises NotAllowed without the right to run in the model's team, Invalid for a wrong question or where fewer than two
-    settings of the space run on some hardware, and what planning raises.
+    Raises NotAllowed without the right to run in the model's team, Invalid for an order that cannot be carried out or
+    where fewer than two settings of the space run on some hardware, and what planning raises.
     """
     team = version.model.team
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
-    _check_question(question)
+    if len(set(order.hardware)) != len(order.hardware):
+        raise Invalid("Name each kind of hardware once.", code="hardware")
     releases = list_known_releases()
     columns = [
-        {"hardware": hardware, "question": _plan_race(version, hardware, question, releases)}
-        for hardware in question.hardware or ("",)
+        {"hardware": hardware, "question": _plan_race(version, hardware, order, releases)}
+        for hardware in order.hardware or [""]
     ]
     with transaction.atomic():
         first = Find.objects.create(version=version, asked_by=by, **columns[0])
@@ -95,30 +78,22 @@ def start_find(*, version: Version, by: User, question: Question) -> Find:
     return first
 
 
-def _check_question(question: Question) -> None:
-    if question.goal not in GOALS:
-        raise Invalid(choice_sentence("goal", question.goal, GOALS), code="goal")
-    if not 0 < question.minutes <= MAX_MINUTES:
-        raise Invalid(f"{question.minutes:g} minutes: give some above 0, and {MAX_MINUTES:g} at most.", code="minutes")
-    if len(set(question.hardware)) != len(question.hardware) or len(question.hardware) > MAX_KINDS:
-        raise Invalid(f"Name up to {MAX_KINDS} kinds of hardware, each once.", code="hardware")
-
-
-def _plan_race(version: Version, hardware: str, question: Question, releases: Known) -> dict[str, object]:
+def _plan_race(version: Version, hardware: str, order: FindOrder, releases: Known) -> dict[str, object]:
     """Return the column `question` of one race. Raises Invalid."""
-    space = _make_space(version, hardware, question)
+    space = _make_space(version, hardware, order)
     plan = plan_run(version=version, matrix=space, known=releases, with_null_pair=False)
-    racing, refused = contenders.split_contenders(plan, space, question.goal)
+    racing, refused = contenders.split_contenders(plan, space, order.goal)
     if problem := contenders.explain_no_race(racing, refused):
         raise Invalid(f"{hardware}: {problem}" if hardware else problem, code="space")
     row = EvaluationData.objects.filter(version=version).first()
-    limits = replace(question.limits, has_labels=row is not None and row.order is not None)
-    if limits.min_accuracy is not None and not limits.has_labels:
+    has_labels = row is not None and row.order is not None
+    limits = Limits(**order.budgets, has_labels=has_labels, has_tolerance=bool(space.tolerances))
+    if order.min_accuracy is not None and not has_labels:
         raise Invalid("An accuracy is judged on labelled data: add some to the version first.", code="no_labels")
     return {
-        "goal": question.goal,
-        "limits": asdict(replace(limits, has_tolerance=bool(space.tolerances))),
-        "minutes": question.minutes,
+        "goal": order.goal,
+        "limits": asdict(limits),
+        "minutes": order.minutes,
         "matrix": replace(
             space, axes={}, exclude=(), include=tuple(contender.values for contender in racing)
         ).as_plain(),
@@ -128,16 +103,15 @@ def _plan_race(version: Version, hardware: str, question: Question, releases: Kn
     }
 
 
-def _make_space(version: Version, hardware: str, question: Question) -> Matrix:
+def _make_space(version: Version, hardware: str, order: FindOrder) -> Matrix:
     """Make the space of a race, whose points all name its hardware. Raises Invalid."""
     try:
-        if question.space is None:
-            batch = {"batch": BATCHES} if question.goal == "throughput" else {}
-            declared = batch | dict(question.beside)
+        if order.space is None:
+            declared = ({"batch": BATCHES} if order.goal == "throughput" else {}) | order.beside
             beside = parse(declared, allowed=settings.ALLOWED_PACKAGES) if declared else None
-            space = default_space(question.providers, cores=_count_cores(version, hardware), beside=beside)
+            space = default_space(order.providers, cores=_count_cores(version, hardware), beside=beside)
         else:
-            space = parse(question.space, allowed=settings.ALLOWED_PACKAGES)
+            space = parse(order.space, allowed=settings.ALLOWED_PACKAGES)
     except MatrixProblem as problem:
         raise Invalid(str(problem), code="matrix") from problem
     if space.models:
@@ -173,7 +147,7 @@ def _advance(row: Find) -> bool:
     try:
         if row.state == FindState.MEASURING:
             return _record_run(row)
-        race = rebuild_race(row)
+        race = load_race(row)
     except SearchProblem as problem:
         return _end_race(row, FindState.FAILED, reason=str(problem))
     experiment = race.next()
@@ -191,8 +165,8 @@ def _advance(row: Find) -> bool:
         return _end_race(row, FindState.FAILED, race, reason=str(refusal))
 
 
-def rebuild_race(row: Find) -> Race:
-    """Rebuild a race from its row, by recording the document of each step's run in turn.
+def load_race(row: Find) -> Race:
+    """Load a race from its row, by recording the document of each step's run in turn.
 
     Raises SearchProblem where one of these runs was removed or changed.
     """
@@ -301,12 +275,12 @@ def _record_run(row: Find) -> bool:
     tries = int(order.get("tries", 0)) + 1
     if loss := _explain_loss(runs.document(run)):
         if tries == MAX_TRIES:
-            return _end_race(row, FindState.FAILED, rebuild_race(row), reason=loss)
+            return _end_race(row, FindState.FAILED, load_race(row), reason=loss)
         return row.move(FindState.WAITING, was=FindState.MEASURING, run=None, asked={**order, "tries": tries})
     step = {**order, "run": run.pk, "minutes": minutes_of_run(run)}
     is_moved = row.move(FindState.WAITING, was=FindState.MEASURING, steps=[*row.steps, step], run=None, asked=None)
     if is_moved:
-        Find.objects.filter(pk=row.pk).update(**_make_answer(row, rebuild_race(row)))
+        Find.objects.filter(pk=row.pk).update(**_make_answer(row, load_race(row)))
     return is_moved
 
 
@@ -326,15 +300,18 @@ def cancel_find(*, find: Find, by: User) -> Find:
     team = find.version.model.team
     if not can_write(by, team=team):
         raise NotAllowed(f"You can view this search but not change it; ask an admin of team “{team.name}”.")
-    for row in list_races(find):
-        if not row.is_open:
-            continue
-        if row.run is not None:
-            cancel_run(run=row.run, by=by)
-            # the rounds that were reported count in the answer
-            for block in row.run.blocks.filter(state=BlockState.REPORTED):
-                settle(block_id=block.pk, attempt=block.attempt)
-        _cancel_race(row, row.run)
+    with transaction.atomic():
+        # the tick, which may just be starting their next runs, waits for the end of this transaction
+        list(Find.objects.select_for_update().filter(Q(pk=find.pk) | Q(first=find)))
+        for row in list_races(find):
+            if not row.is_open:
+                continue
+            if row.run is not None:
+                cancel_run(run=row.run, by=by)
+                # the rounds that were reported count in the answer
+                for block in row.run.blocks.filter(state=BlockState.REPORTED):
+                    settle(block_id=block.pk, attempt=block.attempt)
+            _cancel_race(row, row.run)
     find.refresh_from_db()
     return find
 
@@ -342,7 +319,7 @@ def cancel_find(*, find: Find, by: User) -> Find:
 def _cancel_race(row: Find, run: Run | None) -> bool:
     """End a race with the best answer so far, in which the rounds of the interrupted block count."""
     try:
-        race = rebuild_race(row)
+        race = load_race(row)
     except SearchProblem as problem:
         return _end_race(row, FindState.CANCELLED, reason=str(problem))
     if run is not None:

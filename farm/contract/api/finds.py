@@ -1,10 +1,41 @@
-"""Searches for the settings to ship, as the API tells of them."""
+"""Searches for the settings to ship, as they are asked for, and as the API tells of them."""
 
 from datetime import datetime
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from farm.contract.api.answer import Answer
+from farm.contract.document_find import MAX_MINUTES, Goal
+
+
+class FindOrder(BaseModel):
+    """Budgets that are left out are none. `space`: a matrix whose points compete, the first of them in use today."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = Field(ge=1, le=2**62, description="the version to measure, by its number on the farm")
+    goal: Goal = Field(default="latency", description="what is to be best")
+    minutes: float = Field(default=10.0, gt=0, le=MAX_MINUTES, description="of each kind of hardware, about")
+    space: dict[str, object] | None = Field(
+        default=None, description="a matrix; left out: the usual space of the providers"
+    )
+    providers: list[str] = Field(
+        default=["cpu"], min_length=1, max_length=16, description="of the usual space, by their short names"
+    )
+    beside: dict[str, object] = Field(
+        default={}, description="axes and settings that all of the usual space has, such as a batch or a tolerance"
+    )
+    hardware: list[str] = Field(
+        default=[], max_length=16, description="a race each: tags or node:NAME; left out: what the providers run on"
+    )
+    max_p50_ms: float | None = Field(default=None, gt=0, le=1e7, description="budget of the median latency")
+    max_p99_ms: float | None = Field(default=None, gt=0, le=1e7, description="budget of the 99th percentile")
+    max_memory_bytes: float | None = Field(default=None, gt=0, le=2**62, description="budget of the peak memory")
+    min_accuracy: float | None = Field(default=None, gt=0, le=1, description="budget on the version's labelled data")
+
+    @property
+    def budgets(self) -> dict[str, float | None]:
+        return self.model_dump(include={"max_p50_ms", "max_p99_ms", "max_memory_bytes", "min_accuracy"})
 
 
 class RaceOut(Answer):

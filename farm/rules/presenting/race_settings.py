@@ -1,10 +1,16 @@
-"""The settings that a race measured, as a table for pages and terminals."""
+"""The settings that a race measured, and those that left it, as tables for pages and terminals."""
 
 from typing import NamedTuple
 
-from farm.contract.document_find import Found, FoundSetting
+from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
 from farm.rules.wording import numbers
+
+LEFT_COLUMNS: tuple[Column[LeftSetting], ...] = (
+    Column("Setting", lambda left: Entry(left.label, is_name=True)),
+    Column("Left for", lambda left: Entry(f"budget of {left.budget}" if left.budget else left.why)),
+    Prose("Why", lambda left: Entry(left.text)),
+)
 
 
 class Row(NamedTuple):
@@ -42,6 +48,10 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
         Prose("Note", lambda row: Entry(row.setting.note)),
     ]
     return Table.of(id, "Settings that were measured", columns, rows).without_unmeasured()
+
+
+def make_left_table(found: Found, *, id: str = "left") -> Table:
+    return Table.of(id, "Settings that left", LEFT_COLUMNS, found.left)
 
 
 def _compare_with_first(setting: FoundSetting) -> str:

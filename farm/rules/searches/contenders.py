@@ -79,12 +79,16 @@ def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetti
 
 def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
     """Return the block with a comparison of every two arms and with `rounds` rounds, of which a single one compares
-    nothing; for None, the final block, with as many rounds as fit into the `left_s` seconds that are left."""
+    nothing. For None, the final block, it has as many rounds as fit into the `left_s` seconds that are left, but never
+    fewer than its fewest."""
     pairs = combinations([arm.arm for arm in block.arms], 2) if rounds != 1 else ()
     compared = tuple(
         PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
     )
-    max_rounds = _max_rounds_in(block, left_s) if rounds is None else rounds
+    max_rounds = rounds
+    if max_rounds is None:
+        possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
+        max_rounds = max(block.min_rounds, min(block.max_rounds, int(possible)))
     changes = {"comparisons": compared, "max_rounds": max_rounds, "min_rounds": min(block.min_rounds, max_rounds)}
     return block.model_copy(update=changes)
 
@@ -93,9 +97,3 @@ def fits_in(plan: Plan, left_s: float) -> bool:
     """Whether the plan is a single block whose fewest rounds end within `left_s` seconds."""
     blocks = plan.blocks
     return len(blocks) == 1 and (blocks[0].once_s or 0.0) + blocks[0].min_rounds * (blocks[0].round_s or 0.0) <= left_s
-
-
-def _max_rounds_in(block: PlannedBlock, left_s: float) -> int:
-    """Return how many rounds its budget and the time that is left allow, but never fewer than its fewest."""
-    possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
-    return max(block.min_rounds, min(block.max_rounds, int(possible)))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 from typing import Literal, NamedTuple
 
 from farm.contract.document_cells import Cell
@@ -46,11 +45,8 @@ class Limits:
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
 
     def is_in_time(self, cell: Cell) -> bool:
-        """Whether each launch of a few is within the budgets of time, and as far from them as the margin."""
-        longest = max(cell.samples_ms, default=inf) * (1.0 + MARGIN)
-        tail = max(longest, (cell.p99_ms or 0.0) * (1.0 + MARGIN))
-        is_median_in_time = self.max_p50_ms is None or longest <= self.max_p50_ms
-        return is_median_in_time and (self.max_p99_ms is None or tail <= self.max_p99_ms)
+        """Whether a short block leaves no doubt that its times keep their budgets."""
+        return all(judgement.keeping == "kept" for judgement in self._judge_early_times(cell))
 
     def explain_unproven(self, cell: Cell) -> str:
         """Say why nobody knows whether the cell's outputs are accurate enough; empty where that is known."""
@@ -101,26 +97,22 @@ class Limits:
         return ", ".join(filter(None, (f"{metric.title} {metric.format_reached(accuracy)}", difference)))
 
     def _judge_early_times(self, cell: Cell) -> Iterator[Judgement]:
-        """Judge the times of a few launches: a budget is broken where each launch is beyond it by the margin."""
-        shortest = min(cell.samples_ms, default=0.0) / (1.0 + MARGIN)
-        if len(cell.samples_ms) < 2:
-            return
-        if self.max_p50_ms is not None and shortest > self.max_p50_ms:
-            yield Judgement("p50", "broken", _describe_time("p50", cell.p50_ms, self.max_p50_ms))
-        if self.max_p99_ms is not None and shortest > self.max_p99_ms:
-            yield Judgement("p99", "broken", _describe_time("p99", cell.p99_ms or cell.p50_ms, self.max_p99_ms))
+        """Judge the times of a few launches, each of which may be wrong by the margin. A single one shows nothing."""
+        low = high = None
+        if len(cell.samples_ms) > 1:
+            low, high = min(cell.samples_ms) / (1.0 + MARGIN), max(cell.samples_ms) * (1.0 + MARGIN)
+        yield from _judge_time("p50", cell.p50_ms, (low, high), self.max_p50_ms)
+        if high is not None and cell.p99_ms is not None:
+            high = max(high, cell.p99_ms * (1.0 + MARGIN))
+        yield from _judge_time("p99", cell.p99_ms or cell.p50_ms, (low, high), self.max_p99_ms)
 
     def _judge_times(self, cell: Cell) -> Iterator[Judgement]:
         low, high = cell.p50_ci_ms or (None, None)
-        if self.max_p50_ms is not None:
-            keeping = _judge_interval(low, high, self.max_p50_ms)
-            yield Judgement("p50", keeping, _describe_time("p50", cell.p50_ms, self.max_p50_ms))
-        if self.max_p99_ms is not None:
-            # all timings together have no interval of their own: it is as wide as that of the launches
-            scale = cell.p99_ms / cell.p50_ms if cell.p99_ms and cell.p50_ms else None
-            low, high = (end * scale if end is not None and scale is not None else None for end in (low, high))
-            keeping = _judge_interval(low, high, self.max_p99_ms)
-            yield Judgement("p99", keeping, _describe_time("p99", cell.p99_ms, self.max_p99_ms))
+        yield from _judge_time("p50", cell.p50_ms, (low, high), self.max_p50_ms)
+        # all timings together have no interval of their own: it is as wide as that of the launches
+        scale = cell.p99_ms / cell.p50_ms if cell.p99_ms and cell.p50_ms else None
+        low, high = (end * scale if end is not None and scale is not None else None for end in (low, high))
+        yield from _judge_time("p99", cell.p99_ms, (low, high), self.max_p99_ms)
 
 
 def is_disturbed(cell: Cell) -> bool:
@@ -133,5 +125,10 @@ def _judge_interval(low: float | None, high: float | None, limit: float) -> Keep
     return "kept" if high <= limit else "broken" if low > limit else "open"
 
 
-def _describe_time(budget: Budget, value: float | None, limit: float) -> str:
-    return f"{budget} {plain(value, unit='ms')}, {limit:g} ms asked for"
+def _judge_time(
+    budget: Budget, value: float | None, ends: tuple[float | None, float | None], limit: float | None
+) -> Iterator[Judgement]:
+    """Judge a time by the ends of its interval; nothing where there is no limit."""
+    if limit is not None:
+        words = f"{budget} {plain(value, unit='ms')}, {limit:g} ms asked for"
+        yield Judgement(budget, _judge_interval(*ends, limit), words)

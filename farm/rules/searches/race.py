@@ -36,8 +36,8 @@ MAX_UNSCREENED = 9
 FINALISTS = 3
 # this share of the time stays for the final block
 FINAL_SHARE = 0.5
-LATE = "The time was over before it was measured: give more --minutes."
-MISSING = "Its block ended without a word about it."
+LATE = "The time was over before it was measured: give more minutes."
+MISSING = "Its block ended without a result for it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,11 @@ class Race(Search[Measured, Outcome]):
             return None
         beside = [contender for contender in self.contenders if self._is_first_and_runs(contender)] + unproven[:1]
         others = [contender for contender in proven if contender not in beside]
-        # those that were set aside come last, as only one launch speaks for them
-        others.sort(key=lambda contender: contender in self.aside)
-        room = min(len([contender for contender in others if contender not in self.aside]) or len(others), FINALISTS)
-        while room > 1 and not self.fits(self.matrix_of([*beside, *others[:room]], Budget.STANDARD)):
-            room -= 1
-        self.close = others[room:]
-        return self._make_experiment([*beside, *others[:room]], Budget.STANDARD, None)
+        finalists = ([contender for contender in others if contender not in self.aside] or others)[:FINALISTS]
+        while len(finalists) > 1 and not self.fits(self.matrix_of([*beside, *finalists], Budget.STANDARD)):
+            finalists.pop()
+        self.close = [contender for contender in others if contender not in finalists]
+        return self._make_experiment([*beside, *finalists], Budget.STANDARD, None)
 
     def _make_experiment(self, settings: Sequence[Contender], budget: Budget, rounds: int | None) -> Experiment:
         length = counted(rounds, "round") if rounds else "the final block"
@@ -178,7 +176,7 @@ class Race(Search[Measured, Outcome]):
     # what was measured
 
     def record(self, outcome: Measured) -> None:
-        """Note what the pending block measured, and drop the settings that are out by it."""
+        """Keep what the pending block measured, and drop the settings that it excludes."""
         pending = self.next()
         if pending is None:
             raise SearchProblem("The race is over: no block was to be measured.")
@@ -188,7 +186,7 @@ class Race(Search[Measured, Outcome]):
         self.blocks.append(standing)
         self._pending, self.is_final = None, rounds is None
         cells = {cell.digest: cell for cell in outcome.document.cells if cell.twin_of is None}
-        self._note(cells, standing)
+        self._keep_cells(cells, standing)
         for contender in self.contenders:
             if contender.digest in asked["settings"] and contender.digest not in cells:
                 self._drop(contender, "failed", MISSING)
@@ -197,13 +195,13 @@ class Race(Search[Measured, Outcome]):
             self._drop_slower(standing)
 
     def record_interrupted(self, document: Document) -> None:
-        """Note what was measured of a block that was stopped, unless it says less than the blocks before it."""
+        """Keep what was measured of a block that was stopped, unless it says less than the blocks before it."""
         standing = Standing.from_document(document, self.goal)
         if standing.freedom or (standing.cells and not self.blocks):
             self.blocks.append(standing)
-            self._note(standing.cells, standing)
+            self._keep_cells(standing.cells, standing)
 
-    def _note(self, cells: Mapping[str, Cell], standing: Standing) -> None:
+    def _keep_cells(self, cells: Mapping[str, Cell], standing: Standing) -> None:
         """Keep the cells of a block, by digest, and drop the settings that failed or broke a budget in it."""
         for contender in self.contenders:
             if (cell := cells.get(contender.digest)) is None:

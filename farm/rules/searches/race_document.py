@@ -56,7 +56,7 @@ def make_document(race: Race, facts: Facts) -> Found:
         goal=race.goal,
         budgets=_list_budgets(race.limits),
         state=outcome.state,
-        sentence=_sentence(race, outcome, facts),
+        sentence=_make_sentence(race, outcome, facts),
         size=len(race.contenders),
         answer=[settings[contender.digest] for contender in outcome.answer],
         resolution=outcome.resolution,
@@ -64,7 +64,7 @@ def make_document(race: Race, facts: Facts) -> Found:
         default=settings.get(race.contenders[0].digest),
         apart=[settings[digest].model_copy(update={"note": why}) for digest, why in outcome.apart.items()],
         close=[contender.label for contender in outcome.close],
-        budget_costs=dict(_budget_costs(race, outcome)),
+        budget_costs=dict(_explain_budget_costs(race, outcome)),
         left=[*outcome.left.values(), *facts.refused],
         is_by_processor=any(block.is_by_processor for block in race.blocks[-1:]),
         is_final=outcome.is_final,
@@ -131,7 +131,7 @@ def _make_setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSe
     )
 
 
-def _budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _explain_budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
     """Yield each budget that excluded a cheaper setting, with a sentence about it."""
     for budget in BUDGETS[:-1]:
         excluded = [digest for digest, left in outcome.left.items() if left.budget == budget]
@@ -180,12 +180,12 @@ def _write_gate(contender: Contender, cell: Cell, facts: Facts) -> str:
 # the answer in words
 
 
-def _sentence(race: Race, outcome: Outcome, facts: Facts) -> str:
+def _make_sentence(race: Race, outcome: Outcome, facts: Facts) -> str:
     describe = {
         "decided": _describe_decided,
         "close": _describe_close,
         "undecided": _describe_undecided,
-        "nothing": _describe_nothing,
+        "nothing": _explain_no_answer,
     }
     sentences = [
         "Stopped before the end." if facts.is_stopped else "",
@@ -198,15 +198,15 @@ def _sentence(race: Race, outcome: Outcome, facts: Facts) -> str:
         sentences.append(f"{names[0]} stands apart." if len(names) == 1 else f"{len(names)} settings stand apart.")
         sentences.append("" if race.limits.has_judge else NO_JUDGE_ON_A_FARM if facts.server else NO_JUDGE)
     late = sum(left.why == "no time" for left in outcome.left.values())
-    sentences.append(f"{counted(late, 'setting')} had no time: give more --minutes." if late else "")
+    sentences.append(f"{counted(late, 'setting')} had no time: give more minutes." if late else "")
     return " ".join(filter(None, [*sentences, facts.used_again]))
 
 
 def _describe_decided(race: Race, outcome: Outcome) -> str:
     first, default = outcome.answer[0], race.contenders[0]
-    figure = _figure(race, first.digest)
+    figure = _format_figure(race, first.digest)
     if default.digest in outcome.costs:
-        return f"{first.label} is {_gain(race, outcome)} than the default, {default.label}: {figure}."
+        return f"{first.label} is {_format_gain(race, outcome)} than the default, {default.label}: {figure}."
     name = f"{first.label}, the default," if first is default else first.label
     return f"{name} is the {'smallest' if race.goal == 'memory' else 'fastest'}: {figure}."
 
@@ -220,19 +220,19 @@ def _describe_close(race: Race, outcome: Outcome) -> str:
         return f"{_describe_decided(race, outcome)}{more}"
     limit = f"no difference above {percent(outcome.resolution or 0.0)} (what these rounds could show)"
     is_better = default not in outcome.answer and default.digest in outcome.costs
-    gain = f" It is {_gain(race, outcome)} than the default, {default.label}." if is_better else ""
-    figure = _figure(race, outcome.answer[0].digest)
+    gain = f" It is {_format_gain(race, outcome)} than the default, {default.label}." if is_better else ""
+    figure = _format_figure(race, outcome.answer[0].digest)
     return f"One of these {len(names)}: {limit}. {names[0]} stands first by its memory: {figure}.{gain}{more}"
 
 
 def _describe_undecided(race: Race, outcome: Outcome) -> str:
-    more = "give more --minutes" if race.time_left() <= 0 else ""
+    more = "give more minutes" if race.time_left() <= 0 else ""
     measured = [contender for contender in outcome.answer if contender.digest in race.cells]
     if not measured:
         is_broken = any(left.budget for left in outcome.left.values())
         what = "no setting that was measured to its end keeps its budgets" if is_broken else NOTHING_MEASURED
         return f"Not decided: {'; '.join(filter(None, (what, more)))}."
-    best = f"Best so far, not decided: {measured[0].label}, {_figure(race, measured[0].digest)}"
+    best = f"Best so far, not decided: {measured[0].label}, {_format_figure(race, measured[0].digest)}"
     doubts = [outcome.left[each.digest].text for each in measured if each.digest in outcome.left]
     if outcome.waiting:
         return f"{best}: {WAITING}."
@@ -243,7 +243,7 @@ def _describe_undecided(race: Race, outcome: Outcome) -> str:
     return f"{best}, by short rounds{more and ': '}{more}."
 
 
-def _describe_nothing(race: Race, outcome: Outcome) -> str:
+def _explain_no_answer(race: Race, outcome: Outcome) -> str:
     """Name the setting that comes nearest to the budget that all break, or to each of several budgets."""
     broken = [budget for budget in BUDGETS if any(left.budget == budget for left in outcome.left.values())]
     if not broken:
@@ -297,12 +297,12 @@ def _advise(race: Race, outcome: Outcome) -> str:
     return f"Upgrade to {new}: by all rounds it is {gain} than the best of {used}, {best.label}."
 
 
-def _gain(race: Race, outcome: Outcome) -> str:
+def _format_gain(race: Race, outcome: Outcome) -> str:
     cost = outcome.costs[race.contenders[0].digest]
     return format_ratio(race.goal, 1.0 / cost.ratio, 1.0 / cost.high, 1.0 / cost.low)
 
 
-def _figure(race: Race, digest: str) -> str:
+def _format_figure(race: Race, digest: str) -> str:
     """Write the figure of the goal; for latency it is the time that the verdicts rest on."""
     cell, pairs = race.cells[digest], race.blocks[-1].pairs.values()
     if race.goal == "memory":

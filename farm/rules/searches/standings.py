@@ -108,7 +108,6 @@ class Standing:
 
     @property
     def is_by_processor(self) -> bool:
-        """Whether processor time decided, because the machine was busy."""
         return any(pair.verdict_from == "processor" for pair in self.pairs.values())
 
     def compare_cost(self, setting: str, *, of: str) -> Cost | None:

@@ -8,6 +8,7 @@ from farm.accounts.models import Team, User
 from farm.alerts.models import Find
 from farm.alerts.selectors.finds import describe_progress
 from farm.alerts.services import finds
+from farm.contract.api.finds import FindOrder
 from farm.registry.models import Version
 from farm.runs.models import Run
 from tests.integration.alerts.driving import Lab, make_ready, offer
@@ -30,7 +31,8 @@ def lab(team: Team, owner: User) -> Lab:
 
 
 def ask(version: Version, by: User, **how: object) -> Find:
-    return finds.start_find(version=version, by=by, question=finds.Question(space=SPACE, **how))
+    order = FindOrder.model_validate({"version": version.pk, "space": SPACE, **how})
+    return finds.start_find(version=version, by=by, order=order)
 
 
 def test_the_form_on_a_model_s_page_starts_a_search_whose_page_is_shown(

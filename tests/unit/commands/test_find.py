@@ -14,6 +14,7 @@ import onnxruntime
 import pytest
 from rich.console import Console
 
+from farm.contract.api.finds import FindOut
 from farm.contract.cells import CellSpec
 from farm.contract.document_find import GOALS, Found, make_json_schema
 from farm.rules.presenting.race_settings import make_settings_table
@@ -24,6 +25,7 @@ from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower
 from onnxfarm.problems import Stopped
+from onnxfarm.remote.find import parse_answers
 from tests.conftest import MODELS
 from tests.unit.commands.conftest import Call, Write, refused
 from tests.unit.commands.made_up import MadeUpBench
@@ -98,7 +100,7 @@ def test_a_terminal_cuts_no_figure(width: int, bench: MadeUpBench, call: Call, t
     for entry in (entry for row in table.rows for entry in row[:4]):
         assert entry.text in said
     assert found.sentence in said
-    assert "slower:" in said
+    assert "Settings that left:" in said
     assert "launches." in said
 
 
@@ -108,7 +110,14 @@ def test_a_long_list_of_those_that_left_is_cut(bench: MadeUpBench, call: Call, t
     found = Found.model_validate(document(call, tmp_path / "found.json", "--over", space))
     screen = StringIO()
     command.show(found, console=Console(file=screen, width=120))
-    assert f"and {len(found.left) - command.SHOWN_LEFT} more, which --json has" in screen.getvalue()
+    assert f"the first {command.SHOWN_LEFT} of {len(found.left)}:" in screen.getvalue()
+
+
+def test_the_batches_of_a_space_are_those_that_race(bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
+    bench.p50_ms = lambda spec: {2: 1.0, 4: 1.5}[spec.workload.batch or 1]
+    space = json.dumps({"threads": [1], "precision": "fp32", "batch": [2, 4]})
+    found = document(call, tmp_path / "found.json", "--over", space, "--goal", "throughput")
+    assert (found["size"], found["answer"][0]["settings"]["batch"]) == (2, 4)
 
 
 def test_nothing_within_a_budget_ends_with_1(bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
@@ -199,6 +208,21 @@ def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Run) -> None:
     waiting = run._hold_machine(Follower([], console=run.console, bar=None))
     with host_lock.hold_machine(patience_s=0), pytest.raises(Stopped), waiting:
         pass
+
+
+def test_the_sentence_of_a_race_that_failed_says_why() -> None:
+    document = {"model": "m", "goal": "latency", "state": "undecided", "sentence": "Best so far.", "size": 2}
+    race = {
+        "hardware": "cpu",
+        "state": "failed",
+        "sentence": "The node was lost. Best so far.",
+        "doing": "",
+        "run": None,
+    }
+    race |= {"runs": [], "minutes": 1.0, "answer": document}
+    search = {"id": 1, "url": "", "version": 1, "goal": "latency", "is_open": False, "sentence": "", "everywhere": None}
+    found = FindOut.model_validate(search | {"races": [race], "started_at": "2026-11-27T00:00:00Z"})
+    assert parse_answers(found)["cpu"].sentence == "The node was lost. Best so far."
 
 
 def test_goals_are_those_of_the_document() -> None:

@@ -305,10 +305,10 @@ def test_time_ends_a_race_with_the_best_so_far() -> None:
     over = space(threads=[*range(1, 34)])
     found = raced(bench, over, minutes=6.0, clock=lambda: now[0])
     assert found.state == "undecided"
-    assert "17 settings had no time: give more --minutes." in found.sentence
+    assert "17 settings had no time: give more minutes." in found.sentence
     found = raced(bench, over, minutes=3.0, clock=lambda: now[0])
     assert (found.state, found.is_final) == ("undecided", False)
-    assert ", by short rounds: give more --minutes." in found.sentence
+    assert ", by short rounds: give more minutes." in found.sentence
 
     def stop_late(plan: Any) -> Any:
         now[0] += 200.0
@@ -316,7 +316,7 @@ def test_time_ends_a_race_with_the_best_so_far() -> None:
 
     bench.measure = stop_late  # type: ignore[method-assign]
     found = raced(bench, over, minutes=3.0, clock=lambda: now[0])
-    assert found.sentence == "Not decided: nothing was measured to its end; give more --minutes."
+    assert found.sentence == "Not decided: nothing was measured to its end; give more minutes."
 
 
 def test_a_final_block_has_as_many_settings_as_the_time_has_room_for() -> None:
