@@ -13,6 +13,7 @@ from farm.contract.document_cells import Part
 Goal = Literal["latency", "throughput", "processor-time", "memory"]
 GOALS: tuple[Goal, ...] = get_args(Goal)
 State = Literal["decided", "close", "undecided", "nothing"]
+DECIDED: tuple[State, ...] = ("decided", "close")
 Why = Literal["failed", "refused", "budget", "slower", "undecided", "no time"]
 # of each kind of hardware
 MAX_MINUTES = 24 * 60

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from farm.contract.document_find import GOALS, MAX_MINUTES, Found, Goal
+from farm.contract.document_find import DECIDED, GOALS, MAX_MINUTES, Found, Goal
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
@@ -249,7 +249,7 @@ def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path
     for found in answers.values():
         if found.is_stopped:
             raise Stopped("Stopped before the end; the best so far is above.")
-        if found.state in ("undecided", "nothing"):
+        if found.state not in DECIDED:
             raise GateFailed("There is no decided answer; the reason is above.")
 
 

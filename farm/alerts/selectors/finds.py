@@ -7,7 +7,7 @@ from django.conf import settings
 from farm.accounts.selectors import Anyone
 from farm.alerts.models import Find
 from farm.base.refusals import Missing
-from farm.contract.document_find import Found, FoundSetting
+from farm.contract.document_find import DECIDED, Found, FoundSetting
 from farm.rules.searches.race_document import NEAR, find_shared_setting
 from farm.rules.wording.numbers import percent
 from farm.runs.models import Run
@@ -72,6 +72,8 @@ def summarise_races(first: Find) -> RaceSummary:
     answers = [Found.model_validate(race.answer) for race in races if race.answer is not None]
     if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):
         return RaceSummary(races, races[0].sentence if len(races) == 1 else "")
+    if any(answer.state not in DECIDED for answer in answers):
+        return RaceSummary(races, "Not every race is decided, so that no setting for all hardware is known.")
     everywhere = find_shared_setting(answers)
     if everywhere is None:
         return RaceSummary(races, f"No setting is within {percent(NEAR)} of the best on all hardware.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.contract.document_cells import Cell
-from farm.contract.document_find import Found, FoundSetting, LeftSetting
+from farm.contract.document_find import DECIDED, Found, FoundSetting, LeftSetting
 from farm.rules.presenting.session_code import make_javascript, make_session_code
 from farm.rules.presenting.times import items_text, latency_of
 from farm.rules.quality import accuracy_metrics
@@ -98,7 +98,7 @@ def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
 
 def _compare_with_best(document: Found) -> dict[str, float]:
     """Return what each setting of a decided final block takes against the best one there."""
-    if not document.is_final or document.state not in ("decided", "close"):
+    if not document.is_final or document.state not in DECIDED:
         return {}
     ratios = {_key_without_hardware(setting): setting.ratio or 1.0 for setting in _list_raced(document)}
     return {key: ratio / min(ratios.values()) for key, ratio in ratios.items()}
@@ -284,7 +284,7 @@ def _advise(race: Race, outcome: Outcome) -> str:
     """Say whether to stay with the release in use; empty where it alone raced, or where nothing is decided."""
     releases = {contender.digest: str(contender.values.get("runtime")) for contender in race.contenders}
     used = releases[race.contenders[0].digest]
-    if outcome.state not in ("decided", "close") or {*releases.values()} == {used}:
+    if outcome.state not in DECIDED or {*releases.values()} == {used}:
         return ""
     if near := [contender.label for contender in outcome.answer if releases[contender.digest] == used]:
         return f"Stay with {used}, {near[0]}: nothing better is known on another release."

@@ -96,6 +96,13 @@ def test_each_kind_of_hardware_has_an_answer_and_what_serves_all_is_named(
     assert "within 5 % of the best on all hardware" in found["sentence"]
 
 
+def test_races_that_were_cancelled_name_no_setting_for_all_hardware(client: Client, version: Version, lab: Lab) -> None:
+    number = asked(client, version, hardware=["cpu", "x86"])["id"]
+    stopped = client.post(f"/api/v1/finds/{number}/cancel").json()
+    assert (stopped["everywhere"], stopped["is_open"]) == (None, False)
+    assert stopped["sentence"].startswith("Not every race is decided")
+
+
 def measure_short_rounds(client: Client, version: Version, lab: Lab) -> int:
     """A search of which the final block is next; its number."""
     number: int = asked(client, version)["id"]
