@@ -20,6 +20,7 @@ FIGURES = ("p50_ms", "p50_ci_ms", "p99_ms", "cpu_p50_ms", "throughput", "peak_me
 NO_JUDGE = "Nobody can say what lower precisions lose: give --evaluation with labels, --judge, or a --tolerance."
 NO_JUDGE_ON_A_FARM = "Nobody can say what lower precisions lose: add labelled data on the model's page, or a tolerance."
 WAITING = "other programs kept the machine busy, and settings of several threads wait for quiet rounds"
+NOT_BESIDE = "not all of the others fitted into one block with it"
 NOTHING_MEASURED = "nothing was measured to its end"
 FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
 # a setting that takes at most this fraction more than the best on each hardware is offered for all of them
@@ -235,7 +236,7 @@ def _describe_undecided(race: Race, outcome: Outcome) -> str:
     best = f"Best so far, not decided: {measured[0].label}, {_format_figure(race, measured[0].digest)}"
     doubts = [outcome.left[each.digest].text for each in measured if each.digest in outcome.left]
     if outcome.waiting:
-        return f"{best}: {WAITING}."
+        return f"{best}: {WAITING if race.blocks[-1].is_busy else NOT_BESIDE}."
     if doubts:
         return f"{best}: whether it keeps its budget is not known ({doubts[0]})."
     if outcome.is_final:
@@ -288,6 +289,8 @@ def _advise(race: Race, outcome: Outcome) -> str:
         return ""
     if near := [contender.label for contender in outcome.answer if releases[contender.digest] == used]:
         return f"Stay with {used}, {near[0]}: nothing better is known on another release."
+    if any(releases[contender.digest] == used for contender in outcome.close):
+        return f"Whether to leave {used} is not decided: settings of it had no place in the final block."
     new = releases[outcome.answer[0].digest]
     slower = [each for each, left in outcome.left.items() if left.why == "slower" and releases[each] == used]
     best, ratio = _compare_best(race, outcome, slower)

@@ -9,10 +9,11 @@ from farm.contract.cells import CellSpec
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.planner import plan
 from farm.rules.planning.plans import NodeOffer
+from farm.rules.searches import race_document
 from farm.rules.searches.contenders import OTHER_NODES, split_contenders
-from farm.rules.searches.race import MISSING, Contender, Race
+from farm.rules.searches.race import MISSING, Contender, Outcome, Race
 from farm.rules.searches.search import Measured, SearchProblem
-from tests.documents import make_document
+from tests.documents import make_cell, make_document
 from tests.unit.commands.made_up import MadeUpBench
 from tests.unit.rules.making import make_model
 from tests.unit.rules.test_race import CRASH, labels, machine, raced, reasons, space
@@ -110,6 +111,22 @@ def test_a_setting_that_its_block_does_not_mention_ends_no_race_in_a_loop() -> N
     assert race.answer().state == "nothing"
     with pytest.raises(SearchProblem, match="over"):
         race.record(Measured(Matrix(), make_document(), lambda name: {}))
+
+
+def test_settings_that_a_quiet_machine_never_had_side_by_side_are_not_called_disturbed() -> None:
+    race = Race(Matrix(), [Contender("a", {}, "a"), Contender("b", {}, "b")])
+    cells = [make_cell(name, p50_ms=1.0, p50_ci_ms=(0.9, 1.1), samples_ms=[1.0, 1.0]) for name in "ab"]
+    while race.next() is not None:
+        race.record(Measured(Matrix(), make_document(*cells), lambda name: {}))
+    found = race_document.make_document(race, race_document.Facts("m", "m.onnx", "m.onnx"))
+    assert (found.state, found.is_final) == ("undecided", True)
+    assert "not all of the others fitted into one block with it" in found.sentence
+
+
+def test_no_upgrade_is_advised_while_settings_of_the_release_in_use_may_come_as_near() -> None:
+    old, new, near = (Contender(name, {"runtime": runtime}, name) for name, runtime in zip("abc", "121", strict=True))
+    outcome = Outcome("close", [new], close=[near])
+    assert "Whether to leave 1 is not decided" in race_document._advise(Race(Matrix(), [old, new, near]), outcome)
 
 
 def test_settings_of_other_nodes_than_the_first_do_not_race_with_it() -> None:
