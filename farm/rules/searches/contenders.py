@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import Goal, LeftSetting
 from farm.rules.cells import label
 from farm.rules.cells.identity import document_fields
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import expand
-from farm.rules.planning.plans import Plan, PlannedBlock, PlannedComparison
+from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison
 from farm.rules.runtimes import providers
 from farm.rules.searches.race import Contender
 from farm.rules.wording.numbers import listed
@@ -27,20 +26,20 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     """Split a planned space into the settings that can race, in the order of the space, and the others with the reason
     why each cannot."""
     points = expand(space).points
-    places = {_key(point.positions): place for place, point in enumerate(points)}
-    specs = {places[_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
-    nodes = {places[_key(arm.positions)]: block.nodes for block in plan.blocks for arm in block.arms}
-    cells = {place: _cell(arm.spec, arm.labels.get("session", "default")) for place, arm in specs.items()}
+    places = {_make_key(point.positions): place for place, point in enumerate(points)}
+    arms = {places[_make_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
+    nodes = {places[_make_key(arm.positions)]: block.nodes for block in plan.blocks for arm in block.arms}
+    cells = {place: _make_cell(arm) for place, arm in arms.items()}
     varying = label.varying_axes(cells.values())
     contenders: dict[str, Contender] = {}
     refused = [
-        Contender("", points[places[_key(refusal.positions)]].values, ", ".join(refusal.labels.values())).leave(
+        Contender("", points[places[_make_key(refusal.positions)]].values, ", ".join(refusal.labels.values())).leave(
             "refused", refusal.reason.text
         )
         for refusal in plan.refused
     ]
     for place, cell in sorted(cells.items()):
-        spec, name = specs[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
+        spec, name = arms[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
         contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
         if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
             refused.append(contender.leave("refused", OF_PROCESSOR))
@@ -51,13 +50,15 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     return [*contenders.values()], refused
 
 
-def _key(positions: Any) -> frozenset[tuple[str, int]]:
+def _make_key(positions: Any) -> frozenset[tuple[str, int]]:
     return frozenset(positions.items())
 
 
-def _cell(spec: CellSpec, session: str) -> Cell:
-    known = {"id": spec.digest, "model_sha256": spec.artifact_sha256, "status": "done"}
-    return Cell.model_validate(document_fields(spec, opset=None, session=session) | known)
+def _make_cell(arm: Arm) -> Cell:
+    """Make the cell of an arm as a document has it, without any results."""
+    fields = document_fields(arm.spec, opset=None, session=arm.labels.get("session", "default"))
+    known = {"id": arm.spec.digest, "model_sha256": arm.spec.artifact_sha256, "status": "done"}
+    return Cell.model_validate(fields | known)
 
 
 def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
