@@ -117,7 +117,7 @@ def make_board(
 
 def _make_row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
     """Make the row of a release from what the index, the watches and the runs know."""
-    known = history.known.get(version)
+    known = history.index_entries.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
     counts = sorted(history.outcomes.get(version, {}).items())
     signs = [(sign_of(outcome), count) for outcome, count in counts if outcome != "alert"]

@@ -87,7 +87,7 @@ def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[Channel]:
     """Create a channel of a team that you manage."""
     require_scope(request, Scope.ADMIN)
     user = person(request)
-    made = channels.create_channel(
+    channel = channels.create_channel(
         team=team_to_write(user, name=payload.team),
         by=user,
         name=payload.name,
@@ -95,7 +95,7 @@ def create_channel(request: HttpRequest, payload: ChannelIn) -> Status[Channel]:
         target=payload.target,
         digest=payload.digest,
     )
-    return Status(201, made)
+    return Status(201, channel)
 
 
 @router.get("/channels/{int:channel_id}", response=ChannelOut)

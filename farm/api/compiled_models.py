@@ -34,11 +34,11 @@ class CompiledOut(Schema):
 def compiled(request: HttpRequest, run_id: int, cell: str) -> CompiledOut:
     """What a provider compiled of a cell's model, and for what."""
     run = selectors.run(person(request), run_id)
-    found = _find_compiled(run, cell)
+    model = _find_compiled(run, cell)
     document = selectors.cell_document(run, cell)
     return CompiledOut(
-        sha256=found.blob.sha256,
-        bytes=found.blob.bytes,
+        sha256=model.blob.sha256,
+        bytes=model.blob.bytes,
         url=f"/api/v1/runs/{run_id}/cells/{cell}/compiled.onnx",
         sentence=words.describe_compilation(document),
         provider=document.provider,
@@ -59,19 +59,19 @@ def compiled_file(request: HttpRequest, run_id: int, cell: str) -> FileResponse:
     run = selectors.run(person(request), run_id)
     if not selectors.can_write_run(person(request), run):
         raise NotAllowed(f"Only members can download what was compiled in run {run_id}: it is a model.")
-    found = _find_compiled(run, cell)
+    model = _find_compiled(run, cell)
     name = selectors.name_compiled_model(selectors.cell_document(run, cell))
-    stored = find_stored_file(found.blob.sha256).open("rb")
+    stored = find_stored_file(model.blob.sha256).open("rb")
     return FileResponse(stored, content_type="application/octet-stream", filename=name, as_attachment=True)
 
 
 def _find_compiled(run: Run, cell: str) -> CompiledModel:
-    found = selectors.compiled_model(run, cell)
-    if found is None:
+    model = selectors.compiled_model(run, cell)
+    if model is None:
         if gone := selectors.explain_removed_compiled(run, cell):
             raise Gone(gone, code="retention")
         raise Missing(
             f"Nothing was compiled for cell {cell} of run {run.pk}: a provider that compiles, such as qnn, leaves a "
             "model where its cell was measured and the model is not compiled already."
         )
-    return found
+    return model

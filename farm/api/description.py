@@ -74,10 +74,10 @@ class DescribedAPI(NinjaAPI):
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         """Return the OpenAPI document with the words of NAMES. It is made once; do not change it."""
-        asked = repr(sorted(options.items()))
-        if asked not in self._described:
-            self._described[asked] = self._describe(**options)
-        return self._described[asked]
+        key = repr(sorted(options.items()))
+        if key not in self._described:
+            self._described[key] = self._describe(**options)
+        return self._described[key]
 
     def _describe(self, **options: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**options)

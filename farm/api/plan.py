@@ -65,7 +65,7 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
     user = person(request)
     row = version(user, payload.version)
     check_gate_token(request, row.model.team)
-    made = plan_or_order(
+    result = plan_or_order(
         version=row,
         matrix=payload.matrix,
         asked_by=user,
@@ -73,10 +73,10 @@ def plan(request: HttpRequest, payload: PlanOrderIn) -> HttpResponse | Status[Op
         wish=payload.wish,
         known=find_releases_for_matrix(payload.matrix),
     )
-    if isinstance(made, PlanOrder):
-        return _answer_open(made)
-    check_plan(made)
-    return _answer_json(made.model_dump_json())
+    if isinstance(result, PlanOrder):
+        return _answer_open(result)
+    check_plan(result)
+    return _answer_json(result.model_dump_json())
 
 
 @router.get("/plans/{int:plan_id}", response={200: PlanOut, 202: OpenPlanOut}, auth=GATED)

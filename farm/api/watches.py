@@ -108,17 +108,17 @@ def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
     """Create a watch: from now on these models are measured again when something new appears."""
     user = person(request)
     team = team_to_write(user, name=payload.team)
-    given = payload.dict(exclude_none=True, exclude={"team", "models", "channels", "is_active"})
-    made = watches.create_watch(
+    columns = payload.dict(exclude_none=True, exclude={"team", "models", "channels", "is_active"})
+    watch = watches.create_watch(
         team=team,
         by=user,
         watched=[_model(user, wanted, team=team.name) for wanted in payload.models],
         channels=_channels(user, payload.channels or []),
-        **given,
+        **columns,
     )
     if payload.is_active is False:
-        watches.change_watch(watch=made, by=user, is_active=False)
-    return Status(201, _watch(selectors.watch(user, made.pk)))
+        watches.change_watch(watch=watch, by=user, is_active=False)
+    return Status(201, _watch(selectors.watch(user, watch.pk)))
 
 
 @router.get("/watches/{int:watch_id}", response=WatchOut)
@@ -131,12 +131,12 @@ def read_watch(request: HttpRequest, watch_id: int) -> WatchOut:
 def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> WatchOut:
     """Change a watch; what is left out stays. `is_active` pauses it and lets it go on."""
     user = person(request)
-    given = payload.dict(exclude_unset=True)
-    if given.get("channels") is not None:
-        given["channels"] = _channels(user, given["channels"])
+    changes = payload.dict(exclude_unset=True)
+    if changes.get("channels") is not None:
+        changes["channels"] = _channels(user, changes["channels"])
     # null is a value for the matrix alone, where it means the default one
-    given = {key: value for key, value in given.items() if value is not None or key == "matrix"}
-    watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **given)
+    changes = {key: value for key, value in changes.items() if value is not None or key == "matrix"}
+    watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **changes)
     return _watch(selectors.watch(user, watch_id))
 
 

@@ -1,7 +1,7 @@
 """Texts of nodes, models and members: control characters are replaced where such a text comes in."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # Signs that are no text: controls other than tab and line ends, and those that turn the direction of what follows.
 # An escaped one begins with a backslash that no other backslash escapes; raw ones are UTF-8.
@@ -20,21 +20,26 @@ def replace_control_characters(text: bytes) -> bytes:
 
     PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
     """
-    plain = _RAW.sub(b"\xef\xbf\xbd", text)
-    return _ESCAPED.sub(rb"\1\\ufffd", plain) if b"\\" in plain else plain
+    text = _RAW.sub(b"\xef\xbf\xbd", text)
+    return _ESCAPED.sub(rb"\1\\ufffd", text) if b"\\" in text else text
 
 
 def describe_unstorable(value: object) -> str | None:
-    """Describe the first character that no database stores, in a text or anywhere in a JSON value; None: none.
+    """Describe the first character that no database stores, in a text or anywhere in a JSON value.
 
-    Such are NUL and half of a surrogate pair.
+    These are NUL and half of a surrogate pair. Return None where there is neither.
     """
     if isinstance(value, str):
-        found = _UNSTORABLE.search(value)
-        return None if found is None else "NUL" if found[0] == "\0" else f"{found[0]!r}, which is half a character"
+        match = _UNSTORABLE.search(value)
+        if match is None:
+            return None
+        return "NUL" if match[0] == "\0" else f"{match[0]!r}, which is half a character"
+    parts: Iterable[object] = ()
     if isinstance(value, Mapping):
-        return next(filter(None, map(describe_unstorable, (*value.keys(), *value.values()))), None)
-    return next(filter(None, map(describe_unstorable, value)), None) if isinstance(value, list | tuple) else None
+        parts = (*value.keys(), *value.values())
+    elif isinstance(value, list | tuple):
+        parts = value
+    return next(filter(None, map(describe_unstorable, parts)), None)
 
 
 def strip_pydantic_prefix(message: str) -> str:

@@ -39,8 +39,8 @@ class Registration:
             port = parts.port
         except ValueError:
             return "ONNXFARM_OIDC_ISSUER cannot be read as an address."
-        plain = parts.scheme == "http" and parts.hostname in LOOPBACK
-        if not parts.hostname or not (parts.scheme == "https" or plain) or port == 0:
+        is_local = parts.scheme == "http" and parts.hostname in LOOPBACK
+        if not parts.hostname or not (parts.scheme == "https" or is_local) or port == 0:
             return "ONNXFARM_OIDC_ISSUER has to begin with https:// and name a host."
         if parts.query or parts.fragment or parts.username or parts.password:
             return "ONNXFARM_OIDC_ISSUER holds no user, no password, no query and no fragment."

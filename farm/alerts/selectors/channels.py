@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db.models import Count, Max, Q, QuerySet
 
@@ -43,12 +42,13 @@ def shown_target(channel: Channel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts of a channel's messages: sent, waiting, and failed for good. `problem` says why the last one failed."""
+    """Counts of a channel's messages."""
 
     sent: int = 0
     waiting: int = 0
+    # for good
     failed: int = 0
-    last_sent_at: datetime | None = None
+    # why the last one failed
     problem: str = ""
 
 
@@ -60,13 +60,12 @@ def count_deliveries(channels: Iterable[Channel]) -> dict[int, Tally]:
         sent=Count("pk", filter=Q(state=DeliveryState.SENT)),
         waiting=Count("pk", filter=Q(state__in=(DeliveryState.WAITING, DeliveryState.SENDING))),
         failed=Count("pk", filter=failed),
-        last_sent_at=Max("sent_at"),
         last_failed=Max("pk", filter=failed),
     )
     by_channel = {row["channel"]: row for row in counts}
     ids = [row["last_failed"] for row in by_channel.values() if row["last_failed"]]
     problems = dict(Delivery.objects.filter(pk__in=ids).values_list("channel", "problem"))
     return {
-        key: Tally(row["sent"], row["waiting"], row["failed"], row["last_sent_at"], problems.get(key, ""))
-        for key, row in by_channel.items()
+        channel: Tally(row["sent"], row["waiting"], row["failed"], problems.get(channel, ""))
+        for channel, row in by_channel.items()
     }

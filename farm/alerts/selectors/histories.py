@@ -34,7 +34,7 @@ class RaisedAlert(NamedTuple):
 class History:
     """The history of a distribution; all but `watches` is by version."""
 
-    known: Mapping[str, IndexEntry]
+    index_entries: Mapping[str, IndexEntry]
     # how many rounds had each outcome
     outcomes: Mapping[str, Mapping[str, int]]
     # alerts about a change that was measured with the version, or that began with it
@@ -60,7 +60,7 @@ def read_history(user: Anyone, distribution: str) -> History:
     for version, outcome, count in judged.values_list("new", "outcome").annotate(count=Count("pk")):
         outcomes[version][outcome] = count
     return History(
-        known={row.version: IndexEntry(row.seen_at, row.is_yanked, row.yanked_because) for row in releases},
+        index_entries={row.version: IndexEntry(row.seen_at, row.is_yanked, row.yanked_because) for row in releases},
         outcomes=outcomes,
         alerts=alerts,
         watches=list(watches.only("pk", "name", "reference", "schedule").order_by("pk")[:WATCHES]),

@@ -65,16 +65,16 @@ def open_version_rounds() -> int:
         fresh = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
         fresh = fresh.order_by("model_id", "number")
         # versions after one that is still being inspected wait for it
-        inspected = (VersionState.READY, VersionState.REJECTED)
-        first_waiting = min((version.pk for version in fresh if version.state not in inspected), default=None)
-        seen = [version for version in fresh if first_waiting is None or version.pk < first_waiting]
-        ready = [version for version in seen if version.state == VersionState.READY]
+        states = (VersionState.READY, VersionState.REJECTED)
+        first_waiting = min((version.pk for version in fresh if version.state not in states), default=None)
+        inspected = [version for version in fresh if first_waiting is None or version.pk < first_waiting]
+        ready = [version for version in inspected if version.state == VersionState.READY]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
             newest = [*versions][-1]
             count += watch.on_version and _compare_releases_on(watch, newest)
             count += watch.compares_versions and _compare_with_previous_version(watch, newest)
-        if seen:
-            last_seen = max(version.pk for version in seen)
+        if inspected:
+            last_seen = max(version.pk for version in inspected)
             Watch.objects.filter(pk=watch.pk, seen_version__lt=last_seen).update(seen_version=last_seen)
     return count
 

@@ -155,9 +155,9 @@ class Block(models.Model):
         `reason` says why it was stopped early; None is a block measured to its end.
         """
         # overwrites the reason of an earlier stop
-        why = {"reason_code": reason.code if reason else "", "reason_text": reason.text if reason else ""}
+        reasons = {"reason_code": reason.code if reason else "", "reason_text": reason.text if reason else ""}
         where = Q(attempt=self.attempt)
-        moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None, **why)
+        moved = self._move(BlockState.REPORTED, where=where, ended_at=timezone.now(), lease_expires_at=None, **reasons)
         if moved:
             rounds = counted(self.rounds, "round")
             text = f"was measured for {rounds}: {reason.text}" if reason is not None else "was measured."

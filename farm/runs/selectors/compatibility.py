@@ -103,10 +103,10 @@ def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measur
     finished = Run.objects.visible_to(user).filter(state=RunState.FINISHED).order_by("-pk")
     newest = list(finished.values_list("pk", flat=True)[:MAX_RUNS])
     prefix = f"{distribution}=="
-    done = Cell.objects.filter(run__in=newest, runtime__startswith=prefix, status=CellStatus.DONE)
-    cells = done.order_by().values("runtime")
+    cells = Cell.objects.filter(run__in=newest, runtime__startswith=prefix, status=CellStatus.DONE)
+    by_runtime = cells.order_by().values("runtime")
     models = Count("run__version__model", distinct=True)
-    grouped = cells.annotate(runs=Count("run", distinct=True), models=models, last=Max("run__finished_at"))
+    grouped = by_runtime.annotate(runs=Count("run", distinct=True), models=models, last=Max("run__finished_at"))
     nodes = _list_nodes(newest, prefix)
     return {
         (version := row["runtime"].removeprefix(prefix)): Measured(
@@ -117,8 +117,8 @@ def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measur
 
 
 def _list_nodes(runs: list[int], prefix: str) -> dict[str, set[str]]:
-    done = Arm.objects.filter(block__run__in=runs, cell__runtime__startswith=prefix, status=CellStatus.DONE)
-    nodes = done.filter(block__node__isnull=False).order_by().values_list("cell__runtime", "block__node__name")
+    arms = Arm.objects.filter(block__run__in=runs, cell__runtime__startswith=prefix, status=CellStatus.DONE)
+    nodes = arms.filter(block__node__isnull=False).order_by().values_list("cell__runtime", "block__node__name")
     by_version: dict[str, set[str]] = defaultdict(set)
     for runtime, node in nodes.distinct():
         by_version[str(runtime).removeprefix(prefix)].add(node)

@@ -140,8 +140,8 @@ def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
             raise Conflict(text, code="not_offered")
     if work.scenario == SINGLE or SCENARIOS in understands:
         return order
-    plain = order.cell.model_copy(update={"workload": work.model_copy(update={"scenario": SINGLE})})
-    return order.model_copy(update={"cell": plain})
+    cell = order.cell.model_copy(update={"workload": work.model_copy(update={"scenario": SINGLE})})
+    return order.model_copy(update={"cell": cell})
 
 
 def _make_arm_order(

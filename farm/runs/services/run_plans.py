@@ -223,7 +223,7 @@ def _create_order(
 def _make_ordered_plan(order: PlanOrder) -> None:
     request = order.order_json
     # orders of the release before have no `known`
-    known = Known.model_validate(request.get("known", {}))
-    plan = plan_run(version=order.version, matrix=request["matrix"], seed=request["seed"], known=known)
+    releases = Known.model_validate(request.get("known", {}))
+    plan = plan_run(version=order.version, matrix=request["matrix"], seed=request["seed"], known=releases)
     check_plan(plan)
     order.body = zlib.compress(plan.model_dump_json().encode(), 1)

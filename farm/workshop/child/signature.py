@@ -80,10 +80,6 @@ def list_outputs(model: onnx.ModelProto) -> Ports:
     return [make_port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
-def is_optional(value: onnx.ValueInfoProto) -> bool:
-    return bool(value.type.WhichOneof("value") == "optional_type")
-
-
 def find_dtype(port: Port) -> np.dtype[Any]:
     """Find numpy's dtype for the input's array: text for strings, uint16 for the bits of bfloat16.
 

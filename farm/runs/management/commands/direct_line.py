@@ -17,17 +17,15 @@ class Command(BaseCommand):
         parser.add_argument("--off", action="store_true", help="remove the user; its open connections end")
 
     def handle(self, *args: object, **options: str) -> None:
-        found = Node.objects.filter(name=options["node"]).exclude(health="retired").order_by("-pk").first()
-        if found is None and not options["off"]:
+        node = Node.objects.filter(name=options["node"]).exclude(health="retired").order_by("-pk").first()
+        if node is None and not options["off"]:
             raise CommandError(f"There is no node “{options['node']}” at work; `onnxfarm node list` names them.")
         try:
             if options["off"]:
                 self._off(options["node"])
                 return
-            assert found is not None
-            address = lines.open_line(
-                str(found.pk), {name_node_queue(str(found.pk)), *found.queues}, host=options["host"]
-            )
+            assert node is not None
+            address = lines.open_line(str(node.pk), {name_node_queue(str(node.pk)), *node.queues}, host=options["host"])
         except Invalid as problem:
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"ONNXFARM_NODE_BROKER={address}")
