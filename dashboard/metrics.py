@@ -2,7 +2,7 @@
 
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metric import Metric
-from farm.rules.presenting.lines import items_of
+from farm.rules.presenting.lines import format_items_per_s
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB
 
@@ -13,7 +13,7 @@ def metric_text(metric: Metric, cell: Cell) -> str:
     if value is None:
         return numbers.NOT_MEASURED
     if metric.name == "throughput":
-        return items_of(cell)
+        return format_items_per_s(cell)
     match metric.reads:
         case "yes":
             return "yes" if value else "no"

@@ -31,12 +31,12 @@ from farm.rules.presenting.headlines import axis_rank, find_opening
 from farm.rules.presenting.lines import (
     BUSY,
     PROCESSOR,
+    format_items_per_s,
+    format_outside_times,
     is_by_processor,
     is_less_accurate,
     is_wrong,
-    items_of,
     line_of,
-    outside_words,
 )
 from farm.rules.presenting.stability import UNSTABLE, find_unstable
 from farm.rules.presenting.times import Times
@@ -146,7 +146,7 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
     columns = [first, *((titles.CALLS[call], metric) for call, metric in others.items())]
     columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *further]
     # where a column has both, which of its figures are processor time
-    marked = {head: () if head == BY_CLOCK else times.find_marked(of.name, cells) for head, of in columns}
+    marked = {head: () if head == BY_CLOCK else times.find_processor_exceptions(of.name, cells) for head, of in columns}
     for head, metric in columns:
         text = head if head == BY_CLOCK else times.heading(head, metric.name, cells).replace("the clock", "clock")
         text = text.replace(f"p50, {PROCESSOR}", "CPU time").replace(PROCESSOR, "CPU")
@@ -157,7 +157,7 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
     for cell in cells:
         by_axis = [_format_axis(axis, cell) for axis in varying]
         named_axes = by_axis if is_apart else [_format_axes(cell, varying)][: len(named)]
-        whole = {head: cell if head == BY_CLOCK else times.whole(cell) for head, _ in columns}
+        whole = {head: cell if head == BY_CLOCK else times.with_compared_figures(cell) for head, _ in columns}
         figures = [_format_figure(of, whole[head]) + " CPU" * (cell.id in marked[head]) for head, of in columns]
         parity = colour_text(_format_parity(cell.parity), cell.parity.verdict)
         row: list[str | Text] = [cell.id, *named_axes, *figures, parity]
@@ -187,7 +187,9 @@ def _format_figure(metric: Metric, cell: Cell) -> str:
         return latency(value, metric.interval_of(cell))
     if metric.reads == "memory":
         return memory(value)
-    return items_of(cell) if metric.name == "throughput" else f"{plain(value)}{' ms' if metric.unit == 'ms' else ''}"
+    if metric.name == "throughput":
+        return format_items_per_s(cell)
+    return f"{plain(value)} ms" if metric.unit == "ms" else plain(value)
 
 
 def _format_parity(parity: Parity) -> str:
@@ -293,7 +295,7 @@ def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wi
     cells = {cell.id: cell for cell in document.cells}
     ordered = [metric_changes.convert_to_items(pair, cells) for pair in _sort_comparisons(document.comparisons, cells)]
     beside = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change} | {
-        titles.CALLS[call]: partial(metric_changes.find, metric.name) for call, metric in OF_CALLS.items()
+        titles.CALLS[call]: partial(metric_changes.find_metric, metric.name) for call, metric in OF_CALLS.items()
     }
     shown_beside = {head: of for head, of in beside.items() if any(map(of, ordered))}
     table = make_folding_table("compared", "decoding" if "prefill" in shown_beside else "verdict")
@@ -314,7 +316,7 @@ def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wi
             *([line.values] if values else []),
             str(comparison.rounds),
             "" if detectable is None else percent(float(f"{detectable:.2g}")),
-            *(colour_text(metric_changes.marked(change), change.verdict) if change else "" for change in changes),
+            *(colour_text(metric_changes.mark_change(change), change.verdict) if change else "" for change in changes),
         )
     by_processor = sum(map(is_by_processor, ordered))
     notes = [f"{BUSY} ({by_processor} of {counted(len(ordered), 'comparison')})"] * bool(by_processor)
@@ -368,7 +370,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
         moved = f"{numbers.signed(operator.moved_us)} µs"
         times = operator_times(operator) or format_operator_change(operator) or moved
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
-    outside = outside_words([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
+    outside = format_outside_times([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too
     if outside and not describe_trace_noise(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {outside}"), soft_wrap=True)

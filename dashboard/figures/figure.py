@@ -16,7 +16,7 @@ from dashboard.figures.picture import draw_svg
 from dashboard.figures.theme import DASH_LENGTHS, INK, OTHER, SHAPES, SLOTS, Json
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import BY_NAME
-from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of
+from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
 from farm.rules.presenting.times import ITEMS, Times
 from farm.rules.wording import numbers, titles
@@ -95,7 +95,7 @@ def _is_marked(times: Times, name: str, cell: Cell, title: str) -> bool:
 
 def items_entry(cell: Cell, *, says: bool) -> Entry:
     """Make the entry of the items per second; `says`: mark them as of processor time."""
-    return Entry(items_of(cell), cell.throughput, soft="CPU time" if says else "")
+    return Entry(format_items_per_s(cell), cell.throughput, soft="CPU time" if says else "")
 
 
 def latency_entry(cell: Cell, *, says: bool) -> Entry:

@@ -12,7 +12,7 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TPOT
 from farm.rules.presenting.generations import first_token_ms, make_generation
 from farm.rules.presenting.tables import Column, Entry, Number, Table, written
-from farm.rules.presenting.times import BY_CLOCK, Times, heading_of, title_of
+from farm.rules.presenting.times import BY_CLOCK, Times, clock_title, metric_heading
 from farm.rules.wording import numbers, titles
 
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
@@ -24,7 +24,7 @@ def list_stretches(cell: Cell) -> list[CellPhase]:
 
 def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """Draw a bar for each cell: the time of a generation for the prompt, for the tokens, and outside the graph."""
-    bars, times = CellBars(cells, address), times.alike(cells)
+    bars, times = CellBars(cells, address), times.with_one_clock(cells)
     known = {cell.id: make_generation(cell, times) for cell in cells}
     parts = (
         Part("prefill", "@accent", lambda cell: known[cell.id].prompt_ms),
@@ -37,14 +37,14 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
 
     shown, rest = choose_bars(cells, whole_ms)
     first, kinds = known[cells[0].id], [each.is_processor for each in known.values()]
-    by = title_of(kinds, "time of the clock") if any(kinds) else ""
+    by = clock_title(kinds, "time of the clock") if any(kinds) else ""
     of = f" of {by}" if by else ""
     of_prompt = numbers.share(first.prompt_ms / first.whole_ms)
     own: tuple[Column[Cell], ...] = (
         *(Number[Cell](f"{part.name}, ms", _make_entry(part.of), note=by) for part in parts),
         Number("together, ms", lambda cell: written(whole_ms(cell)), note=by),
         Number(
-            heading_of("tokens/s", kinds) if by else "tokens/s",
+            metric_heading("tokens/s", kinds) if by else "tokens/s",
             lambda cell: written(known[cell.id].tokens_per_s),
             note="new tokens of all sequences over the time together: waiting between the calls is left out",
         ),
@@ -81,7 +81,7 @@ def _make_entry(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """Draw the time to the first token over the length of the prompt, with a line for cells that differ in nothing
     else."""
-    ordered, times = sorted(cells, key=_prompt_tokens), times.alike(cells)
+    ordered, times = sorted(cells, key=_prompt_tokens), times.with_one_clock(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
     for cell in ordered:

@@ -10,7 +10,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured
 from farm.rules.presenting.tables import Column, Number, Table, counted
-from farm.rules.presenting.times import Times, title_of
+from farm.rules.presenting.times import Times, clock_title
 from farm.rules.wording import numbers, titles
 
 NAME = "latency"
@@ -71,8 +71,8 @@ def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, addres
     values = [best.cell.p50_ms or 0.0 for best in measured]
     ends = [best.cell.p50_ci_ms or (value, value) for best, value in zip(measured, values, strict=True)]
     scale = scales.choose_scale(values, scales.list_reached(ends, *values))
-    time = title_of([best.is_processor for best in measured])
-    hovers = [f"{hardware_words.setting(best)}<br>{hardware_words.time(best)}" for best in measured]
+    time = clock_title([best.is_processor for best in measured])
+    hovers = [f"{hardware_words.format_setting(best)}<br>{hardware_words.format_latency(best)}" for best in measured]
     return Figure(
         name="settings",
         title=title,
@@ -138,6 +138,6 @@ def _draw_series(
         colour,
         colours.runtime_mark(runtime),
         name=titles.runtime(runtime),
-        text=[times.words(cell) for cell in mine],
+        text=[times.format_latency(cell) for cell in mine],
         customdata=[address(cell.id) for cell in mine],
     )

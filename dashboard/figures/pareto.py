@@ -9,11 +9,11 @@ from dashboard.figures import accuracies, colours, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, empty_figure, latency_entry
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.presenting import hardware_words
 from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.hardware_words import format_setting
 from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table
-from farm.rules.presenting.times import Times, title_of
+from farm.rules.presenting.times import Times, clock_title
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import find_undominated, pareto_front
 from farm.rules.wording import numbers
@@ -77,7 +77,7 @@ def draw_cells(
 ) -> Figure:
     """Draw every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one
     that most of them have. Dominated cells are faded, and areas are in proportion to the weight."""
-    times = Times.of(cells, comparisons).alike(cells)
+    times = Times.of(cells, comparisons).with_same_clock(cells)
     judged = _select_usual_recipe(
         _make_point(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
         for cell in cells
@@ -158,7 +158,7 @@ def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     target or provider. `names`: the targets in the order of their colours."""
     judged = _select_usual_recipe(
         _make_point(
-            own.cell, address(own), target_label(own), hardware_words.setting(own), is_processor=own.is_processor
+            own.cell, address(own), target_label(own), hardware_words.format_setting(own), is_processor=own.is_processor
         )
         for own in measured
         if fault_of(own.cell) is None
@@ -177,7 +177,7 @@ def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
         is_known = any(own.cell.accuracy is not None for own in measured)
         return empty_figure(HARDWARE, NONE_RIGHT if is_known else NO_SETTING, table)
     metric = accuracies.name_metric(judged[0].accuracy)
-    time = title_of([point.is_processor for point in judged])
+    time = clock_title([point.is_processor for point in judged])
     targets = list(dict.fromkeys(point.target for point in judged))
     fastest = min(front, key=lambda point: point.p50_ms)
     with_batch = f"batch {batch}" if batch is not None else "no batch"
@@ -285,7 +285,7 @@ def _list_columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Co
     return (
         Column("Target", lambda point: Entry(point.target)),
         Column("Setting", lambda point: Entry(point.setting, href=point.href)),
-        Number(f"{title_of(by)}, ms", lambda point: latency_entry(point.cell, says=says and point.is_processor)),
+        Number(f"{clock_title(by)}, ms", lambda point: latency_entry(point.cell, says=says and point.is_processor)),
         Number("accuracy", lambda point: accuracies.accuracy_entry(point.cell), note="with its 95 % interval"),
         Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
     )

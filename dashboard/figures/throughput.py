@@ -8,9 +8,9 @@ from dashboard.figures.figure import Address, Figure, empty_figure
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import prefills
-from farm.rules.presenting.lines import items_of
+from farm.rules.presenting.lines import format_items_per_s
 from farm.rules.presenting.tables import Column, Number, Table, counted
-from farm.rules.presenting.times import Times, items_words
+from farm.rules.presenting.times import Times, format_items
 from farm.rules.wording import numbers
 
 NAME = "throughput"
@@ -34,7 +34,7 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
     names = list(dict.fromkeys(axes.name_of(cell, others) for cell in measured))
     lines = [[cell for cell in measured if axes.name_of(cell, others) == name] for name in names]
     best = max(figure.select_right_cells(measured), key=lambda cell: cell.throughput or 0.0)
-    most = items_words(best, is_processor=best.id in times.by_processor)
+    most = format_items(best, is_processor=best.id in times.by_processor)
     batches = sorted({cell.batch for cell in measured if cell.batch})
     return Figure(
         name=NAME,
@@ -85,7 +85,7 @@ def _draw(measured: Sequence[Cell], batches: Sequence[int], *, name: str, colour
         connectgaps=False,
         error_y=traces.make_whiskers([value or 0.0 for value in values], ends, colour, thickness=1),
         customdata=["" if cell is None else address(cell.id) for cell in cells],
-        text=["" if cell is None else items_of(cell) for cell in cells],
+        text=["" if cell is None else format_items_per_s(cell) for cell in cells],
         hover="%{fullData.name}<br>batch %{x}: %{text} items/s",
         cliponaxis=False,
     )

@@ -9,12 +9,12 @@ from dashboard import axes
 from dashboard.figures import latency
 from dashboard.figures.figure import Figure, items_entry
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import Best, best_settings, count_other_inputs, find_left_out
+from farm.rules.presenting.best import Best, count_other_sizes, find_best_settings, find_left_out
 from farm.rules.presenting.hardware import FAULTS, Measured, Top
-from farm.rules.presenting.hardware_words import alike, setting
-from farm.rules.presenting.lines import outputs_of, why_wrong
+from farm.rules.presenting.hardware_words import count_as_good, format_setting
+from farm.rules.presenting.lines import judge_outputs, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
-from farm.rules.presenting.times import items_words, title_of
+from farm.rules.presenting.times import clock_title, format_items
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, signed
 
@@ -44,7 +44,7 @@ class Panel:
         """Say how fast the model is, without its name."""
         if not self.top.settings:
             return "has no setting to recommend"
-        return f"takes {hardware_words.time(self.top.settings[0])} at best"
+        return f"takes {hardware_words.format_latency(self.top.settings[0])} at best"
 
     @property
     def because(self) -> str:
@@ -52,7 +52,9 @@ class Panel:
         if not self.top.settings:
             return self.left_out
         first = self.top.settings[0]
-        return " · ".join(filter(None, (f"{setting(first)} on {first.node}", alike(self.top), self.top.doubt)))
+        return " · ".join(
+            filter(None, (f"{format_setting(first)} on {first.node}", count_as_good(self.top), self.top.doubt))
+        )
 
 
 def cell_address(measured: Measured) -> str:
@@ -67,8 +69,8 @@ def make_panel(
     if version is None or not settings:
         return None
     budget, error = parse_budget(typed)
-    best_of_nodes = best_settings(settings, budget_ms=budget)
-    shown = [measured for best in best_of_nodes for measured in (*best.most.settings, *best.fastest.settings)]
+    best_of_nodes = find_best_settings(settings, budget_ms=budget)
+    shown = [measured for best in best_of_nodes for measured in (*best.most_items.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
     rows = [row for best in best_of_nodes for row in _make_rows(best, budget, address, says=len(kinds) > 1)]
     table = Table("best-settings", "Best settings on each machine", _make_heads(title_of(sorted(kinds))), rows)
@@ -77,7 +79,7 @@ def make_panel(
         version=version,
         sentence=_write_sentence(best_of_nodes, budget),
         left_out=_describe_left_out(settings),
-        busy=hardware_words.explain_times(settings),
+        busy=hardware_words.explain_processor_time(settings),
         table=table,
         figure=latency.draw_settings(_name_settings(shown), title, table, address) if shown else None,
         typed=typed,
@@ -125,7 +127,7 @@ def parse_number(typed: str, wanted: str) -> tuple[float | None, str]:
 def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     if not best_of_nodes:
         return "Every measured setting was left out, so none is recommended."
-    found = [best.most for best in best_of_nodes if best.most.settings]
+    found = [best.most_items for best in best_of_nodes if best.most_items.settings]
     most = max(found, key=lambda top: top.settings[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
@@ -133,13 +135,13 @@ def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
         fastest = min(tops, key=lambda measured: measured.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_describe_setting(fastest)}."
     first = most.settings[0]
-    text = f"Most{within}: {items_words(first.cell, is_processor=first.is_processor)} with {_describe_setting(first)}."
+    text = f"Most{within}: {format_items(first.cell, is_processor=first.is_processor)} with {_describe_setting(first)}."
     return f"{text} {most.doubt}".strip()
 
 
 def _describe_left_out(settings: Sequence[Measured]) -> str:
     """Say how many settings are left out, for their inputs and for their outputs, and the fastest of the latter."""
-    count, others = count_other_inputs(settings), find_left_out(settings)
+    count, others = count_other_sizes(settings), find_left_out(settings)
     fed = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
     if others is None:
         return fed
@@ -151,7 +153,7 @@ def _describe_left_out(settings: Sequence[Measured]) -> str:
 
 
 def _describe_setting(measured: Measured) -> str:
-    return f"{setting(measured)} on {measured.node}, {hardware_words.time(measured)}"
+    return f"{format_setting(measured)} on {measured.node}, {hardware_words.format_latency(measured)}"
 
 
 def _make_rows(
@@ -159,17 +161,17 @@ def _make_rows(
 ) -> list[tuple[Entry, ...]]:
     """`says`: which time is processor time."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
-    if best.most == best.fastest:
+    if best.most_items == best.fastest:
         tops = [(f"{wanted} and lowest latency", best.fastest)]
     else:
-        tops = [(wanted, best.most), ("lowest latency", best.fastest)]
+        tops = [(wanted, best.most_items), ("lowest latency", best.fastest)]
     shown: list[tuple[str, Measured]] = []
     for words, top in tops:
         doubt = f". {top.doubt}" if top.doubt and len(top.settings) == 1 else ""
         # of several that are not told apart a row each, up to so many
         wishes = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
         shown += zip(wishes, top.settings, strict=False)
-    called = hardware_words.format_settings([measured for _, measured in shown])
+    called = hardware_words.format_distinct_settings([measured for _, measured in shown])
     rows: list[tuple[Entry, ...]] = [
         (
             Entry(measured.node),
@@ -177,12 +179,12 @@ def _make_rows(
             Entry(name, href=address(measured)),
             time_entry(measured, says=says and measured.is_processor),
             items_entry(measured.cell, says=says and measured.are_items_of_processor),
-            verdict_entry(outputs_of(measured.cell)),
+            verdict_entry(judge_outputs(measured.cell)),
         )
         for (words, measured), name in zip(shown, called, strict=True)
     ]
     none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 3)
-    return rows if best.most.settings else [none, *rows]
+    return rows if best.most_items.settings else [none, *rows]
 
 
 def time_entry(measured: Measured, *, says: bool) -> Entry:

@@ -39,7 +39,7 @@ def make_table(
     going_on = states or {}
     known = list(cells)
     risky, times = find_unstable(known, comparisons), Times.of(known, comparisons)
-    cells = [times.whole(cell) for cell in known]
+    cells = [times.with_compared_figures(cell) for cell in known]
     shared = [axis for axis in axes.varying_axes(cells) if axis.name != "runtime"]
     notes = {cell.id: _write_note(cell, is_risky=cell.id in risky) for cell in cells}
     shown: tuple[Column[Cell], ...] = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dashboard import axes
 from dashboard.reading.judging import ChosenCell, PairVerdict
 from farm.rules.presenting import sentences
-from farm.rules.presenting.times import latency_of
+from farm.rules.presenting.times import format_latency
 from farm.rules.wording import numbers
 
 MAX_CHOSEN = 4
@@ -46,13 +46,15 @@ def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> 
     """
     names = name_cells(chosen)
     if not verdicts:
-        return [Row(choice, name, latency_of(choice.cell)) for choice, name in zip(chosen, names, strict=True)]
+        return [Row(choice, name, format_latency(choice.cell)) for choice, name in zip(chosen, names, strict=True)]
     by_processor = any(verdict.by_processor for verdict in verdicts)
     rows = []
     for choice, name, verdict in zip(chosen, names, [None, *verdicts], strict=True):
         shown = replace(verdict or verdicts[0], by_processor=by_processor)
         agrees = verdict is None or shown.agrees_with_times(chosen[0].cell, choice.cell)
-        rows.append(Row(choice, name, shown.times_of(choice.cell).words(choice.cell) if agrees else "", verdict))
+        rows.append(
+            Row(choice, name, shown.times_of(choice.cell).format_latency(choice.cell) if agrees else "", verdict)
+        )
     return rows
 
 

@@ -108,7 +108,7 @@ def _format_figure(
 ) -> tuple[str, float | bool | None]:
     """A cell's figure as text and as a value. Where the verdict beside it is of other launches than the cell's own
     figure, it is the median of those."""
-    if judged is None or not (metric.launch_title or metric_changes.is_of_launches(judged)):
+    if judged is None or not (metric.launch_title or metric_changes.replaces_cell_figures(judged)):
         return metric_with_unit(metric, cell, has_interval=True), metric.value(cell)
     value = judged.baseline if is_base else judged.candidate
     return f"{metric_changes.format_value(judged, value)}{' of CPU time' if judged.is_processor else ''}", value
@@ -134,7 +134,7 @@ def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdic
         return Change()
     judged = verdict.metrics.get(metric.name)
     if judged is not None and (metric.name not in (P50, PROCESSOR_TIME) or is_rate):
-        return Change(metric_changes.marked(judged), judged.ratio)
+        return Change(metric_changes.mark_change(judged), judged.ratio)
     if not is_judged or not ratio or not low or not high:
         return Change(numbers.change(new / old, words=_choose_words(metric)), new / old)
     if metric.name == items_name:

@@ -9,10 +9,10 @@ from dashboard.reading.alerts import find_lead as leading
 from dashboard.reading.runs import find_lead
 from dashboard.reading.watches import describe_watch
 from farm.rules.presenting.hardware import find_loss
-from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.hardware_words import format_setting
 from farm.rules.presenting.leads import Lead
-from farm.rules.presenting.lines import outputs_of
-from farm.rules.presenting.times import title_of
+from farm.rules.presenting.lines import judge_outputs
+from farm.rules.presenting.times import clock_title
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -155,10 +155,10 @@ def target_row(row: "Target") -> Row:
         "tag": row.tag,
         "hardware": row.machine,
         "keeps": row.keeping if best else "",
-        "setting": setting(best) if best else "",
+        "setting": format_setting(best) if best else "",
         "run": best.run if best else None,
         "cell": cell.id if cell else "",
-        "time": title_of([best.is_processor]) if best else "",
+        "time": clock_title([best.is_processor]) if best else "",
         "p50_ms": cell.p50_ms if cell else None,
         "p50_low_ms": interval[0],
         "p50_high_ms": interval[1],
@@ -167,7 +167,7 @@ def target_row(row: "Target") -> Row:
         "accuracy": judged.value if judged else None,
         "loss_percent": 100 * loss.value if loss else None,
         "loss_worst_percent": 100 * loss.worst if loss else None,
-        "parity": outputs_of(cell) if cell else "",
+        "parity": judge_outputs(cell) if cell else "",
         "peak_memory_bytes": cell.peak_memory_bytes if cell else None,
         "energy_mj": cell.energy_mj if cell else None,
         "measured_at": best.at if best else None,

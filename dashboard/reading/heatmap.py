@@ -16,8 +16,8 @@ from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import find_opening
-from farm.rules.presenting.lines import PROCESSOR, is_wrong, items_of, line_of, why_wrong
-from farm.rules.presenting.times import Times, title_of
+from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_wrong, line_of, why_wrong
+from farm.rules.presenting.times import Times, clock_title
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 
@@ -253,10 +253,10 @@ def draw_layout(
     chosen = BY_NAME.get(metric, METRICS[0])
     if chosen.name != "verdict":
         chosen = replace(chosen, label=laid.times.heading(chosen.label, chosen.of, laid.cells))
-    open_ids = {name for name, state in (states or {}).items() if state in OPEN_STATES} - laid.times.launched.keys()
+    open_ids = {name for name, state in (states or {}).items() if state in OPEN_STATES} - laid.times.medians.keys()
     live = [cell for cell in laid.cells if cell.id in open_ids and cell.samples_ms]
-    times = laid.times.alike(live)
-    timed, read = [times.whole(cell) for cell in laid.cells], chosen.read
+    times = laid.times.with_same_clock(live)
+    timed, read = [times.with_compared_figures(cell) for cell in laid.cells], chosen.read
     known = sorted((cell for cell in timed if (read(cell) or 0.0) > 0), key=lambda cell: read(cell) or 0.0)
     ends = [known[0], known[-1]] if known else []
     grid = Grid(
@@ -277,7 +277,7 @@ def draw_layout(
     cells = [cell for _, places in shown for group in places.values() for cell in group]
     in_words = [chosen.write(cell) for cell in ends]
     place = (chosen, laid.column_axis, laid.row_axes, laid.heads, rows, laid.choices, cells, which, in_words)
-    return HeatMap(*place, so_far=title_of([cell.id in times.by_processor for cell in live], CLOCK) if live else "")
+    return HeatMap(*place, so_far=clock_title([cell.id in times.by_processor for cell in live], CLOCK) if live else "")
 
 
 def _find_part(laid: Layout, number: int) -> Part:
@@ -303,7 +303,7 @@ def _make_place(group: Sequence[Cell], grid: Grid, first_head: str) -> Place:
     cell = next((cell for cell in group if cell.p50_ms is not None), group[0])
     state = grid.states.get(cell.id, cell.status.value)
     href = grid.address(cell.id)
-    if state in OPEN_STATES and cell.id not in grid.times.launched:
+    if state in OPEN_STATES and cell.id not in grid.times.medians:
         return _make_open_place(cell, state, href, grid.times)
     if cell.p50_ms is None or cell.status == CellStatus.CANCELLED:
         return Place(href, sign=sign_of(state), tone="off", title=cell.reason.text if cell.reason else "")
@@ -338,7 +338,7 @@ def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tupl
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
     timed = grid.timed[cell.id]
     unit = "tokens/s" if prefills.is_generated(cell) else "items/s"
-    return f"{items_of(timed)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(timed), ""
+    return f"{format_items_per_s(timed)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(timed), ""
 
 
 def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:

@@ -28,7 +28,7 @@ from farm.rules.presenting.headlines import find_opening
 from farm.rules.presenting.lines import is_wrong, why_wrong
 from farm.rules.presenting.stability import UNSTABLE, find_unstable
 from farm.rules.presenting.tables import Entry, Head, Table
-from farm.rules.presenting.times import Times, latency_of
+from farm.rules.presenting.times import Times, format_latency
 from farm.rules.quality.parity import LEVELS
 from farm.rules.reporting import compiled_models
 from farm.rules.wording import numbers, titles
@@ -269,7 +269,7 @@ def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) 
         return f"{what}: {cell.reason.text if cell.reason else numbers.NOT_MEASURED}"
     batch = f"batch {cell.batch}, " if cell.batch is not None else ""
     each = " a token" if prefills.is_generated(cell) else ""
-    return f"{marked}{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {latency_of(cell, compared)}{each}"
+    return f"{marked}{what}, {batch}{axes.BY_NAME['precision'].label(cell)}: {format_latency(cell, compared)}{each}"
 
 
 def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:

@@ -23,7 +23,7 @@ from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting.called_operators import format_operator_sides
-from farm.rules.presenting.fusions import GraphChange, describe_graph_changes, graph_diff
+from farm.rules.presenting.fusions import GraphChange, describe_graph_changes, find_graph_changes
 from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, written
 from farm.rules.tracing.executions import join_groups
 from farm.rules.wording import numbers, titles
@@ -359,7 +359,9 @@ def _list_graph_changes(chosen: list[ChosenCell], found: list[Group]) -> dict[st
         return {}
     old, new = (choice.cell for choice in chosen)
     moved = [({group.node, *group.covers}, group.change_us(1)) for group in found]
-    table = Table.of("graph-changes", "What changed in the executed graph", CHANGES, graph_diff(old, new, moved))
+    table = Table.of(
+        "graph-changes", "What changed in the executed graph", CHANGES, find_graph_changes(old, new, moved)
+    )
     return {
         "diff": table,
         "executed": "".join(describe_graph_changes(old, new, moved)[-1:]),

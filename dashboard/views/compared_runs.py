@@ -25,7 +25,7 @@ from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.cells.metric import Metric
 from farm.rules.comparing.quantities import is_same_model
 from farm.rules.presenting.tables import Entry, Head, Table
-from farm.rules.presenting.times import title_of
+from farm.rules.presenting.times import clock_title
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, sign_of
 from farm.runs import selectors
@@ -196,7 +196,7 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
 def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
     """A row for each match. `address`: makes a page's address from a run's number and a cell's id."""
     by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
-    time = title_of(by)
+    time = clock_title(by)
     heads = [Head("Cell"), Head(f"run {runs[0]}, {time}, ms", is_number=True)]
     for run in runs[1:]:
         heads += [Head(f"run {run}, {time}, ms", is_number=True), Head("change", is_number=True)]

@@ -17,11 +17,11 @@ from farm.accounts.selectors import can_write
 from farm.registry import selectors
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, find_loss, select_version, targets
-from farm.rules.presenting.hardware_words import KEEPINGS
-from farm.rules.presenting.lines import outputs_of
+from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, find_loss, find_targets, select_version
+from farm.rules.presenting.hardware_words import KEEPING_WORDS
+from farm.rules.presenting.lines import judge_outputs
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
-from farm.rules.presenting.times import title_of
+from farm.rules.presenting.times import clock_title
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 from farm.runs.selectors.hardware import measured_across
@@ -32,10 +32,10 @@ GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most 
 WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
 NEWEST, EVERY = "newest", "all"
 SIGNS = {
-    "kept": Sign("✓", KEEPINGS["kept"], "good"),
-    "undecided": Sign("?", KEEPINGS["undecided"], "quiet"),
-    "unknown": Sign("·", KEEPINGS["unknown"], "quiet"),
-    "exceeded": Sign("✕", KEEPINGS["exceeded"], "quiet"),
+    "kept": Sign("✓", KEEPING_WORDS["kept"], "good"),
+    "undecided": Sign("?", KEEPING_WORDS["undecided"], "quiet"),
+    "unknown": Sign("·", KEEPING_WORDS["unknown"], "quiet"),
+    "exceeded": Sign("✕", KEEPING_WORDS["exceeded"], "quiet"),
 }
 # columns of the table of versions
 MAX_TARGETS = 12
@@ -95,13 +95,13 @@ def read_question(given: Mapping[str, str]) -> Asked:
 
 def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel:
     """Answers the question from the measured settings. `address` makes links to cells, empty on a shared page."""
-    every = targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
+    every = find_targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
     found = select_targets(every, asked.version)
     newest = select_version(found)
     shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
     names = sorted({pareto.target_label(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
-    by_processor = hardware_words.explain_times([target.best for target in shown if target.best])
+    by_processor = hardware_words.explain_processor_time([target.best for target in shown if target.best])
     drawn = [cell for cell in measured if newest and cell.version == newest[0].version]
     table = Table.of(
         "targets", "Best setting on each target", _list_columns(asked, address, shown), shown
@@ -112,13 +112,15 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     title = f"The best setting on {numbers.counted(len(bests), 'target')}"
     return Panel(
         asked=asked,
-        headline=hardware_words.headline(newest, asked.wish, asked.goal),
+        headline=hardware_words.write_headline(newest, asked.wish, asked.goal),
         sentence=hardware_words.answer_wish(newest, asked.wish, asked.goal),
-        left_out=hardware_words.left_out(found),
-        note=" ".join(filter(None, (hardware_words.side_by_side(measured), by_processor and f"{by_processor}."))),
+        left_out=hardware_words.describe_left_out(found),
+        note=" ".join(
+            filter(None, (hardware_words.explain_side_by_side(measured), by_processor and f"{by_processor}."))
+        ),
         table=table,
         hidden=len(found) - len(shown),
-        grid=_make_grid(targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
+        grid=_make_grid(find_targets(measured, by=asked.by, goal=asked.goal), address) if len(versions) > 1 else None,
         figure=latency.draw_settings(bests, title, table, address) if judged.empty and bests else judged,
         hint=judged.empty,
         versions=versions,
@@ -143,7 +145,7 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
 
 def _list_columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
     bests = [target.best for target in shown if target.best is not None]
-    time, says = title_of(by := [best.is_processor for best in bests]), len(set(by)) > 1
+    time, says = clock_title(by := [best.is_processor for best in bests]), len(set(by)) > 1
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
     within = [Column[Target](f"Within {hardware_words.format_limits(asked.wish)}", _keeping_entry)]
     return [
@@ -164,7 +166,7 @@ def _list_columns(asked: Asked, address: Address, shown: Sequence[Target]) -> li
         ),
         Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),
         Number("loss", _of_best(loss_entry), note="against the upload on the same samples; else by parity"),
-        Column("Outputs", _of_best(lambda best: verdict_entry(outputs_of(best.cell)))),
+        Column("Outputs", _of_best(lambda best: verdict_entry(judge_outputs(best.cell)))),
         Number(
             "memory",
             _of_best(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
@@ -182,7 +184,7 @@ def _of_best(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
 
 def _target_entry(target: Target) -> Entry:
     where = f"best on {target.best.node}" if target.best and len(target.nodes) > 1 else ""
-    return Entry(hardware_words.target(target), soft=where)
+    return Entry(hardware_words.name_target(target), soft=where)
 
 
 def _keeping_entry(target: Target) -> Entry:
@@ -194,8 +196,8 @@ def _keeping_entry(target: Target) -> Entry:
 def _setting_entry(target: Target, address: Address) -> Entry:
     if target.best is None:
         return Entry("none: every setting was left out")
-    others = hardware_words.alike(target.top).rstrip(".")
-    return Entry(hardware_words.setting(target.best), href=address(target.best), soft=others)
+    others = hardware_words.count_as_good(target.top).rstrip(".")
+    return Entry(hardware_words.format_setting(target.best), href=address(target.best), soft=others)
 
 
 def loss_entry(measured: Measured) -> Entry:
@@ -216,8 +218,8 @@ def _settings_entry(target: Target) -> Entry:
 
 def _make_grid(every: Sequence[Target], address: Address) -> Table:
     """Make the table of versions and targets, with the best p50 of each."""
-    names = list(dict.fromkeys(hardware_words.target(target) for target in every))[:MAX_TARGETS]
-    by_place = {(target.version, hardware_words.target(target)): target for target in every}
+    names = list(dict.fromkeys(hardware_words.name_target(target) for target in every))[:MAX_TARGETS]
+    by_place = {(target.version, hardware_words.name_target(target)): target for target in every}
 
     def entry(name: str, version: int) -> Entry:
         target = by_place.get((version, name))
@@ -227,7 +229,7 @@ def _make_grid(every: Sequence[Target], address: Address) -> Table:
         return Entry("left out") if best is None else replace(time_entry(best, says=False), href=address(best))
 
     columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
-    by = title_of([target.best.is_processor for target in every if target.best is not None])
+    by = clock_title([target.best.is_processor for target in every if target.best is not None])
     columns += [Number(name, partial(entry, name), note=f"{by}, ms") for name in names]
     versions = dict.fromkeys(target.version for target in every)
     return Table.of("versions-on-targets", f"Best {by} in ms of each version on each target", columns, versions)

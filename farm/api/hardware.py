@@ -11,8 +11,8 @@ from farm.api.auth import person
 from farm.registry import selectors
 from farm.rules.presenting import hardware, hardware_words
 from farm.rules.presenting.hardware import Measured, Target, Wish
-from farm.rules.presenting.lines import outputs_of
-from farm.rules.presenting.times import title_of
+from farm.rules.presenting.lines import judge_outputs
+from farm.rules.presenting.times import clock_title
 from farm.runs.selectors.hardware import measured_across
 
 router = Router(tags=["registry"])
@@ -109,13 +109,13 @@ def across_hardware(request: HttpRequest, model_id: int, query: Query[HardwareAs
     user = person(request)
     measured = measured_across(user, selectors.model(user, model_id))
     wish = Wish(query.budget_ms, None if query.loss_percent is None else query.loss_percent / 100)
-    every = hardware.targets(measured, by=query.by, goal=query.goal, wish=wish)
+    every = hardware.find_targets(measured, by=query.by, goal=query.goal, wish=wish)
     number = int(query.version) if query.version.isdecimal() else None
     chosen = every if query.version == "all" else hardware.select_version(every, number)
     return HardwareOut(
         sentence=hardware_words.answer_wish(hardware.select_version(chosen), wish, query.goal),
-        left_out=hardware_words.left_out(chosen),
-        note=hardware_words.side_by_side(measured),
+        left_out=hardware_words.describe_left_out(chosen),
+        note=hardware_words.explain_side_by_side(measured),
         targets=[_target(place) for place in chosen],
     )
 
@@ -141,17 +141,17 @@ def _best(best: Measured) -> BestOut:
         run=best.run,
         cell=cell.id,
         node=best.node,
-        setting=hardware_words.setting(best),
+        setting=hardware_words.format_setting(best),
         runtime=str(cell.runtime),
         provider=cell.provider,
         precision=cell.precision,
         batch=cell.batch,
         threads=cell.threads,
-        time=title_of([best.is_processor]),
+        time=clock_title([best.is_processor]),
         p50_ms=cell.p50_ms or 0.0,
         p50_ci_ms=cell.p50_ci_ms,
         items_s=cell.throughput,
-        parity=outputs_of(cell),
+        parity=judge_outputs(cell),
         metric=judged.metric if judged and judged.value is not None else None,
         accuracy=judged.value if judged else None,
         accuracy_ci=None if low is None or high is None else (low, high),

@@ -24,7 +24,7 @@ def add_divergent_nodes(
     does.
     """
     changed_pairs: dict[tuple[str, str], EngineParity] = {}
-    for old, new, pair in parities.find_runtime_changes(document)[:MAX_PAIRS]:
+    for old, new, pair in parities.find_changed_outputs(document)[:MAX_PAIRS]:
         if pair.command:
             divergence = diverge.search_first_divergence(
                 _make_request(old, new, model=model, inputs=inputs, seed=document.seed),

@@ -23,7 +23,7 @@ MATRIX = {"matrix": {"runtime": ["1.20.1", "1.21.1"], "batch": [8], "threads": [
 
 def test_a_change_of_one_quantum_is_found_and_its_node_is_named_by_the_node_that_measured(farm: LiveFarm) -> None:
     before = Document.model_validate(farm.submit(MODEL, MATRIX))
-    change = parities.find_runtime_changes(before)[0]
+    change = parities.find_changed_outputs(before)[0]
     old, new, pair = change
     assert "The outputs changed between 1.20.1 and 1.21.1" in before.sentence
     print("\n", before.sentence)

@@ -132,7 +132,7 @@ def test_bench_catches_a_change_of_one_quantum_between_runtimes_and_names_the_no
     result = CliRunner().invoke(app, [str(word) for word in [*words, "--threads", 2]])
     assert result.exit_code == 0, result.stderr
     found = Document.model_validate_json(out.read_text())
-    ((old, new, pair),) = parities.find_runtime_changes(found)
+    ((old, new, pair),) = parities.find_changed_outputs(found)
     assert (str(old.runtime), str(new.runtime)) == ("onnxruntime==1.20.1", "onnxruntime==1.21.1")
     quantum = float(onnx.numpy_helper.to_array(stored_in(QDQ, "y_scale")))
     assert 0 < pair.outputs[0].violations < 2048

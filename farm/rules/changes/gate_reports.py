@@ -114,7 +114,7 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
 
 def _set_compared_medians(pair: Comparison, *sides: Cell) -> list[Cell]:
     """Return both sides with the medians over the rounds that the verdict is of, as the summary has them."""
-    change = None if pair.verdict_from == "rate" else metric_changes.find(metric_changes.headline_of(pair), pair)
+    change = None if pair.verdict_from == "rate" else metric_changes.find_headline_change(pair)
     if change is None:
         return list(sides)
     medians = zip(sides, (change.baseline, change.candidate), strict=True)

@@ -1,6 +1,7 @@
-"""What labelled data say of a run in one look: which precisions keep the accuracy of the model as uploaded. Pure."""
+"""Answers which precisions of a run keep the accuracy of the model as uploaded, by its labelled data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Accuracy, Cell
@@ -13,8 +14,10 @@ from farm.rules.wording.numbers import counted, listed
 
 
 def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = ()) -> Answer | None:
-    """Return which precisions lose accuracy, and which that keeps it is slowest beside another; None where no cell was
-    judged on labelled data."""
+    """Say which precisions lose accuracy, with their figures, and which one that keeps it is slower than another.
+
+    Return None where no cell was judged on labelled data.
+    """
     judged = [
         (cell, cell.accuracy)
         for cell in cells
@@ -22,54 +25,71 @@ def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = (
     ]
     if not judged:
         return None
-    # a precision stands for the worst of its cells
-    by_precision = group_by(judged, lambda each: each[0].precision)
-    worst = {name: min((found for _, found in own), key=_gain) for name, own in by_precision.items()}
-    metric = metric_of(judged[0][1])
-    headline = name_models(_headline(worst, _slowest(cells, comparisons)), [cell for cell, _ in judged])
-    return Answer(headline, f"{metric.title} of {counted(judged[0][1].n, 'sample')}")
+    by_precision = group_by(judged, lambda entry: entry[0].precision)
+    worst = {
+        precision: min((accuracy for _, accuracy in entries), key=_gain) for precision, entries in by_precision.items()
+    }
+    headline = _write_headline(worst, _find_slowest(cells, comparisons))
+    first = judged[0][1]
+    figures = " · ".join(_format_figures(precision, accuracy) for precision, accuracy in worst.items())
+    return Answer(
+        name_models(headline, [cell for cell, _ in judged]),
+        f"{metric_of(first).title} of {counted(first.n, 'sample')}: {figures}",
+    )
 
 
-def _gain(found: Accuracy) -> float:
-    """Return by how much a cell is better than its baseline; a baseline itself comes last."""
-    if found.difference is None:
-        return float("inf")
-    return found.difference if found.higher_is_better else -found.difference
+def _gain(accuracy: Accuracy) -> float:
+    """Return by how much a cell is better than its baseline; infinite for a cell without one."""
+    if accuracy.difference is None:
+        return inf
+    return accuracy.difference if accuracy.higher_is_better else -accuracy.difference
 
 
-def _slowest(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> tuple[str, str]:
-    """Return the precision that is the most slower than another, and by how much; empty where none is."""
-    known = {cell.id: cell for cell in cells}
+def _format_figures(precision: str, accuracy: Accuracy) -> str:
+    metric = metric_of(accuracy)
+    return ", ".join(
+        filter(None, (f"{precision} {metric.format_reached(accuracy)}", metric.format_difference(accuracy)))
+    )
+
+
+def _find_slowest(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> tuple[str, str]:
+    """Return the precision that is slower than another by most, and by how much; two empty texts where none is."""
+    by_id = {cell.id: cell for cell in cells}
     slower = [
-        (change, known[comparison.candidate].precision)
+        (change, by_id[comparison.candidate].precision)
         for comparison in comparisons
-        if comparison.axis == "precision" and comparison.candidate in known
-        if (change := change_of(comparison, known)).word == "slower"
+        if comparison.axis == "precision" and comparison.candidate in by_id
+        if (change := change_of(comparison, by_id)).word == "slower"
     ]
     if not slower:
         return "", ""
-    change, name = max(slower, key=lambda found: found[0].size)
-    return name, f"; {name} is {change.text}"
+    change, precision = max(slower, key=lambda entry: entry[0].size)
+    return precision, change.text
 
 
-def _headline(worst: dict[str, Accuracy], slowest: tuple[str, str]) -> str:
-    compared = {name: found for name, found in worst.items() if found.difference is not None}
-    lost = [name for name, found in compared.items() if is_less_accurate(found)]
-    kept = [name for name in compared if name not in lost]
+def _write_headline(worst: Mapping[str, Accuracy], slowest: tuple[str, str]) -> str:
+    compared = {precision: accuracy for precision, accuracy in worst.items() if accuracy.difference is not None}
     if not compared:
-        name, found = next(iter(worst.items()))
-        return f"{name} reaches {metric_of(found).format_value(found.value)} {metric_of(found).title}"
-    slower = slowest[1] if slowest[0] in kept else ""
-    if not lost:
-        what = "accuracy" if slower else "the accuracy of the upload"
-        said = f"{listed(kept)} {_verb('keep', kept)} {what}{slower}"
-    elif kept:
-        said = f"{listed(kept)} {_verb('keep', kept)} accuracy, {listed(lost)} {_verb('lose', lost)} it"
+        precision, accuracy = next(iter(worst.items()))
+        metric = metric_of(accuracy)
+        return f"{precision} reaches {metric.format_value(accuracy.value)} {metric.title}"
+    losing = [precision for precision, accuracy in compared.items() if is_less_accurate(accuracy)]
+    keeping = [precision for precision in compared if precision not in losing]
+    slowest_precision, change = slowest
+    slower = f"; {slowest_precision} is {change}" if slowest_precision in keeping else ""
+    if not losing:
+        kept = "accuracy" if slower else "the accuracy of the upload"
+        headline = f"{listed(keeping)} {_conjugate('keep', keeping)} {kept}{slower}"
+    elif keeping:
+        keep, lose = _conjugate("keep", keeping), _conjugate("lose", losing)
+        headline = f"{listed(keeping)} {keep} accuracy, {listed(losing)} {lose} it"
     else:
-        said = f"{listed(lost)} {_verb('lose', lost)} accuracy: {metric_of(worst[lost[0]]).format_loss(worst[lost[0]])}"
-    short = f"{len(kept)} of {counted(len(compared), 'precision')} keep accuracy{slower}"
-    return said if is_short(said) else short
+        loss = metric_of(worst[losing[0]]).format_loss(worst[losing[0]])
+        headline = f"{listed(losing)} {_conjugate('lose', losing)} accuracy: {loss}"
+    if is_short(headline):
+        return headline
+    return f"{len(keeping)} of {counted(len(compared), 'precision')} keep accuracy{slower}"
 
 
-def _verb(verb: str, names: Sequence[str]) -> str:
-    return f"{verb}s" if len(names) == 1 else verb
+def _conjugate(verb: str, subjects: Sequence[str]) -> str:
+    return f"{verb}s" if len(subjects) == 1 else verb

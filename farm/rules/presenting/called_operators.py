@@ -1,4 +1,7 @@
-"""Lists and describes the operators of a comparison that have a verdict of their own. Needs no numpy."""
+"""Lists the operators of a comparison that changed, and describes which of them its change comes from.
+
+Needs no numpy, so that the client alone reads it too.
+"""
 
 from collections.abc import Sequence
 from math import inf
@@ -16,8 +19,9 @@ US_PER_MS = 1000.0
 
 
 def list_changed_operators(comparison: Comparison) -> list[OperatorChange]:
-    called = [change for change in comparison.operators if is_change(change.verdict)]
-    return sorted(called, key=lambda change: -abs(change.moved_us))
+    """List the operators that have a verdict of their own, the largest change first."""
+    changed = [operator for operator in comparison.operators if is_change(operator.verdict)]
+    return sorted(changed, key=lambda operator: -abs(operator.moved_us))
 
 
 def sort_operators(comparison: Comparison) -> list[OperatorChange]:
@@ -28,44 +32,44 @@ def sort_operators(comparison: Comparison) -> list[OperatorChange]:
     last.
     """
 
-    def place(operator: OperatorChange) -> tuple[bool, bool, float]:
-        added = -_added_us(comparison, operator)
+    def order(operator: OperatorChange) -> tuple[bool, bool, float]:
+        added_us = _added_us(comparison, operator)
         if operator.share is not None:
-            return False, False, added
-        return not is_change(operator.verdict) or added > 0, not _fits(comparison, operator), added
+            return False, False, -added_us
+        is_called = is_change(operator.verdict) and added_us >= 0
+        return not is_called, not _is_possible_part(comparison, operator), -added_us
 
-    return sorted(comparison.operators, key=place)
+    return sorted(comparison.operators, key=order)
 
 
 def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
-    """List the operators that a list of causes names, in their order.
+    """List the operators that a list of causes names, in the order of `sort_operators`.
 
     Where no shares are known, it leaves out those that changed in the other direction, whose interval spans zero, or
     that cannot be part of the change.
     """
-    ordered, is_changed = sort_operators(comparison), is_change(comparison.verdict)
-    adding = [each for each in ordered if _added_us(comparison, each) > 0 and not _may_be_chance(each)]
-    fitting = [each for each in ordered if _fits(comparison, each) and (each in adding or not is_changed)]
-    return [operator for operator in ordered if operator.share is not None or operator in fitting]
+    is_changed = is_change(comparison.verdict)
 
+    def is_named(operator: OperatorChange) -> bool:
+        if operator.share is not None:
+            return True
+        adds = _added_us(comparison, operator) > 0 and not _may_be_chance(operator)
+        return _is_possible_part(comparison, operator) and (adds or not is_changed)
 
-def _may_be_chance(operator: OperatorChange) -> bool:
-    low, high = operator.change_low_us, operator.change_high_us
-    return not is_change(operator.verdict) and low is not None and high is not None and low <= 0 <= high
+    return [operator for operator in sort_operators(comparison) if is_named(operator)]
 
 
 def find_largest_type(comparison: Comparison) -> TypeChange | None:
     """Return the operator type that adds most to the change; None where no type that can be part of it does."""
     limit_us = _limit_us(comparison)
-    types = group_by_type(comparison.operators)
-    changed = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}
-    fitting = [
-        found
-        for found in types
-        if found.share is not None or (found.op_type in changed and abs(found.moved_us) <= limit_us)
+    sure_types = {operator.op_type for operator in comparison.operators if not _may_be_chance(operator)}
+    possible = [
+        changed
+        for changed in group_by_type(comparison.operators)
+        if changed.share is not None or (changed.op_type in sure_types and abs(changed.moved_us) <= limit_us)
     ]
-    most = max(fitting, key=lambda found: _added_us(comparison, found), default=None)
-    return most if most is not None and _added_us(comparison, most) > 0 else None
+    largest = max(possible, key=lambda changed: _added_us(comparison, changed), default=None)
+    return largest if largest is not None and _added_us(comparison, largest) > 0 else None
 
 
 def describe_largest_type(comparison: Comparison) -> str:
@@ -75,68 +79,79 @@ def describe_largest_type(comparison: Comparison) -> str:
     """
     if not is_change(comparison.verdict):
         return ""
-    most = find_largest_type(comparison)
-    if most is None or most.share is not None:
+    largest = find_largest_type(comparison)
+    if largest is None or largest.share is not None:
         return ""
-    return f"{most.op_type}: {type_times(most)}, changes most; too few traces for its share"
+    return f"{largest.op_type}: {type_times(largest)}, changes most; too few traces for its share"
 
 
 def describe_changed_type(comparison: Comparison) -> str:
-    """Of operators that changed as the latency did by their own pairs, the type that did most: all of it that a list
-    names."""
-    told = list_named_operators(comparison)
-    called = [operator for operator in told if operator.verdict == comparison.verdict]
-    if not called:
+    """Describe the operator type that changed most by its own pairs, in the direction of the latency.
+
+    Its times are those of all its operators that a list of causes names. Empty where no operator changed so.
+    """
+    named = list_named_operators(comparison)
+    changed = [operator for operator in named if operator.verdict == comparison.verdict]
+    if not changed:
         return ""
-    most = group_by_type(called)[0]
-    (named,) = group_by_type(operator for operator in told if operator.op_type == most.op_type)
-    own = "" if named.nodes == most.nodes else f"{most.nodes} of them "
-    whose = "its" if most.nodes == 1 else "their"
-    return f"{most.op_type}: {type_times(named)}, {own}{comparison.verdict} by {whose} own pairs"
+    largest = group_by_type(changed)[0]
+    (whole_type,) = group_by_type(operator for operator in named if operator.op_type == largest.op_type)
+    part = "" if whole_type.nodes == largest.nodes else f"{largest.nodes} of them "
+    whose = "its" if largest.nodes == 1 else "their"
+    return f"{largest.op_type}: {type_times(whole_type)}, {part}{comparison.verdict} by {whose} own pairs"
 
 
 def describe_cause(comparison: Comparison) -> str:
-    """Say in a sentence what a change of the latency comes from: the type of operator that explains most of it, or
-    choosing a token, or where traces contradict the change the type that did most by its own pairs."""
-    named = find_largest_share(comparison.operators)
-    if named is not None and named.share is not None and named.share >= NAMED_SHARE:
-        return f"{named.op_type} {numbers.explains(named.moved_us, named.share)}."
+    """Say in a sentence what a change of the latency comes from; empty where nothing is known.
+
+    That is the operator type that explains most of it, or choosing a token, or, where traces contradict the change,
+    the type that changed most by its own pairs.
+    """
+    largest = find_largest_share(comparison.operators)
+    if largest is not None and largest.share is not None and largest.share >= NAMED_SHARE:
+        return f"{largest.op_type} {numbers.explains(largest.moved_us, largest.share)}."
     if outside := explain_outside(comparison):
         return f"It comes from {outside}."
-    called = "" if named else describe_changed_type(comparison)
-    return f"{called}." if called else ""
+    changed_type = "" if largest else describe_changed_type(comparison)
+    return f"{changed_type}." if changed_type else ""
 
 
-def find_whole(comparison: Comparison) -> MetricChange | None:
+def find_latency_change(comparison: Comparison) -> MetricChange | None:
     """Return the change of the time of an inference; None where that was not judged."""
     return next((metric for metric in comparison.metrics if metric.name == JUDGED.name), None)
 
 
-def find_timed_us(whole: MetricChange | None) -> float:
-    """Return by how many µs a time changed, which is what operators can have shares of; 0 where it did not."""
-    if whole is None or not whole.ratio or not is_change(whole.verdict):
+def find_timed_us(latency_change: MetricChange | None) -> float:
+    """Return by how many µs the time of an inference changed, which operators have shares of; 0 where it did not."""
+    if latency_change is None or not latency_change.ratio or not is_change(latency_change.verdict):
         return 0.0
-    return US_PER_MS * whole.baseline * (whole.ratio - 1.0)
+    return US_PER_MS * latency_change.baseline * (latency_change.ratio - 1.0)
+
+
+def _may_be_chance(operator: OperatorChange) -> bool:
+    low, high = operator.change_low_us, operator.change_high_us
+    return not is_change(operator.verdict) and low is not None and high is not None and low <= 0 <= high
 
 
 def _added_us(comparison: Comparison, change: OperatorChange | TypeChange) -> float:
-    sign = {"slower": 1.0, "faster": -1.0}.get(comparison.verdict)
-    return abs(change.moved_us) if sign is None else sign * change.moved_us
+    """Return how much of the comparison's change this one adds, negative against it; its size without a change."""
+    if comparison.verdict == "slower":
+        return change.moved_us
+    return -change.moved_us if comparison.verdict == "faster" else abs(change.moved_us)
 
 
-def _fits(comparison: Comparison, operator: OperatorChange) -> bool:
+def _is_possible_part(comparison: Comparison, operator: OperatorChange) -> bool:
     return is_change(operator.verdict) or abs(operator.moved_us) <= _limit_us(comparison)
 
 
 def _limit_us(comparison: Comparison) -> float:
-    """The largest change in traces that can be part of the comparison's; where nothing changed, the inference
-    itself."""
-    whole = find_whole(comparison)
-    if whole is None:
+    """Return the largest change of an operator in traces that can be part of the comparison's change."""
+    latency_change = find_latency_change(comparison)
+    if latency_change is None:
         return inf
     if is_change(comparison.verdict):
-        return MAX_SHARE * abs(whole.candidate - whole.baseline) * US_PER_MS
-    return max(whole.baseline, whole.candidate) * US_PER_MS
+        return MAX_SHARE * abs(latency_change.candidate - latency_change.baseline) * US_PER_MS
+    return max(latency_change.baseline, latency_change.candidate) * US_PER_MS
 
 
 def format_operator_change(operator: OperatorChange) -> str:
@@ -148,13 +163,17 @@ def format_operator_change(operator: OperatorChange) -> str:
 
 
 def format_operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
-    """Medians of the traces as they are written; None where they are apart otherwise than the pairs."""
+    """Format the medians of both sides' traces, in µs; None where they contradict the change of the paired traces."""
     if (operator.candidate_us - operator.baseline_us) * operator.moved_us < 0:
         return None
     low, high = operator.change_low_us, operator.change_high_us
-    apart = None if low is None or high is None else (low, high)
-    known = operator.baseline_us, operator.candidate_us
-    return numbers.format_divisible_pair(*known, low=operator.ci_low, high=operator.ci_high, apart=apart)
+    return numbers.format_divisible_pair(
+        operator.baseline_us,
+        operator.candidate_us,
+        low=operator.ci_low,
+        high=operator.ci_high,
+        apart=None if low is None or high is None else (low, high),
+    )
 
 
 def operator_times(operator: OperatorChange) -> str:
@@ -166,10 +185,11 @@ def operator_times(operator: OperatorChange) -> str:
 def type_times(changed: TypeChange) -> str:
     """Format the summed medians of a type: `2 nodes, 37 → 88 µs`; only their change where the two would contradict
     it."""
-    apart = changed.candidate_us - changed.baseline_us
-    times = f"{numbers.plain(changed.baseline_us)} → {numbers.plain(changed.candidate_us)}"
-    said = times if apart * changed.moved_us > 0 else numbers.signed(changed.moved_us)
-    return f"{counted(changed.nodes, 'node')}, {said} µs"
+    if (changed.candidate_us - changed.baseline_us) * changed.moved_us > 0:
+        times = f"{numbers.plain(changed.baseline_us)} → {numbers.plain(changed.candidate_us)}"
+    else:
+        times = numbers.signed(changed.moved_us)
+    return f"{counted(changed.nodes, 'node')}, {times} µs"
 
 
 def describe_trace_noise(comparison: Comparison) -> str:
@@ -181,48 +201,56 @@ def explain_trace_doubt(comparison: Comparison) -> str:
 
     Return an empty string where shares are known, or there are too few traces.
     """
-    moved = [change.moved_us for change in comparison.operators]
-    is_shared = any(change.share is not None for change in comparison.operators)
-    if not moved or is_shared or comparison.traces < MIN_TRACES or not is_change(comparison.verdict):
+    moved_us = [operator.moved_us for operator in comparison.operators]
+    if not moved_us or _has_shares(comparison) or comparison.traces < MIN_TRACES or not is_change(comparison.verdict):
         return ""
-    more, less = (sum(abs(us) for us in moved if (us > 0) == is_more) for is_more in (True, False))
-    of = " of this busy machine" if comparison.verdict_from == "processor" else ""
-    moves = f"{numbers.plain(more)} µs more in some operators, {numbers.plain(less)} less in others"
-    if timed_us := find_timed_us(find_whole(comparison)):
-        moves += f", {numbers.signed(timed_us)} in the inference as it was timed"
-    return f"the traces{of} do not add up ({moves})"
+    more_us, less_us = sum(max(0.0, us) for us in moved_us), sum(max(0.0, -us) for us in moved_us)
+    machine = " of this busy machine" if comparison.verdict_from == "processor" else ""
+    sums = f"{numbers.plain(more_us)} µs more in some operators, {numbers.plain(less_us)} less in others"
+    if timed_us := find_timed_us(find_latency_change(comparison)):
+        sums += f", {numbers.signed(timed_us)} in the inference as it was timed"
+    return f"the traces{machine} do not add up ({sums})"
 
 
 def operators_heading(comparison: Comparison, where: str) -> str:
     """Return the heading of a list of operators: that they explain the change, or why they do not."""
     busy = f" ({note})" if (note := describe_trace_noise(comparison)) else ""
-    if any(change.share is not None for change in comparison.operators):
+    if _has_shares(comparison):
         return f"What explains the change {where}, per inference{busy}:"
     doubt = explain_trace_doubt(comparison)
-    why = f"{doubt.capitalize()}, so nothing explains" if doubt else "Too few traces to explain"
-    listed = f"operators that {describe_order(comparison)}, per inference{busy}:"
-    return f"{why} the change {where}{f'; {listed}' if list_named_operators(comparison) else ''}"
+    heading = f"{doubt.capitalize()}, so nothing explains" if doubt else "Too few traces to explain"
+    heading = f"{heading} the change {where}"
+    if not list_named_operators(comparison):
+        return heading
+    return f"{heading}; operators that {describe_order(comparison)}, per inference{busy}:"
 
 
 def describe_order(comparison: Comparison) -> str:
-    """Say by what a list of operators is ordered, and how many it leaves out as no part of the change."""
-    if any(change.share is not None for change in comparison.operators):
+    """Say what the operators of a list did, and how many it leaves out that cannot be part of the change.
+
+    It follows `operators that`: `became slower most (without 2 that changed by more than the inference)`.
+    """
+    if _has_shares(comparison):
         return "explained most"
     if not is_change(comparison.verdict):
         return "changed most"
-    is_own = any(change.verdict == comparison.verdict for change in comparison.operators)
-    order = f"became {comparison.verdict} {'by their own pairs, then others' if is_own else 'most'}"
-    beyond = sum(not _fits(comparison, change) for change in comparison.operators)
-    return f"{order} (without {beyond} that changed by more than the inference)" if beyond else order
+    have_own_pairs = any(operator.verdict == comparison.verdict for operator in comparison.operators)
+    order = f"became {comparison.verdict} {'by their own pairs, then others' if have_own_pairs else 'most'}"
+    left_out = sum(not _is_possible_part(comparison, operator) for operator in comparison.operators)
+    return f"{order} (without {left_out} that changed by more than the inference)" if left_out else order
+
+
+def _has_shares(comparison: Comparison) -> bool:
+    return any(operator.share is not None for operator in comparison.operators)
 
 
 def describe_certainty(operators: Sequence[OperatorChange]) -> str:
     """Say how many operators that explain a change are significant on their own; empty where rounds were not traced."""
-    judged = [change for change in operators if change.verdict is not None]
+    judged = [operator for operator in operators if operator.verdict is not None]
     if not judged:
         return ""
-    called = sum(is_change(change.verdict) for change in judged)
-    over = f"over {counted(max(change.rounds or 0 for change in judged), 'round')}"
-    if not called:
-        return f"none significant on its own {over}"
-    return f"{called} of {len(operators)} significant on their own {over}"
+    significant = sum(is_change(operator.verdict) for operator in judged)
+    rounds = counted(max(operator.rounds or 0 for operator in judged), "round")
+    if not significant:
+        return f"none significant on its own over {rounds}"
+    return f"{significant} of {len(operators)} significant on their own over {rounds}"

@@ -1,4 +1,4 @@
-"""How many cells of a run have ended: the same numbers on pages, in the API and in the terminal. Pure."""
+"""How many cells of a run have ended: the same numbers on pages, in the API and in the terminal."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,31 +11,32 @@ OPEN = "open"
 
 
 def list_own(cells: Iterable[Cell]) -> list[Cell]:
-    """List the cells that a plan counts, without A/A copies.
+    """List the cells that a plan counts: each once, without A/A copies.
 
-    One that a further block repeats, where its id ends in the block's number (`c1.b2`), counts once: the first one
-    that was measured, under its own id, or else the first.
+    A further block that repeats a cell puts its number behind the cell's id (`c1.b2`). Of such repeats the first that
+    was measured is listed, or else the first.
     """
     own: dict[str, Cell] = {}
     for cell in cells:
-        name = cell.id.partition(".b")[0]
-        is_better = name not in own or (own[name].status != CellStatus.DONE == cell.status)
+        planned_id = cell.id.partition(".b")[0]
+        first = own.get(planned_id)
+        is_better = first is None or (first.status != CellStatus.DONE == cell.status)
         if cell.twin_of is None and is_better:
-            own[name] = cell
+            own[planned_id] = cell
     return list(own.values())
 
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """`by_status`: how many cells are in each state, `open` ones too. What was refused stands beside those that are
-    measured, unless all were."""
+    """`by_status`: how many cells are in each state, with `open` for those that have not ended."""
 
     by_status: Mapping[str, int]
 
     @property
     def planned(self) -> int:
-        asked = sum(self.by_status.values())
-        return asked - self.by_status.get(CellStatus.REFUSED, 0) or asked
+        """The number of cells that were not refused; of all cells where all were."""
+        total = sum(self.by_status.values())
+        return total - self.by_status.get(CellStatus.REFUSED, 0) or total
 
     @property
     def ended(self) -> int:

@@ -1,4 +1,4 @@
-"""Describes a comparison of cells that generate by its two phases: the prompt, and the tokens after it. Pure."""
+"""Describes a comparison of cells that generate by its two phases: the prompt, and the tokens after it."""
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
@@ -19,13 +19,13 @@ def describe_phases(comparison: Comparison, candidate: Cell) -> str:
     if not is_generated(candidate) or prefill is None or comparison.verdict == "not comparable":
         return ""
     first = _describe_change(prefill.verdict, prefill.ratio, prefill.ci_low, prefill.ci_high)
-    then = _describe_change(comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
-    both = f"Prefill is {first}, decoding is {then}." if first != then else f"Prefill and decoding are {first}."
-    named = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
-    if named is None or named.share is None or named.share < NAMED_SHARE:
+    second = _describe_change(comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
+    both = f"Prefill is {first}, decoding is {second}." if first != second else f"Prefill and decoding are {first}."
+    largest = find_largest_share(comparison.prompt_operators) if is_change(prefill.verdict) else None
+    if largest is None or largest.share is None or largest.share < NAMED_SHARE:
         return both
-    told = explains(named.moved_us, named.share, whose="prefill's")
-    return f"{both} {named.op_type} {told}."
+    explanation = explains(largest.moved_us, largest.share, whose="prefill's")
+    return f"{both} {largest.op_type} {explanation}."
 
 
 def explain_prefill(comparison: Comparison) -> str:
@@ -34,10 +34,10 @@ def explain_prefill(comparison: Comparison) -> str:
 
     Return an empty string where it did not change, or nothing explains it.
     """
-    prefill, named = find_prefill(comparison), find_largest_share(comparison.prompt_operators)
-    if prefill is None or not is_change(prefill.verdict) or named is None or named.share is None:
+    prefill, largest = find_prefill(comparison), find_largest_share(comparison.prompt_operators)
+    if prefill is None or not is_change(prefill.verdict) or largest is None or largest.share is None:
         return ""
-    return f"prefill: {named.op_type}: {type_times(named)}, {explains(named.moved_us, named.share)}"
+    return f"prefill: {largest.op_type}: {type_times(largest)}, {explains(largest.moved_us, largest.share)}"
 
 
 def _describe_change(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:

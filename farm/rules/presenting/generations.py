@@ -1,4 +1,4 @@
-"""How long cells that generate take: the prompt, the tokens behind it and choosing them, all by one clock. Pure."""
+"""How long cells that generate take: for the prompt, for the tokens after it, and for choosing these, by one clock."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from farm.rules.presenting.times import Times
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One generation, from medians of launches; `tokens`: new ones of all its sequences. `is_processor`: the graph's
-    times are processor time."""
+    """One generation, from medians of launches. `tokens` counts the new ones of all its sequences; `is_processor` says
+    that the prompt and decoding are processor time."""
 
     prompt_ms: float
     decoding_ms: float
@@ -33,18 +33,18 @@ def has_generation_times(cell: Cell) -> bool:
 
 
 def make_generation(cell: Cell, times: Times) -> Generation:
-    """By the clock that the cell's time per token is told by; of one that `has_generation_times`."""
-    figures, count = cell.figures, scenarios.parse_recorded(cell.scenario).new_tokens
+    """Compute the times of a cell that `has_generation_times`, by the clock that its time per token is shown in."""
+    figures, new_tokens = cell.figures, scenarios.parse_recorded(cell.scenario).new_tokens
     is_processor = cell.id in times.by_processor and TTFT_CPU in figures
-    choosing = figures[OUTSIDE_CPU if is_processor and OUTSIDE_CPU in figures else OUTSIDE].value
-    each = times.with_compared_time(cell).p50_ms if is_processor else figures[TPOT].value
-    # where the call chooses the token too, launches say what of it that is by processor time besides
-    in_call = choosing if OUTSIDE_CPU in figures else 0.0
+    choosing_ms = figures[OUTSIDE_CPU if is_processor and OUTSIDE_CPU in figures else OUTSIDE].value
+    token_ms = times.with_compared_time(cell).p50_ms if is_processor else figures[TPOT].value
+    # Only a call that chooses the token too reports the processor time of choosing.
+    choosing_in_call_ms = choosing_ms if OUTSIDE_CPU in figures else 0.0
     return Generation(
         prompt_ms=figures[TTFT_CPU].value if is_processor else _prompt_ms(cell),
-        decoding_ms=max(0.0, (each or 0.0) - in_call) * (count - 1),
-        choosing_ms=choosing * count,
-        tokens=count * (cell.batch or 1),
+        decoding_ms=max(0.0, (token_ms or 0.0) - choosing_in_call_ms) * (new_tokens - 1),
+        choosing_ms=choosing_ms * new_tokens,
+        tokens=new_tokens * (cell.batch or 1),
         is_processor=is_processor,
     )
 

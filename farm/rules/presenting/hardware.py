@@ -1,14 +1,14 @@
-"""Compares one model across hardware: the best settings of each version on each target, and which keep a wish. Pure.
+"""Compares one model across hardware: the best settings of each version on each target, and which keep a wish.
 
-A target is a node with the hardware tag that a provider runs on there, or a tag alone. Targets stand side by side and
-are never judged against each other: they were not measured in one block, often not on one day.
+A target is a node with the hardware tag of a provider that runs there, or a tag alone. Targets stand side by side and
+are never judged against each other, because they were not measured in one block, and often not on one day.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
@@ -41,9 +41,12 @@ CPU = providers.CPU.name
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One cell as a node measured it. `machine`: the processor or accelerator in words; `at`: when its block ended;
-    `device`: what nodes of one machine share; empty: not known; `is_processor`: its times are processor time;
-    `beaten_by`: for each goal the cells of its run to which it loses by a paired verdict."""
+    """One cell as a node measured it.
+
+    `machine` is the processor or accelerator in words; `at` is when the block ended; nodes of one machine have the same
+    `device`, which is empty where it is not known. `is_processor` says that the cell's times are processor time.
+    `beaten_by` are, for each goal, the cells of its run to which it loses by a paired verdict.
+    """
 
     run: int
     version: int
@@ -67,8 +70,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The best of some settings, then those that launches do not tell apart from it; `unclear`: how many others may be
-    as good, because they, or the best one, have too few launches to tell."""
+    """The best setting, then those that may be as good because their intervals overlap.
+
+    `unclear` counts the others that may be as good because they, or the best one, have too few launches to tell.
+    """
 
     settings: Sequence[Measured] = ()
     unclear: int = 0
@@ -85,9 +90,9 @@ class Top:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What outputs lost against FP32, as a fraction: points of a share, or by how much a mean error grew.
+    """How much accuracy a cell lost against FP32, as a fraction: of a share in points, of an error relative to it.
 
-    `worst`: the worse end of its 95 % interval. `basis`: judged on labelled data, or FP32 that passes parity.
+    `worst` is the worse end of the 95 % interval. Without labelled data, FP32 that passes parity has lost nothing.
     """
 
     value: float
@@ -97,7 +102,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a setting has to keep: milliseconds of one inference, and a loss as a fraction; None: anything will do."""
+    """The limits that a setting has to keep; None where any latency, or any loss of accuracy, will do."""
 
     budget_ms: float | None = None
     loss: float | None = None
@@ -109,10 +114,9 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A version on a target. `settings`: how many were measured there; `left_out`: how many of them for each fault.
+    """A version on a target. `settings` counts those measured there, and `left_out` those with each fault.
 
-    `top`: the best one and those like it, empty where all were left out. `keeping`: whether the best keeps the wish; of
-    no wish everything does.
+    `top` is empty where all were left out. `keeping` says whether the best setting keeps the wish.
     """
 
     version: int
@@ -132,24 +136,24 @@ class Target:
 def with_comparable_times(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
     """Return the settings with the times that they are compared by.
 
-    `by_processor` are indices of settings whose verdicts rest on processor time; every setting of their nodes that has
-    it then gets processor time.
+    `by_processor` are the indices of settings whose verdicts rest on processor time. All settings of their nodes then
+    get processor time, where they have it.
     """
-    busy = {measured[place].node for place in by_processor}
-    found = []
+    busy_nodes = {measured[index].node for index in by_processor}
+    comparable = []
     for setting in measured:
         cell = setting.cell
-        if setting.node in busy:
+        if setting.node in busy_nodes:
             cell = Times(frozenset({cell.id})).with_compared_time(cell)
-        found.append(setting if cell is setting.cell else replace(setting, cell=cell, is_processor=True))
-    return found
+        comparable.append(setting if cell is setting.cell else replace(setting, cell=cell, is_processor=True))
+    return comparable
 
 
-def with_verdicts(measured: Sequence[Measured], compared: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
-    """Return the settings with what beats them. `compared`: of each run, its comparisons."""
+def with_verdicts(measured: Sequence[Measured], comparisons: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
+    """Return the settings with the cells that beat each of them. `comparisons` are those of each run, by its number."""
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
-    beaten: dict[tuple[int, str], dict[Goal, set[str]]] = {}
-    for run, pairs in compared.items():
+    beaten_by: dict[tuple[int, str], dict[Goal, set[str]]] = {}
+    for run, pairs in comparisons.items():
         for pair in pairs:
             sides = {side: cells[run, side] for side in (pair.baseline, pair.candidate) if (run, side) in cells}
             if len(sides) < 2 or pair.verdict_from == "rate":
@@ -157,87 +161,100 @@ def with_verdicts(measured: Sequence[Measured], compared: Mapping[int, Iterable[
             changes: Mapping[Goal, Change] = {"latency": change_of(pair, {}), "items": change_of(pair, sides)}
             for goal, change in changes.items():
                 if change.is_decided:
-                    better, worse = (pair.baseline, pair.candidate)[:: -1 if change.is_gain else 1]
-                    beaten.setdefault((run, worse), {}).setdefault(goal, set()).add(better)
-    return [replace(setting, beaten_by=beaten.get((setting.run, setting.cell.id), {})) for setting in measured]
+                    better, worse = pair.baseline, pair.candidate
+                    if change.is_gain:
+                        better, worse = worse, better
+                    beaten_by.setdefault((run, worse), {}).setdefault(goal, set()).add(better)
+    return [replace(setting, beaten_by=beaten_by.get((setting.run, setting.cell.id), {})) for setting in measured]
 
 
-def unbeaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
-    """Return those that lose to none of the others by a paired verdict; all of them where each does."""
+def find_top(settings: Sequence[Measured], goal: Goal) -> Top:
+    """Find the setting with the lowest time of an inference or an item, and those whose intervals overlap with its own.
+
+    They are sorted by time, and none of them loses to another by a paired verdict.
+    """
+    if not settings:
+        return Top()
+    times = item_times if goal == "items" else inference_times
+    best, *others = sorted(_drop_beaten(settings, goal), key=lambda setting: times(setting).p50)
+    if best.cell.p50_ci_ms is None:
+        return Top([best], len(others))
+    with_interval = [setting for setting in others if setting.cell.p50_ci_ms is not None]
+    overlapping = [setting for setting in with_interval if times(setting).low <= times(best).high]
+    return Top([best, *overlapping], len(others) - len(with_interval))
+
+
+def _drop_beaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
+    """Return the settings that lose to none of the others by a paired verdict; all of them where each loses."""
     present = {(setting.run, setting.cell.id) for setting in settings}
-    left = [
+    unbeaten = [
         setting
         for setting in settings
         if present.isdisjoint((setting.run, better) for better in setting.beaten_by.get(goal, ()))
     ]
-    return left or settings
+    return unbeaten or settings
 
 
-def find_top(known: Sequence[Measured], goal: Goal) -> Top:
-    """Find the setting of the lowest time, of an inference or an item, and those whose intervals reach into its own.
+class TimeWithInterval(NamedTuple):
+    """A p50 in ms and the ends of its interval, which are the p50 itself where launches are too few for one."""
 
-    They are in order, and none of them loses to another by a paired verdict.
-    """
-    if not known:
-        return Top()
-    times = item_times if goal == "items" else inference_times
-    first, *others = sorted(unbeaten(known, goal), key=lambda setting: times(setting)[1])
-    sure = [setting for setting in others if setting.cell.p50_ci_ms is not None]
-    if first.cell.p50_ci_ms is None:
-        return Top([first], len(others))
-    alike = [setting for setting in sure if times(setting)[0] <= times(first)[2]]
-    return Top([first, *alike], len(others) - len(sure))
+    low: float
+    p50: float
+    high: float
 
 
-def inference_times(measured: Measured) -> tuple[float, float, float]:
-    """The lower end, the p50 and the upper end; of too few launches for an interval the p50 thrice."""
+def inference_times(measured: Measured) -> TimeWithInterval:
     p50 = measured.cell.p50_ms or 0.0
     low, high = measured.cell.p50_ci_ms or (p50, p50)
-    return low, p50, high
+    return TimeWithInterval(low, p50, high)
 
 
-def item_times(measured: Measured) -> tuple[float, float, float]:
-    """The same of one item; zeros where nobody knows how many items an inference has."""
+def item_times(measured: Measured) -> TimeWithInterval:
+    """Return the time of one item; zeros where it is not known how many items an inference has."""
     low, p50, high = inference_times(measured)
     items = (measured.cell.throughput or 0.0) * p50
-    return (low / items, p50 / items, high / items) if items else (0.0, 0.0, 0.0)
+    return TimeWithInterval(low / items, p50 / items, high / items) if items else TimeWithInterval(0.0, 0.0, 0.0)
 
 
 def find_usual_sizes(measured: Sequence[Measured]) -> Mapping[str, int]:
-    """Return the sizes of dimensions that most settings were fed, the newest of equally many: a time of a shorter input
-    is of less work, and no better setting."""
-    newest_first = sorted(measured, key=lambda point: -point.run)
-    counts = Counter(tuple(sorted(point.cell.shapes.items())) for point in newest_first)
-    # of equally many the first one that was counted
+    """Return the sizes of dimensions that most settings were fed; of equally many, those of the newest run.
+
+    A setting that was fed other sizes did other work, so its time is not comparable.
+    """
+    newest_first = sorted(measured, key=lambda setting: -setting.run)
+    counts = Counter(tuple(sorted(setting.cell.shapes.items())) for setting in newest_first)
+    # most_common keeps the order of first appearance among equal counts
     return dict(counts.most_common(1)[0][0]) if counts else {}
 
 
-def fault_of(cell: Cell, wish: Wish = Wish(), usual: Mapping[str, int] | None = None) -> Fault | None:
-    """Return why a cell is never the best one; None where it may be. A loss that the wish itself limits is no fault.
+def fault_of(cell: Cell, wish: Wish = Wish(), usual_sizes: Mapping[str, int] | None = None) -> Fault | None:
+    """Return why a cell is never the best one; None where it may be.
 
-    `usual`: the sizes that it has to have been fed; None: any.
+    A loss of accuracy is no fault where the wish has a limit for it. `usual_sizes` are what the cell has to have been
+    fed; None where any will do.
     """
     if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
         return "wrong"
     if _is_elsewhere(cell):
         return "elsewhere"
-    # a simulator's latency is none of the hardware
+    # The latency of a simulator says nothing about the hardware.
     if cell.p50_ms is None or cell.simulated:
         return "untimed"
-    return None if usual is None or cell.shapes == usual else "input"
+    return None if usual_sizes is None or cell.shapes == usual_sizes else "input"
 
 
 def find_loss(cell: Cell) -> Loss | None:
-    """Return what is known of a cell's loss against FP32; None where nothing is, so that no limit can be said to be
-    kept."""
+    """Return a cell's loss of accuracy against FP32; None where it was not measured."""
     judged = cell.accuracy
     if judged is not None and judged.difference is not None and judged.value is not None:
-        low, high = judged.difference_low, judged.difference_high
-        ends = (judged.difference if low is None else low, judged.difference if high is None else high)
-        # of a share in points, of anything else a part of what it was
-        before = 1.0 if accuracy_metrics.metric_of(judged).is_share else judged.value - judged.difference
-        lost = (-judged.difference, -ends[0]) if judged.higher_is_better else (judged.difference, ends[1])
-        return Loss(lost[0] / before, lost[1] / before, "labelled data") if before > 0 else None
+        difference, low, high = judged.difference, judged.difference_low, judged.difference_high
+        if judged.higher_is_better:
+            loss, worst = -difference, -(difference if low is None else low)
+        else:
+            loss, worst = difference, difference if high is None else high
+        # The loss of a share is in points; any other is relative to the value of FP32.
+        unit = 1.0 if accuracy_metrics.metric_of(judged).is_share else judged.value - difference
+        return Loss(loss / unit, worst / unit, "labelled data") if unit > 0 else None
     if cell.precision == "fp32" and cell.parity.verdict == "pass":
         return Loss(0.0, 0.0, "parity")
     return None
@@ -248,58 +265,70 @@ def judge_wish(cell: Cell, wish: Wish) -> Keeping:
 
     `undecided`: the value is within the limit and its interval reaches beyond. `unknown`: the loss was not measured.
     """
-    kept: list[Keeping] = ["kept"]
+    judgements: list[Keeping] = ["kept"]
     if wish.budget_ms is not None:
-        value = cell.p50_ms or 0.0
-        kept.append(_judge_limit(value, cell.p50_ci_ms[1] if cell.p50_ci_ms else value, wish.budget_ms))
+        p50 = cell.p50_ms or 0.0
+        judgements.append(_judge_limit(p50, cell.p50_ci_ms[1] if cell.p50_ci_ms else p50, wish.budget_ms))
     if wish.loss is not None:
         loss = find_loss(cell)
-        kept.append("unknown" if loss is None else _judge_limit(loss.value, loss.worst, wish.loss))
-    return max(kept, key=_ORDER.index)
+        judgements.append("unknown" if loss is None else _judge_limit(loss.value, loss.worst, wish.loss))
+    return max(judgements, key=_ORDER.index)
 
 
-def targets(
+def _judge_limit(value: float, worst: float, limit: float) -> Keeping:
+    if value > limit:
+        return "exceeded"
+    return "kept" if worst <= limit else "undecided"
+
+
+def find_targets(
     measured: Iterable[Measured], *, by: By = "node", goal: Goal = "latency", wish: Wish = Wish()
 ) -> list[Target]:
-    """Return every version on every target that has measured it, the newest version first, then what keeps the wish
-    best.
+    """Find every version on every target that has measured it, the newest version first, then what keeps the wish best.
 
-    The best setting of a target is one that keeps the wish best, and among those the one of the lowest p50 or the most
-    items/s.
+    The best setting of a target is one that keeps the wish best, and among those the one with the lowest p50 or the
+    most items/s.
     """
 
-    def rank(target: Target) -> tuple[float, float]:
+    def order(target: Target) -> tuple[float, float]:
         if target.best is None:
             return len(_ORDER), 0.0
-        return _ORDER.index(target.keeping), _cost(target.best.cell, goal)
+        cell = target.best.cell
+        cost = -(cell.throughput or 0.0) if goal == "items" else cell.p50_ms or 0.0
+        return _ORDER.index(target.keeping), cost
 
     measured = list(measured)
-    by_version = group_by(measured, lambda point: point.version)
-    usual = {version: find_usual_sizes(points) for version, points in by_version.items()}
-    groups = group_by(measured, lambda point: (point.version, point.node if by == "node" else "", point.tag))
-    found = [_make_target(settings, goal, wish, usual[settings[0].version]) for settings in groups.values()]
-    return sorted(found, key=lambda row: (-row.version, *rank(row), row.nodes, row.tag))
+    by_version = group_by(measured, lambda setting: setting.version)
+    usual_sizes = {version: find_usual_sizes(settings) for version, settings in by_version.items()}
+    groups = group_by(measured, lambda setting: (setting.version, setting.node if by == "node" else "", setting.tag))
+    targets = [_make_target(settings, goal, wish, usual_sizes[settings[0].version]) for settings in groups.values()]
+    return sorted(targets, key=lambda target: (-target.version, *order(target), target.nodes, target.tag))
 
 
-def select_version(found: Sequence[Target], wanted: int | None = None) -> list[Target]:
-    newest = max((row.version for row in found), default=0) if wanted is None else wanted
-    return [row for row in found if row.version == newest]
+def select_version(targets: Sequence[Target], version: int | None = None) -> list[Target]:
+    """Select the targets of a version; of the newest one where it is None."""
+    if version is None:
+        version = max((target.version for target in targets), default=0)
+    return [target for target in targets if target.version == version]
 
 
-def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish, usual: Mapping[str, int]) -> Target:
-    faults = [fault_of(point.cell, wish, usual) for point in settings]
-    right = [point for point, fault in zip(settings, faults, strict=True) if fault is None]
-    kept = {id(point): judge_wish(point.cell, wish) for point in right}
-    keeping: Keeping = min(kept.values(), key=_ORDER.index, default="unknown")
-    able = [point for point in right if kept[id(point)] == keeping]
-    counting = [point for point in able if point.cell.throughput] if goal == "items" else able
-    top = find_top(counting, goal) if counting else find_top(able, "latency")
-    named = next(iter(top.settings), settings[0])
+def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish, usual_sizes: Mapping[str, int]) -> Target:
+    faults = [fault_of(setting.cell, wish, usual_sizes) for setting in settings]
+    right = [setting for setting, fault in zip(settings, faults, strict=True) if fault is None]
+    judgements = {id(setting): judge_wish(setting.cell, wish) for setting in right}
+    keeping: Keeping = min(judgements.values(), key=_ORDER.index, default="unknown")
+    candidates = [setting for setting in right if judgements[id(setting)] == keeping]
+    if goal == "items":
+        with_items = [setting for setting in candidates if setting.cell.throughput]
+        top = find_top(with_items, "items") if with_items else find_top(candidates, "latency")
+    else:
+        top = find_top(candidates, "latency")
+    example = next(iter(top.settings), settings[0])
     return Target(
-        version=named.version,
-        nodes=tuple(sorted({point.node for point in settings})),
-        tag=named.tag,
-        machine=named.machine,
+        version=example.version,
+        nodes=tuple(sorted({setting.node for setting in settings})),
+        tag=example.tag,
+        machine=example.machine,
         settings=len(settings),
         left_out={fault: faults.count(fault) for fault in FAULTS if fault in faults},
         top=top,
@@ -307,20 +336,10 @@ def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish, usual: Ma
     )
 
 
-def _cost(cell: Cell, goal: Goal) -> float:
-    return -(cell.throughput or 0.0) if goal == "items" else cell.p50_ms or 0.0
-
-
 def _is_elsewhere(cell: Cell) -> bool:
-    """Whether all of it ran on the CPU instead: by its trace, or without one by the providers that its session
-    started."""
+    """Whether all of a cell ran on the CPU instead of its provider: by its trace, or without one by the providers that
+    its session started."""
     if cell.provider == CPU:
         return False
     ran = [share.name for share in cell.providers if share.nodes] or cell.active_providers
     return bool(ran) and set(ran) == {CPU}
-
-
-def _judge_limit(value: float, worst: float, limit: float) -> Keeping:
-    if value > limit:
-        return "exceeded"
-    return "kept" if worst <= limit else "undecided"

@@ -1,4 +1,4 @@
-"""Describes a model across hardware: the answer in a sentence, and what was left out of it. Pure."""
+"""Describes a model across hardware: where it may run, how fast, and which settings were left out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,12 +16,12 @@ from farm.rules.presenting.hardware import (
     item_times,
 )
 from farm.rules.presenting.lines import BUSY
-from farm.rules.presenting.times import heading_of, items_words, title_of
+from farm.rules.presenting.times import clock_title, format_items, metric_heading
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, plain
 
-# said of a target whose best setting stands so
-KEEPINGS: Mapping[Keeping, str] = {
+# words for whether the best setting of a target keeps a wish
+KEEPING_WORDS: Mapping[Keeping, str] = {
     "kept": "within",
     "undecided": "undecided",
     "unknown": "loss not measured",
@@ -33,151 +33,157 @@ SIDE_BY_SIDE = (
 )
 
 
-def side_by_side(measured: Iterable[Measured]) -> str:
+def explain_side_by_side(measured: Iterable[Measured]) -> str:
     """Say that different hardware is not judged here, and which nodes share one machine."""
-    machines = group_by(measured, lambda point: point.device or point.node)
-    shared = [nodes for own in machines.values() if len(nodes := sorted({point.node for point in own})) > 1]
-    said = "; ".join(f"{listed(nodes, most=len(nodes))} are nodes of one machine" for nodes in shared)
+    machines = group_by(measured, lambda setting: setting.device or setting.node)
+    nodes_of_machines = [sorted({setting.node for setting in settings}) for settings in machines.values()]
+    shared = [nodes for nodes in nodes_of_machines if len(nodes) > 1]
     if not shared:
         return SIDE_BY_SIDE
+    sentences = "; ".join(f"{listed(nodes, most=len(nodes))} are nodes of one machine" for nodes in shared)
     if len(machines) == 1:
-        return f"One hardware, measured at different times: {said}, so none is called faster or slower than another."
-    return f"{SIDE_BY_SIDE} But {said}."
+        return (
+            f"One hardware, measured at different times: {sentences}, so none is called faster or slower than another."
+        )
+    return f"{SIDE_BY_SIDE} But {sentences}."
 
 
-def setting(measured: Measured) -> str:
+def format_setting(measured: Measured) -> str:
     """Format a setting: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 
-def format_settings(measured: Sequence[Measured]) -> list[str]:
+def tell_settings_apart(measured: Sequence[Measured]) -> list[str]:
     """Format several settings of one machine; those with equal words each get the axes on which they differ."""
-    alike = group_by(measured, setting)
-    differing = {words: label.varying_axes(own.cell for own in group) for words, group in alike.items()}
+    texts = list(map(format_setting, measured))
+    varying = {
+        text: label.varying_axes(setting.cell for setting in alike)
+        for text, alike in group_by(measured, format_setting).items()
+    }
     return [
-        ", ".join([words, *(axis.label(own.cell) for axis in differing[words])])
-        for own, words in zip(measured, map(setting, measured), strict=True)
+        ", ".join([text, *(axis.label(setting.cell) for axis in varying[text])])
+        for setting, text in zip(measured, texts, strict=True)
     ]
 
 
-def time(measured: Measured) -> str:
+def format_latency(measured: Measured) -> str:
     """Format a setting's latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
-    lowest = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
-    return f"{lowest} of CPU time" if measured.is_processor else lowest
+    text = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
+    return f"{text} of CPU time" if measured.is_processor else text
 
 
-def alike(top: Top) -> str:
-    """Say how many other settings launches do not tell apart from the best one; empty where they tell all."""
+def count_as_good(top: Top) -> str:
+    """Say how many other settings may be as good as the best one by their intervals; empty where none may."""
     others = len(top.settings) - 1
     return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others > 0 else ""
 
 
 def items_heading(measured: Sequence[Measured]) -> str:
-    by = [own.are_items_of_processor for own in measured]
-    return heading_of("items/s", by) if any(own.is_processor for own in measured) else "items/s"
+    """Return the heading of a column of items per second, which says whether they are of processor time."""
+    by_processor = [setting.are_items_of_processor for setting in measured]
+    return metric_heading("items/s", by_processor) if any(setting.is_processor for setting in measured) else "items/s"
 
 
-def explain_times(measured: Sequence[Measured]) -> str:
-    """Say that settings are compared by processor time, and how many have none; empty where none is."""
-    busy = {own.node for own in measured if own.is_processor}
-    others = sum(own.node in busy and not own.is_processor and own.cell.p50_ms is not None for own in measured)
-    if not busy:
+def explain_processor_time(measured: Sequence[Measured]) -> str:
+    """Say that settings are compared by processor time, and how many by the clock; empty where all are by the clock."""
+    busy_nodes = {setting.node for setting in measured if setting.is_processor}
+    if not busy_nodes:
         return ""
-    it = "it has" if others == 1 else "they have"
-    more = f"; {counted(others, 'setting')} by the clock, as {it} no processor time of one thread" if others else ""
-    return f"{BUSY}{more}"
+    by_clock = sum(
+        setting.node in busy_nodes and not setting.is_processor and setting.cell.p50_ms is not None
+        for setting in measured
+    )
+    if not by_clock:
+        return BUSY
+    they_have = "it has" if by_clock == 1 else "they have"
+    return f"{BUSY}; {counted(by_clock, 'setting')} by the clock, as {they_have} no processor time of one thread"
 
 
-def target(found: Target) -> str:
+def name_target(target: Target) -> str:
     """Name a target: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
-    nodes, tag = found.nodes, found.tag
+    nodes, tag = target.nodes, target.tag
     return f"{nodes[0]} ({tag})" if len(nodes) == 1 else f"{tag} ({len(nodes)} nodes)"
 
 
 def format_limits(wish: Wish) -> str:
     """Format the wish: `20 ms and 1 % loss`; empty where nothing is asked for."""
-    budget = [] if wish.budget_ms is None else [f"{_plain(wish.budget_ms)} ms"]
-    loss = [] if wish.loss is None else [f"{_plain(100 * wish.loss)} % loss"]
+    budget = [] if wish.budget_ms is None else [f"{_format_limit(wish.budget_ms)} ms"]
+    loss = [] if wish.loss is None else [f"{_format_limit(100 * wish.loss)} % loss"]
     return " and ".join(budget + loss)
 
 
-def headline(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
-    """The best figure, and where it was measured unless another target reaches into its interval; empty where nothing
-    was measured."""
-    kept = [row for row in found if not wish.is_asked or row.keeping == "kept"]
-    bests = [(row, row.best) for row in kept if row.best is not None]
-    if not bests:
-        return f"no target within {format_limits(wish)}" if found and wish.is_asked else ""
-    (where, setting_measured), *others = bests
-    by_items = goal == "items" and setting_measured.cell.throughput is not None
-    is_processor = setting_measured.is_processor
-    figure = items_words(setting_measured.cell, is_processor=is_processor) if by_items else time(setting_measured)
-    times = item_times if by_items else inference_times
-    is_alone = all(times(other)[0] > times(setting_measured)[2] for _, other in others)
-    return f"{figure} at best{f', on {target(where)}' if is_alone else '; no target leads'}"
+def write_headline(targets: Sequence[Target], wish: Wish, goal: Goal) -> str:
+    """Write the best figure, and on which target unless another one's interval overlaps with it.
 
-
-def answer_wish(found: Sequence[Target], wish: Wish, goal: Goal) -> str:
-    """Say in a sentence or two where one version may run.
-
-    `found` are its targets, as `hardware.targets` sorts them.
+    Return an empty string where nothing was measured.
     """
-    if not found:
+    keeping = [target for target in targets if not wish.is_asked or target.keeping == "kept"]
+    bests = [(target, target.best) for target in keeping if target.best is not None]
+    if not bests:
+        return f"no target within {format_limits(wish)}" if targets and wish.is_asked else ""
+    (target, best), *others = bests
+    if goal == "items" and best.cell.throughput is not None:
+        figure, times = format_items(best.cell, is_processor=best.is_processor), item_times
+    else:
+        figure, times = format_latency(best), inference_times
+    is_alone = all(times(other).low > times(best).high for _, other in others)
+    return f"{figure} at best{f', on {name_target(target)}' if is_alone else '; no target leads'}"
+
+
+def answer_wish(targets: Sequence[Target], wish: Wish, goal: Goal) -> str:
+    """Say in a sentence or two where one version may run; `targets` are its own, as `hardware.find_targets` sorts
+    them."""
+    if not targets:
         return "No hardware has measured this model yet."
+    version, count = targets[0].version, counted(len(targets), "target")
     if not wish.is_asked:
-        return f"Version {found[0].version} was measured on {_targets(len(found))}. {_best(found, goal)}"
-    kept = [row for row in found if row.best is not None and row.keeping == "kept"]
-    which = f"{len(kept)} of {_targets(len(found))}" if kept else f"None of {_targets(len(found))}"
-    first = f"Within {format_limits(wish)}: {which} of version {found[0].version}."
-    return " ".join(filter(None, (first, _best(kept, goal) if kept else _nearest(found), _open(found))))
+        return f"Version {version} was measured on {count}. {_describe_best(targets, goal)}"
+    keeping = [target for target in targets if target.best is not None and target.keeping == "kept"]
+    within = f"Within {format_limits(wish)}: {len(keeping) or 'None'} of {count} of version {version}."
+    best = _describe_best(keeping, goal) if keeping else _describe_nearest(targets)
+    return " ".join(filter(None, (within, best, _describe_unknown(targets))))
 
 
-def left_out(found: Iterable[Target]) -> str:
+def describe_left_out(targets: Iterable[Target]) -> str:
     """Say how many settings were measured, how many of them can never be the best, and why."""
-    found = list(found)
-    faults = [row.left_out for row in found]
-    counts = {fault: sum(own.get(fault, 0) for own in faults) for fault in FAULTS}
-    said = [f"{counts[fault]} {words}" for fault, words in FAULTS.items() if counts[fault]]
-    total = sum(row.settings for row in found)
-    return f"{counted(total, 'setting')} measured. " + (
-        f"Left out: {', '.join(said)}." if said else "No setting was left out."
-    )
+    targets = list(targets)
+    counts = {fault: sum(target.left_out.get(fault, 0) for target in targets) for fault in FAULTS}
+    reasons = [f"{counts[fault]} {words}" for fault, words in FAULTS.items() if counts[fault]]
+    left_out = f"Left out: {', '.join(reasons)}." if reasons else "No setting was left out."
+    return f"{counted(sum(target.settings for target in targets), 'setting')} measured. {left_out}"
 
 
-def _best(kept: Sequence[Target], goal: Goal) -> str:
-    """Describe the best of the settings that may be recommended."""
-    first = next((row for row in kept if row.best is not None), None)
+def _describe_best(targets: Sequence[Target], goal: Goal) -> str:
+    first = next((target for target in targets if target.best is not None), None)
     if first is None or first.best is None:
         return "Every measured setting was left out, so none is recommended."
-    cell, lowest = first.best.cell, time(first.best)
-    items = items_words(cell, is_processor=first.best.is_processor) if cell.throughput is not None else ""
-    figures = ", ".join(filter(None, (items, lowest) if goal == "items" else (lowest, items)))
-    words = f"Lowest {title_of([first.best.is_processor])}" if goal == "latency" else "Most items/s"
-    found = f"{words}: {figures} on {target(first)} with {setting(first.best)}."
-    return " ".join(filter(None, (found, alike(first.top), first.top.doubt)))
+    best, cell = first.best, first.best.cell
+    figures = [format_latency(best)]
+    if cell.throughput is not None:
+        figures.insert(0 if goal == "items" else 1, format_items(cell, is_processor=best.is_processor))
+    title = f"Lowest {clock_title([best.is_processor])}" if goal == "latency" else "Most items/s"
+    sentence = f"{title}: {', '.join(figures)} on {name_target(first)} with {format_setting(best)}."
+    return " ".join(filter(None, (sentence, count_as_good(first.top), first.top.doubt)))
 
 
-def _nearest(found: Sequence[Target]) -> str:
-    """Describe what comes nearest where nothing keeps the wish: the lowest latency that was measured at all."""
-    known = [row.best for row in found if row.best is not None]
-    if not known:
+def _describe_nearest(targets: Sequence[Target]) -> str:
+    """Describe the lowest latency of all, where no target keeps the wish."""
+    bests = [target.best for target in targets if target.best is not None]
+    if not bests:
         return "Every measured setting was left out."
-    fastest = min(known, key=lambda point: point.cell.p50_ms or 0.0)
-    return f"The lowest latency is {time(fastest)}, on {fastest.node} ({fastest.tag}) with {setting(fastest)}."
+    fastest = min(bests, key=lambda setting: setting.cell.p50_ms or 0.0)
+    where = f"{fastest.node} ({fastest.tag}) with {format_setting(fastest)}"
+    return f"The lowest latency is {format_latency(fastest)}, on {where}."
 
 
-def _open(found: Sequence[Target]) -> str:
-    """Say what is not known of the other targets, and what would tell it."""
-    states = [row.keeping for row in found if row.best is not None]
+def _describe_unknown(targets: Sequence[Target]) -> str:
+    """Say of how many targets it is not known whether they keep the wish, and why."""
+    states = [target.keeping for target in targets if target.best is not None]
     undecided, unknown = states.count("undecided"), states.count("unknown")
-    more = f"{undecided} undecided: the interval reaches beyond the limit." if undecided else ""
+    interval = f"{undecided} undecided: the interval reaches beyond the limit." if undecided else ""
     loss = f"{unknown} without a measured loss: add labelled data to the model and measure again." if unknown else ""
-    return " ".join(filter(None, (more, loss)))
+    return " ".join(filter(None, (interval, loss)))
 
 
-def _targets(number: int) -> str:
-    return counted(number, "target")
-
-
-def _plain(value: float) -> str:
+def _format_limit(value: float) -> str:
     return f"{value:g}" if abs(value) < 1000 else plain(value)

@@ -1,7 +1,8 @@
-"""Formats a comparison as one line: everything on it is of one quantity, over the same pairs of launches. Pure.
+"""Formats a comparison as one line, and decides which outputs are wrong and which figures are of processor time.
 
-The change is the paired estimate. The two values beside it are the medians of the same launches; where a reader who
-divides them would get something that the change's interval leaves out, they are left out and the line says why.
+Everything on a line is of one quantity, over the same pairs of launches. The change is the paired estimate; the two
+values beside it are the medians of the same launches. Where the quotient of the two lies outside the change's interval,
+they are left out, and the line says why.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,16 +21,19 @@ PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
 OUTSIDE_LEFT_OUT = "left out, as it is more in the trace than an inference took when it was timed"
 BUSY = "CPU time: this machine was busy"
-# what labelled data may lose before they stop to outrank parity; outputs that surely lost more are wrong
+# Labelled data outrank a failed parity up to this loss of accuracy; outputs that surely lost more are wrong.
 MAX_LOSS = 0.02
-# a lone cell is busy from so many of its launches on, and from so much longer a time of the clock
+# A cell alone is shown by its processor time where more than this share of its launches was disturbed, and the clock's
+# time is more than this many times the processor's.
 BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One comparison. `quantity`: what everything on the line is of; `sides`: baseline and candidate as written, empty
-    where they are left out, and then `why` says the reason. `wrong`: whose outputs are; empty where nobody's are."""
+    """One comparison. Where `sides`, the formatted baseline and candidate, are left out, `why` gives the reason.
+
+    `wrong` says whose outputs are wrong; empty where nobody's are.
+    """
 
     change: Change
     quantity: str
@@ -52,33 +56,37 @@ class Line:
 
     @property
     def details(self) -> str:
-        known = [self.quantity, f"95 % interval {self.change.interval}" if self.change.figures else ""]
-        return "; ".join(part for part in (*known, numbers.counted(self.rounds, "round"), self.why) if part)
+        interval = f"95 % interval {self.change.interval}" if self.change.figures else ""
+        parts = (self.quantity, interval, numbers.counted(self.rounds, "round"), self.why)
+        return "; ".join(filter(None, parts))
 
 
 def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
     """Return the line of a comparison; `cells` are the known cells by id."""
     change = change_of(comparison, cells)
-    title = {"items": "items per second", "rate": "highest rate that keeps the bound"}
+    quantities = {"items": "items per second", "rate": "highest rate that keeps the bound"}
     if is_by_processor(comparison):
-        title |= {"latency": PROCESSOR, "items": f"items per second of {PROCESSOR}"}
+        quantities |= {"latency": PROCESSOR, "items": f"items per second of {PROCESSOR}"}
     unit = UNITS[change.quantity]
-    sides, why = _sides(_medians(comparison, change, cells), change, unit=unit)
-    quantity = title.get(change.quantity, "p50 latency")
-    base, candidate = (is_wrong(cells.get(side), [comparison]) for side in (comparison.baseline, comparison.candidate))
-    wrong = WRONG if candidate else WRONG_BASE if base else ""
-    return Line(change, quantity, unit, comparison.rounds, sides, why, wrong)
+    sides, why = _format_sides(_find_medians(comparison, change, cells), change, unit=unit)
+    wrong = ""
+    if is_wrong(cells.get(comparison.candidate), [comparison]):
+        wrong = WRONG
+    elif is_wrong(cells.get(comparison.baseline), [comparison]):
+        wrong = WRONG_BASE
+    return Line(change, quantities.get(change.quantity, "p50 latency"), unit, comparison.rounds, sides, why, wrong)
 
 
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
-    """Whether its outputs fail parity, or labelled data show that it lost too much accuracy, or they are of another
-    model than that of the base of one of these comparisons."""
-    is_own = fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy))
-    return is_own or any(is_other_model(comparison, cell) for comparison in compared)
+    """Whether a cell's outputs fail parity, or labelled data show that it lost too much accuracy, or one of these
+    comparisons is with another model that has other outputs."""
+    if fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy)):
+        return True
+    return any(is_other_model(comparison, cell) for comparison in compared)
 
 
-def outputs_of(cell: Cell) -> str:
-    """Return what its outputs are known to be: WRONG, `pass`, or the verdict of parity.
+def judge_outputs(cell: Cell) -> str:
+    """Return WRONG, `pass`, or the verdict of parity.
 
     Labelled data outrank parity: they can make outputs wrong or right against it.
     """
@@ -88,8 +96,8 @@ def outputs_of(cell: Cell) -> str:
 
 
 def why_wrong(cell: Cell) -> str:
-    """Say what shows that its outputs are wrong: parity, labelled data, or the outputs of another model; empty where
-    nothing."""
+    """Say what shows that a cell's outputs are wrong: parity, labelled data, or the outputs of another model; empty
+    where they are not."""
     if fails_parity(cell):
         return cell.parity.text
     if cell.accuracy is not None and is_loss_shown(cell.accuracy):
@@ -98,33 +106,38 @@ def why_wrong(cell: Cell) -> str:
 
 
 def how_far_off(cell: Cell) -> tuple[bool, float]:
-    """Return what wrong outputs are ordered by: a failed parity by its largest difference, before a lost accuracy."""
+    """Return what wrong outputs are sorted by, the worst last: whether parity fails, and by which largest difference,
+    or how much accuracy is lost at least."""
     if fails_parity(cell):
-        outputs = cell.parity.outputs
-        apart = [inf if out.violations and out.max_abs is None else out.max_abs or 0.0 for out in outputs]
-        return True, max(apart, default=inf)
-    return False, (_losses(cell.accuracy) or (0.0,))[0]
+        differences = [
+            inf if output.violations and output.max_abs is None else output.max_abs or 0.0
+            for output in cell.parity.outputs
+        ]
+        return True, max(differences, default=inf)
+    least_loss, _ = _loss_interval(cell.accuracy) or (0.0, 0.0)
+    return False, least_loss
 
 
 def fails_parity(cell: Cell | None) -> bool:
-    """Whether its outputs fail parity, and labelled data do not show that it is as accurate as before."""
+    """Whether a cell fails parity, and labelled data do not show that it is as accurate as before."""
     return cell is not None and cell.parity.verdict == "fail" and not is_as_accurate(cell.accuracy)
 
 
 def is_as_accurate(judged: Accuracy | None) -> bool:
     """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS."""
-    lost = _losses(judged)
-    return lost is not None and lost[1] <= MAX_LOSS
+    loss = _loss_interval(judged)
+    return loss is not None and loss[1] <= MAX_LOSS
 
 
 def is_loss_shown(judged: Accuracy | None) -> bool:
     """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS."""
-    lost = _losses(judged)
-    return lost is not None and lost[0] > MAX_LOSS
+    loss = _loss_interval(judged)
+    return loss is not None and loss[0] > MAX_LOSS
 
 
-def _losses(judged: Accuracy | None) -> tuple[float, float] | None:
-    """The ends of the interval of what was lost: points, or of an error its part."""
+def _loss_interval(judged: Accuracy | None) -> tuple[float, float] | None:
+    """Return the least and the greatest loss of accuracy, as fractions: of a share in points, of an error relative to
+    the baseline's. None where it is not known."""
     if judged is None or judged.value is None or judged.difference is None:
         return None
     low, high = judged.difference_low, judged.difference_high
@@ -144,7 +157,7 @@ def is_less_accurate(accuracy: Accuracy) -> bool:
 
 
 def is_other_model(comparison: Comparison, cell: Cell | None) -> bool:
-    """Whether a cell is of another model, whose outputs are not those of the base that it is compared with."""
+    """Whether a cell is the candidate of a comparison of two models, and its outputs differ from the baseline's."""
     if comparison.axis != "model" or cell is None or cell.id != comparison.candidate:
         return False
     return any(pair.cell == comparison.baseline and pair.verdict == "fail" for pair in cell.engines)
@@ -155,10 +168,8 @@ def is_by_processor(comparison: Comparison) -> bool:
 
 
 def is_busy(cell: Cell) -> bool:
-    """Whether a cell that stands alone is told by its processor time.
-
-    That is where other programs took a part of most launches, and lengthened the time of the clock.
-    """
+    """Whether other programs disturbed many launches of a cell and lengthened the clock's time, so that it is shown by
+    its processor time where nothing is compared with it."""
     if cell.cpu_p50_ms is None or cell.p50_ms is None:
         return False
     is_disturbed = cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
@@ -166,62 +177,69 @@ def is_busy(cell: Cell) -> bool:
 
 
 def outside_us(cell: Cell) -> float | None:
-    """Return the part of its traced inference outside operators, in µs.
+    """Return the time that a traced inference spent outside operators, in µs.
 
     Return None where it is unknown, or more than a timed inference took: then other programs held up the trace, or the
     profiler did.
     """
-    timed = cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
-    is_known = cell.unaccounted_us is not None and (timed is None or cell.unaccounted_us <= 1000 * timed)
-    return cell.unaccounted_us if is_known else None
+    timed_ms = cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
+    if cell.unaccounted_us is None or (timed_ms is not None and cell.unaccounted_us > 1000 * timed_ms):
+        return None
+    return cell.unaccounted_us
 
 
-def outside_words(sides: Sequence[Cell]) -> str:
+def format_outside_times(sides: Sequence[Cell]) -> str:
     """Format the time outside operators: `40.0 → 41.2 µs`, or say that it is left out; empty where a trace lacks it."""
     if len(sides) < 2 or any(cell.unaccounted_us is None for cell in sides):
         return ""
-    left = [outside_us(cell) for cell in sides]
-    return OUTSIDE_LEFT_OUT if None in left else f"{' → '.join(map(numbers.plain, left))} µs"
+    times_us = [outside_us(cell) for cell in sides]
+    return OUTSIDE_LEFT_OUT if None in times_us else f"{' → '.join(map(numbers.plain, times_us))} µs"
 
 
-def items_of(cell: Cell) -> str:
-    """Format its items per second, with no more digits than the interval of its p50 allows."""
+def format_items_per_s(cell: Cell) -> str:
+    """Format a cell's items per second, with no more digits than the interval of its p50 allows."""
     return numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms)
 
 
-def _sides(medians: tuple[float, float] | None, change: Change, *, unit: str) -> tuple[tuple[str, str] | None, str]:
-    """Both values as they are written; else none, and why."""
+def _format_sides(
+    medians: tuple[float, float] | None, change: Change, *, unit: str
+) -> tuple[tuple[str, str] | None, str]:
+    """Return both formatted values and an empty text, or None and the reason why they are left out."""
     if medians is None or change.figures is None:
         return None, ""
     _, low, high = change.figures
     sides = numbers.format_divisible_pair(*medians, low=low, high=high)
     if sides is not None:
         return sides, ""
-    old, new = (numbers.plain(value) for value in medians)
-    return None, f"the medians, {old} and {new} {unit}, are apart otherwise than their pairs, so they are left out"
+    baseline, candidate = (numbers.plain(value) for value in medians)
+    values = f"{baseline} and {candidate} {unit}"
+    return None, f"the medians, {values}, are apart otherwise than their pairs, so they are left out"
 
 
-def _medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
+def _find_medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
     """Return the medians of the same launches as the change, in its unit; None where no document has them."""
-    headline = metric_changes.find(metric_changes.headline_of(comparison), comparison)
-    medians = (headline.baseline, headline.candidate) if headline is not None else _of_cells(comparison, cells)
+    headline = metric_changes.find_headline_change(comparison)
+    medians = (headline.baseline, headline.candidate) if headline is not None else _cell_medians(comparison, cells)
     if medians is None or change.quantity != "items":
         return medians
     if not all(medians):
         return None
-    old, new = (
-        (cells[side].batch or 1) * 1000.0 / ms
-        for side, ms in zip((comparison.baseline, comparison.candidate), medians, strict=True)
-    )
-    return old, new
+    baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
+    return _items_per_s(baseline, medians[0]), _items_per_s(candidate, medians[1])
 
 
-def _of_cells(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
-    """Return the cells' own medians of the same quantity, over all their launches."""
-    if comparison.verdict_from == "rate" or not {comparison.baseline, comparison.candidate} <= cells.keys():
+def _items_per_s(cell: Cell, latency_ms: float) -> float:
+    return (cell.batch or 1) * 1000.0 / latency_ms
+
+
+def _cell_medians(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
+    """Return the cells' own medians, over all their launches, of the time that the verdict is on; None where it is on
+    a rate, or a median is not known."""
+    baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
+    if comparison.verdict_from == "rate" or baseline is None or candidate is None:
         return None
-    old, new = (
-        cell.cpu_p50_ms if is_by_processor(comparison) else cell.p50_ms
-        for cell in (cells[comparison.baseline], cells[comparison.candidate])
-    )
-    return None if old is None or new is None else (old, new)
+    if is_by_processor(comparison):
+        medians = baseline.cpu_p50_ms, candidate.cpu_p50_ms
+    else:
+        medians = baseline.p50_ms, candidate.p50_ms
+    return None if medians[0] is None or medians[1] is None else (medians[0], medians[1])

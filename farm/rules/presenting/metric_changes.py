@@ -1,4 +1,4 @@
-"""Describes what comparisons say of further metrics than their headline, such as memory beside latency. Pure."""
+"""Describes the metrics of a comparison beside the one that its verdict is on, such as memory beside latency."""
 
 from collections.abc import Mapping
 
@@ -16,88 +16,99 @@ from farm.rules.wording.numbers import MIB, memory, plain
 from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, signed
 
 ITEMS, RESIDENT = "items/s", "peak_memory_bytes"
-# of these one figure is the time of one call, whatever its batch
+# metrics whose figure is the time of one call, with its whole batch
 OF_A_CALL = frozenset({"cpu_p50_ms", TPOT, *(metric.name for metric in OF_CALLS.values())})
-# metrics that are the processor time of another, which is of the clock
+# metrics of processor time, each with the one that is the same time by the clock
 OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 
 
-def with_headline(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
-    """Return the metrics with another verdict on the headline metric, which is the comparison's own."""
+def replace_headline_verdict(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
+    """Return the comparison's metrics, with this verdict on the headline metric."""
     return [
-        change.model_copy(update={"verdict": verdict}) if change.name == headline_of(comparison) else change
+        change.model_copy(update={"verdict": verdict}) if change.name == headline_metric(comparison) else change
         for change in comparison.metrics
     ]
 
 
-def headline_of(comparison: Comparison) -> str:
+def headline_metric(comparison: Comparison) -> str:
+    """Return the name of the metric that the comparison's own verdict is on."""
     return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 
+def find_headline_change(comparison: Comparison) -> MetricChange | None:
+    return find_metric(headline_metric(comparison), comparison)
+
+
 def list_further(comparison: Comparison) -> list[MetricChange]:
-    return [change for change in comparison.metrics if change.name != headline_of(comparison)]
+    return [change for change in comparison.metrics if change.name != headline_metric(comparison)]
 
 
 def list_beside(comparison: Comparison) -> list[MetricChange]:
-    """List the further metrics that add to the verdict.
+    """List the further metrics to show beside the verdict.
 
-    Where the verdict rests on processor time, that is not repeated, nor is the same time by the clock.
+    Where that is on processor time, neither the same time nor times by the clock that also have processor time are
+    listed.
     """
     further = list_further(comparison)
     if comparison.verdict_from != "processor":
         return further
-    known = {change.name for change in further}
-    again = {"cpu_p50_ms", TPOT} | {OF_PROCESSOR[name] for name in OF_PROCESSOR.keys() & known}
-    return [change for change in further if change.name not in again]
+    names = {change.name for change in further}
+    repeated = {"cpu_p50_ms", TPOT} | {OF_PROCESSOR[name] for name in OF_PROCESSOR.keys() & names}
+    return [change for change in further if change.name not in repeated]
 
 
 def convert_to_items(comparison: Comparison, cells: Mapping[str, Cell]) -> Comparison:
     """Return the comparison with times of a call as items per second, where batches differ; otherwise unchanged."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
-    times = items_factor(old, new) if old is not None and new is not None else None
-    if old is None or new is None or times is None:
+    if old is None or new is None or items_factor(old, new) is None:
         return comparison
-    batches = float(old.batch or 1), float(new.batch or 1)
+    batches = old.batch or 1, new.batch or 1
     metrics = [
         _express_in_items(change, batches) if change.name in OF_A_CALL else change for change in comparison.metrics
     ]
     return comparison.model_copy(update={"metrics": metrics})
 
 
-def _express_in_items(change: MetricChange, batches: tuple[float, float]) -> MetricChange:
+def _express_in_items(change: MetricChange, batches: tuple[int, int]) -> MetricChange:
+    """Express the change of a time; `batches` are those of baseline and candidate."""
     if change.ratio is None or not change.baseline or not change.candidate:
         return change
-    times = batches[1] / batches[0]
-    ratio, low, high = (times / (end or change.ratio) for end in (change.ratio, change.ci_high, change.ci_low))
-    # before the first look nothing is decided of either
+    old_batch, new_batch = batches
+    factor = new_batch / old_batch
+    ratio, low, high = (factor / (end or change.ratio) for end in (change.ratio, change.ci_high, change.ci_low))
+    # Before the first look neither times nor items are decided.
     is_early = change.verdict == "undecided" and change.rounds < LOOKS[0]
     word = "undecided" if is_early else judge_items((ratio, low, high), margin=change.margin)
-    verdict = {"more": "higher", "fewer": "lower"}.get(word, word)
-    baseline, candidate = 1000.0 * batches[0] / change.baseline, 1000.0 * batches[1] / change.candidate
-    figures = {"ratio": ratio, "ci_low": low, "ci_high": high, "baseline": baseline, "candidate": candidate}
-    return change.model_copy(update={**figures, "unit": ITEMS, "verdict": verdict})
+    return change.model_copy(
+        update={
+            "ratio": ratio,
+            "ci_low": low,
+            "ci_high": high,
+            "baseline": 1000.0 * old_batch / change.baseline,
+            "candidate": 1000.0 * new_batch / change.candidate,
+            "unit": ITEMS,
+            "verdict": {"more": "higher", "fewer": "lower"}.get(word, word),
+        }
+    )
 
 
-def find(name: str, comparison: Comparison) -> MetricChange | None:
+def find_metric(name: str, comparison: Comparison) -> MetricChange | None:
     return next((change for change in comparison.metrics if change.name == name), None)
 
 
 def list_changed(comparison: Comparison) -> list[MetricChange]:
-    """List further metrics that are decided to have changed, losses before gains."""
+    """List the further metrics with a decided change, losses before gains."""
     return sorted((change for change in list_further(comparison) if is_change(change.verdict)), key=is_gain)
 
 
 def find_memory_change(comparison: Comparison) -> MetricChange | None:
-    """Return the change of resident memory, as the cells' own column of memory shows it; None without any.
-
-    Address space is hardly what anybody chooses by: it stands among the other metrics.
-    """
-    found = find(RESIDENT, comparison)
-    return found if found is not None and found.ratio else None
+    """Return the change of resident memory; None where it is not known."""
+    memory_change = find_metric(RESIDENT, comparison)
+    return memory_change if memory_change is not None and memory_change.ratio else None
 
 
 def explain_undecided(comparison: Comparison) -> list[str]:
-    """Explain, a sentence each, why further metrics are undecided that fewer rounds timed than the verdict has."""
+    """Give the reasons, a sentence each, why further metrics are undecided that fewer rounds timed than the verdict."""
     return [
         f"{title(change)} is undecided: {change.reason}"
         for change in list_further(comparison)
@@ -105,22 +116,22 @@ def explain_undecided(comparison: Comparison) -> list[str]:
     ]
 
 
-def is_of_launches(change: MetricChange) -> bool:
-    """Whether its medians replace the cells' own figures.
+def replaces_cell_figures(change: MetricChange) -> bool:
+    """Whether the medians of a change are shown for its cells instead of their own figures.
 
-    That holds for processor time, and where a cell's own figure comes only from its check.
+    So it is of processor time, and of a metric that a cell has from its check alone.
     """
-    known = BY_NAME.get(change.name)
-    return change.is_processor or (known is not None and known.judging is not None and known.judging.by == "fastest")
+    metric = BY_NAME.get(change.name)
+    return change.is_processor or (metric is not None and metric.judging is not None and metric.judging.by == "fastest")
 
 
 def is_gain(change: MetricChange) -> bool:
     """Whether the candidate is better in this metric."""
     if change.verdict not in RATE:
         return change.verdict in GAINS
-    known = BY_NAME.get(change.name)
-    is_more_better = change.unit == ITEMS or (known is not None and known.better == "more")
-    return (change.verdict == "higher") == is_more_better
+    metric = BY_NAME.get(change.name)
+    higher_is_better = change.unit == ITEMS or (metric is not None and metric.better == "more")
+    return (change.verdict == "higher") == higher_is_better
 
 
 def is_loss(change: MetricChange) -> bool:
@@ -128,18 +139,19 @@ def is_loss(change: MetricChange) -> bool:
 
 
 def title(change: MetricChange) -> str:
-    """Return the name of a metric: `peak address space`, `session creation (processor time)`.
+    """Return the title of a metric: `peak address space`, `session creation (processor time)`.
 
-    A metric unknown here is called by its name in the document.
+    That of a metric that this release does not know is its name in the document.
     """
-    known = BY_NAME.get(change.name)
-    text = change.name.replace("_", " ") if known is None else known.launch_title or known.title
+    metric = BY_NAME.get(change.name)
+    text = change.name.replace("_", " ") if metric is None else metric.launch_title or metric.title
     if change.unit == ITEMS:
         text = f"{ITEMS} by {text.removeprefix('p50 by ')}"
     return f"{text} (processor time)" if change.is_processor else text
 
 
 def ratio_with_interval(change: MetricChange) -> tuple[float, float, float]:
+    """Return the ratio and the ends of its interval, each 1 where it is not known."""
     return change.ratio or 1.0, change.ci_low or 1.0, change.ci_high or 1.0
 
 
@@ -147,13 +159,15 @@ def format_size(change: MetricChange) -> str:
     """Format by how much it changed: `2.6× bigger`, `24 % slower`; empty without a ratio."""
     if change.ratio is None:
         return ""
-    known = BY_NAME.get(change.name)
-    own = known.judging.words if known is not None and known.judging is not None else TIME
-    own = RATE if change.unit == ITEMS else own
-    return numbers.change(change.ratio, change.ci_low, change.ci_high, words=own)
+    words, metric = TIME, BY_NAME.get(change.name)
+    if change.unit == ITEMS:
+        words = RATE
+    elif metric is not None and metric.judging is not None:
+        words = metric.judging.words
+    return numbers.change(change.ratio, change.ci_low, change.ci_high, words=words)
 
 
-def marked(change: MetricChange) -> str:
+def mark_change(change: MetricChange) -> str:
     """Format a change with its sign: `▲ 2.6× bigger`, `= equal`; `▲ bigger` without a ratio."""
     if change.verdict not in CHANGES or change.ratio is None:
         return signed(change.verdict)
@@ -163,21 +177,25 @@ def marked(change: MetricChange) -> str:
 def describe(change: MetricChange) -> str:
     """Describe a change by its values: `peak address space 833 MiB instead of 320 MiB`; without values that fit, by its
     size."""
-    values = format_sides(change)
-    return f"{title(change)} {values[1]} instead of {values[0]}" if values else f"{title(change)} {format_size(change)}"
+    sides = format_sides(change)
+    if sides is None:
+        return f"{title(change)} {format_size(change)}"
+    baseline, candidate = sides
+    return f"{title(change)} {candidate} instead of {baseline}"
 
 
 def format_sides(change: MetricChange) -> tuple[str, str] | None:
-    """Format both sides; None where a reader's division would not give the change."""
-    if change.ratio is not None and not _agrees(change):
+    """Format baseline and candidate; None where their quotient contradicts the change."""
+    if change.ratio is not None and not _has_fitting_quotient(change):
         return None
     return format_value(change, change.baseline), format_value(change, change.candidate)
 
 
-def _agrees(change: MetricChange) -> bool:
-    """Whether the quotient of the medians lies in the interval of the pairs; what a repeat decides is that quotient."""
+def _has_fitting_quotient(change: MetricChange) -> bool:
+    """Whether the quotient of the medians lies in the change's interval."""
     low, high = change.ci_low, change.ci_high
     if change.p is None or low is None or high is None:
+        # Without a test, the ratio is that quotient.
         return True
     return numbers.format_divisible_pair(change.baseline, change.candidate, low=low, high=high) is not None
 
@@ -198,10 +216,11 @@ def list_changes_in_sentence(comparison: Comparison) -> list[MetricChange]:
     ]
 
 
-def sentence(who: str, word: str, comparison: Comparison) -> str:
+def describe_changes(who: str, word: str, comparison: Comparison) -> str:
     """Say `1.27.0 is faster but bigger: peak address space 833 MiB instead of 320 MiB.`; empty where nothing changed.
 
-    `word`: what the comparison says of `who` already. Other metrics than sizes are named before their verdict.
+    `who` names the candidate, and `word` is the comparison's verdict on it. Metrics other than sizes get a sentence
+    each: `Its p99 is slower: 2.00 ms instead of 1.00 ms.`
     """
     changes = list_changes_in_sentence(comparison)
     sizes = group_by((change for change in changes if change.verdict in SIZE), lambda change: change.verdict)
@@ -218,7 +237,7 @@ def sentence(who: str, word: str, comparison: Comparison) -> str:
 
 
 def _join_verdicts(word: str, verdict: str) -> str:
-    """Join the words where the first is one of speed: two gains, or two losses, by `and`, else by `but`."""
+    """Join a verdict on speed and one on size: two gains, or two losses, by `and`, else by `but`."""
     if word not in TIME:
         return verdict
     return f"{word} {'and' if (word == 'faster') == (verdict == 'smaller') else 'but'} {verdict}"

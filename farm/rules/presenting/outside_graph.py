@@ -1,4 +1,4 @@
-"""Explains a change of the time per token by choosing the token, which happens outside the graph. Pure.
+"""Explains a change of the time per token by choosing the token, which happens outside the graph.
 
 Launches report its processor time only where choosing is part of the time per token, as onnxruntime-genai's call is.
 """
@@ -8,7 +8,7 @@ from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU
 from farm.rules.wording.numbers import explains, latency
 from farm.rules.wording.vocabulary import is_change
 
-# less of the change is not named, and more than this is none of it
+# Choosing a token is named where it is at least this share of the change, and at most that: more contradicts it.
 NAMED_SHARE, MAX_SHARE = 0.5, 1.5
 
 
@@ -19,21 +19,21 @@ def explain_outside(comparison: Comparison) -> str | None:
     """
     if not is_change(comparison.verdict):
         return None
-    told = {change.name: change for change in comparison.metrics}
-    moved, whole = _moved(told, comparison.verdict), comparison.metrics[0] if comparison.metrics else None
-    if moved is None or whole is None or whole.candidate == whole.baseline:
+    choosing, token = _find_choosing(comparison), comparison.metrics[0] if comparison.metrics else None
+    if choosing is None or token is None or token.candidate == token.baseline:
         return None
-    apart = moved.candidate - moved.baseline
-    share = apart / (whole.candidate - whole.baseline)
+    moved_ms = choosing.candidate - choosing.baseline
+    share = moved_ms / (token.candidate - token.baseline)
     if not NAMED_SHARE <= share <= MAX_SHARE:
         return None
-    times = f"{latency(moved.baseline)} → {latency(moved.candidate)}"
-    return f"outside the graph: choosing a token, {times}, {explains(apart, share, unit='ms')}"
+    times = f"{latency(choosing.baseline)} → {latency(choosing.candidate)}"
+    return f"outside the graph: choosing a token, {times}, {explains(moved_ms, share, unit='ms')}"
 
 
-def _moved(told: dict[str, MetricChange], verdict: str) -> MetricChange | None:
-    """Return the time of choosing, where launches report it by processor time and it changed as the token did."""
-    if OUTSIDE_CPU not in told:
+def _find_choosing(comparison: Comparison) -> MetricChange | None:
+    """Return the time of choosing a token, where launches report its processor time and it changed as the token did."""
+    changes = {change.name: change for change in comparison.metrics}
+    if OUTSIDE_CPU not in changes:
         return None
-    known = (told.get(name) for name in (OUTSIDE_CPU, OUTSIDE))
-    return next((change for change in known if change is not None and change.verdict == verdict), None)
+    both = (changes.get(name) for name in (OUTSIDE_CPU, OUTSIDE))
+    return next((change for change in both if change is not None and change.verdict == comparison.verdict), None)

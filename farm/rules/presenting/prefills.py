@@ -1,4 +1,4 @@
-"""Which verdicts of cells that generate are about the prompt, and the whole. Pure; the client alone reads it too."""
+"""The verdicts of cells that generate beside that on the time per token: on the prompt, and on tokens per second."""
 
 from typing import cast
 
@@ -9,7 +9,7 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT, TTFT_CPU
 from farm.rules.comparing.quantities import Change, Quantity
 
-# what items are of a cell that generates, whose times are of one token
+# what items per second are of a cell that generates
 ITEMS_NOTE = "new tokens of all sequences, worked out from the time of one, without the prompt"
 
 
@@ -18,19 +18,22 @@ def is_generated(cell: Cell) -> bool:
 
 
 def find_prefill(comparison: Comparison) -> MetricChange | None:
-    """Return the verdict on the prompt: by processor time where the one on the token is and launches report it."""
-    known = {change.name: change for change in comparison.metrics}
-    by_processor = known.get(TTFT_CPU) if comparison.verdict_from == "processor" else None
-    return by_processor or known.get(TTFT)
+    """Return the change of the time for the prompt; None where that was not judged.
+
+    It is of processor time where the comparison's verdict is and launches report it.
+    """
+    changes = {change.name: change for change in comparison.metrics}
+    by_processor = changes.get(TTFT_CPU) if comparison.verdict_from == "processor" else None
+    return by_processor or changes.get(TTFT)
 
 
 def list_changes(comparison: Comparison) -> list[Change]:
     """List the changes beside the token's own: of the prompt, and of all tokens per second by the same clock."""
-    known: list[tuple[Quantity, MetricChange | None]] = [("prefill", find_prefill(comparison))]
+    changes: list[tuple[Quantity, MetricChange | None]] = [("prefill", find_prefill(comparison))]
     if comparison.verdict_from == "wall":
-        known.append(("tokens", next((change for change in comparison.metrics if change.name == TOKENS_RATE), None)))
+        changes.append(("tokens", next((change for change in comparison.metrics if change.name == TOKENS_RATE), None)))
     return [
         Change(quantity, cast(Word, change.verdict), change.ratio, change.ci_low, change.ci_high)
-        for quantity, change in known
+        for quantity, change in changes
         if change is not None
     ]

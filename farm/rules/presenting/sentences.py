@@ -87,9 +87,9 @@ def describe_run(document: Document) -> str:
         simulated.sentence(document),
         verdict_line(document),
         describe_unmeasured(document, opening),
-        fusions.stamp_sentence(document),
-        parities.change_sentence(document),
-        parities.models_sentence(document),
+        fusions.describe_lost_fusions(document),
+        parities.describe_changed_outputs(document),
+        parities.describe_model_outputs(document),
         GLANCE if is_glance else "",
     )
     return " ".join(filter(None, sentences))
@@ -225,7 +225,7 @@ def _describe_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str,
     statement, further = _state_change(comparison, lead.change, cells), ""
     # Along an axis that sets how much work is done, more memory is no news.
     if lead.axis not in (*WORK_AXES, "batch"):
-        further = metric_changes.sentence(_name_side(lead.axis, candidate), lead.change.word, comparison)
+        further = metric_changes.describe_changes(_name_side(lead.axis, candidate), lead.change.word, comparison)
     if lead.axis != "model":  # the name of a model keeps its first letter
         statement, further = _capitalise(statement), _capitalise(further) if has_grown else further
     is_explained = lead.change.is_decided and lead.change.quantity == "latency"
@@ -268,7 +268,7 @@ def _state_change(comparison: Comparison, change: Change, cells: Mapping[str, Ce
         if baseline.p50_ms is None or candidate.p50_ms is None:
             text = f"{who} and {than} have no figures to compare."
         else:
-            new, old = map(Times.of([baseline, candidate]).words, (candidate, baseline))
+            new, old = map(Times.of([baseline, candidate]).format_latency, (candidate, baseline))
             text = f"{who} ({new}) and {than} ({old}) were measured but could not be compared."
         return f"{text} {comparison.reason or ''}".strip()
     where = f" on {candidate.node}" if candidate.node else ""

@@ -1,6 +1,7 @@
-"""Decides which figures of cells are shown: those that the verdicts beside them rest on. Pure, and without numpy.
+"""Decides which figures of cells are shown: those that the verdicts beside them rest on.
 
-The one place that decides between processor time and the clock: pages, charts, terminals and headlines read it.
+This is the one place that decides between processor time and the clock: pages, charts, terminals and headlines read it.
+It needs no numpy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,18 +12,18 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import BY_NAME, JUDGED, items_per_cpu_second
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting.lines import PROCESSOR, is_busy, is_by_processor, items_of
-from farm.rules.presenting.metric_changes import OF_PROCESSOR, is_of_launches, list_further
+from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_busy, is_by_processor
+from farm.rules.presenting.metric_changes import OF_PROCESSOR, list_further, replaces_cell_figures
 from farm.rules.wording import numbers
 
-# of metrics in these a busy machine has other figures by the clock
+# units of the metrics that a busy machine changes by the clock
 TIMED_UNITS = ("ms", "tokens/s", "items/s")
 ITEMS = "throughput"
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
-    """The median of a cell's launches in a metric beside its latency, and whether it is of processor time."""
+class LaunchMedian:
+    """The median of a cell's launches in a metric beside its latency, and whether it is processor time."""
 
     value: float
     is_processor: bool
@@ -30,41 +31,42 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """`by_processor`: ids of the cells of which processor time is told, because a verdict rests on it or other programs
-    lengthened the time of the clock. Of all others it is the p50 latency. `launched`: of each cell, by the metric's
-    name, what is told in place of its own figure, since its verdicts are of that."""
+    """Which figures of cells to show.
+
+    `by_processor` are the ids of the cells that are shown by processor time, because a verdict rests on it or other
+    programs lengthened the time of the clock. `medians` replace a cell's own figures, by its id and then by the name of
+    the metric, because its verdicts are of them.
+    """
 
     by_processor: frozenset[str]
-    launched: Mapping[str, Mapping[str, Launched]] = field(default_factory=dict)
+    medians: Mapping[str, Mapping[str, LaunchMedian]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: Iterable[Cell], comparisons: Iterable[Comparison] = ()) -> "Times":
-        """Decide for each cell which time is shown.
+        """Decide which figures of each cell are shown.
 
         `comparisons` are those whose verdicts stand beside the cells; a cell's A/A pair counts only if it has no other.
         A cell without comparisons is decided by its own launches.
         """
-        beside: dict[str, list[Comparison]] = {}
+        compared: dict[str, list[Comparison]] = {}
         for pair in sorted(comparisons, key=lambda pair: pair.axis == TWIN):
             for side in (pair.baseline, pair.candidate) if pair.ratio is not None else ():
-                pairs = beside.setdefault(side, [])
+                pairs = compared.setdefault(side, [])
                 if pair.axis != TWIN or all(earlier.axis == TWIN for earlier in pairs):
                     pairs.append(pair)
-        known = [cell for cell in cells if cell.p50_ms and cell.cpu_p50_ms]
         by_processor = {
             cell.id
-            for cell in known
-            if (any(map(is_by_processor, beside[cell.id])) if cell.id in beside else is_busy(cell))
+            for cell in cells
+            if cell.p50_ms and cell.cpu_p50_ms
+            if (any(map(is_by_processor, compared[cell.id])) if cell.id in compared else is_busy(cell))
         }
-        return cls(frozenset(by_processor), {side: _launched(side, pairs) for side, pairs in beside.items()})
+        return cls(frozenset(by_processor), {side: _find_medians(side, pairs) for side, pairs in compared.items()})
 
-    def alike(self, cells: Iterable[Cell]) -> "Times":
+    def with_one_clock(self, cells: Iterable[Cell]) -> "Times":
         """Return the decision for cells that are compared with each other: processor time for all, where it is shown of
         one."""
-        known = [cell for cell in cells if cell.p50_ms and cell.cpu_p50_ms]
-        if self.by_processor.isdisjoint(cell.id for cell in known):
-            return self
-        return replace(self, by_processor=self.by_processor | {cell.id for cell in known})
+        ids = {cell.id for cell in cells if cell.p50_ms and cell.cpu_p50_ms}
+        return self if self.by_processor.isdisjoint(ids) else replace(self, by_processor=self.by_processor | ids)
 
     def with_compared_time(self, cell: Cell) -> Cell:
         """Return the cell with the shown time in place of its p50, with its interval, launches and items per second."""
@@ -79,19 +81,18 @@ class Times:
             changed["throughput"] = items
         return cell.model_copy(update=changed)
 
-    def whole(self, cell: Cell) -> Cell:
+    def with_compared_figures(self, cell: Cell) -> Cell:
         """Return the cell with the shown time, and with the medians that its verdicts are of in place of its other
         figures."""
-        launched = self.launched.get(cell.id, {})
-        own = launched.keys() & Cell.model_fields.keys()
-        changed: dict[str, object] = {name: launched[name].value for name in own}
+        cell, medians = self.with_compared_time(cell), self.medians.get(cell.id, {})
+        changed: dict[str, object] = {name: medians[name].value for name in medians.keys() & Cell.model_fields.keys()}
         changed["metrics"] = [
-            each.model_copy(update={"value": launched[each.name].value, "ci_low": None, "ci_high": None})
-            if each.name in launched
-            else each
-            for each in cell.metrics
+            metric.model_copy(update={"value": medians[metric.name].value, "ci_low": None, "ci_high": None})
+            if metric.name in medians
+            else metric
+            for metric in cell.metrics
         ]
-        return self.with_compared_time(cell).model_copy(update=changed) if launched else self.with_compared_time(cell)
+        return cell.model_copy(update=changed) if medians else cell
 
     def is_processor(self, name: str, cell: Cell) -> bool:
         """Whether what is shown of a metric is processor time."""
@@ -99,76 +100,79 @@ class Times:
             return cell.id in self.by_processor
         if name == ITEMS:
             return cell.id in self.by_processor and items_per_cpu_second(cell) is not None
-        found = self.launched.get(cell.id, {}).get(name)
-        return found is not None and found.is_processor
+        median = self.medians.get(cell.id, {}).get(name)
+        return median is not None and median.is_processor
 
     def heading(self, text: str, name: str, cells: Sequence[Cell]) -> str:
-        """Return the heading of a metric of these cells: `session, processor time`.
+        """Return the heading of a metric of these cells, whose title is `text`: `session, processor time`.
 
-        Of both kinds it is `session by the clock or processor time`; of a busy machine without processor time, `session
-        by the clock`.
+        Of cells of both kinds it is `session by the clock or processor time`; of a busy machine without processor time,
+        `session by the clock`.
         """
         metric = BY_NAME[name]
-        known = [cell for cell in cells if metric.value(cell) is not None]
-        if metric.unit not in TIMED_UNITS or not any(cell.id in self.by_processor for cell in known):
+        measured = [cell for cell in cells if metric.value(cell) is not None]
+        if metric.unit not in TIMED_UNITS or not any(cell.id in self.by_processor for cell in measured):
             return text
-        return heading_of(text, [self.is_processor(name, cell) for cell in known], is_p50=name == JUDGED.name)
+        return metric_heading(text, [self.is_processor(name, cell) for cell in measured], is_p50=name == JUDGED.name)
 
-    def find_marked(self, name: str, cells: Sequence[Cell]) -> frozenset[str]:
-        """Return the ids of the cells of which a metric is processor time while it is not of others."""
-        known = [cell for cell in cells if BY_NAME[name].value(cell) is not None]
-        found = frozenset(cell.id for cell in known if self.is_processor(name, cell))
-        return found if len(found) < len(known) else frozenset()
+    def find_processor_exceptions(self, name: str, cells: Sequence[Cell]) -> frozenset[str]:
+        """Return the ids of the cells whose value of a metric is processor time, where that of others is not."""
+        measured = [cell for cell in cells if BY_NAME[name].value(cell) is not None]
+        ids = frozenset(cell.id for cell in measured if self.is_processor(name, cell))
+        return ids if len(ids) < len(measured) else frozenset()
 
     def title(self, cells: Sequence[Cell], clock: str = "p50") -> str:
-        return title_of([cell.id in self.by_processor for cell in cells], clock)
+        return clock_title([cell.id in self.by_processor for cell in cells], clock)
 
-    def words(self, cell: Cell) -> str:
+    def format_latency(self, cell: Cell) -> str:
         """Format the cell's shown latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
-        told = self.with_compared_time(cell)
-        latency = numbers.latency(told.p50_ms, told.p50_ci_ms)
+        compared = self.with_compared_time(cell)
+        latency = numbers.latency(compared.p50_ms, compared.p50_ci_ms)
         return f"{latency} of CPU time" if cell.id in self.by_processor else latency
 
 
 BY_CLOCK = Times(frozenset())
 
 
-def title_of(by_processor: Sequence[bool], clock: str = "p50") -> str:
-    """Name times together, each of which is processor time or not."""
-    count = sum(by_processor)
-    return clock if not count else PROCESSOR if count == len(by_processor) else f"{clock} or {PROCESSOR}"
+def clock_title(by_processor: Sequence[bool], clock: str = "p50") -> str:
+    """Return the title of several times, each of which is processor time or by the clock: `p50 or processor time`."""
+    if not any(by_processor):
+        return clock
+    return PROCESSOR if all(by_processor) else f"{clock} or {PROCESSOR}"
 
 
-def heading_of(text: str, by_processor: Sequence[bool], *, is_p50: bool = False) -> str:
-    """Return the heading of figures of a busy machine, each of processor time or not."""
-    count = sum(by_processor)
-    if count == len(by_processor):
+def metric_heading(text: str, by_processor: Sequence[bool], *, is_p50: bool = False) -> str:
+    """Return the heading of figures of a busy machine, each of processor time or by the clock."""
+    if all(by_processor):
         return f"{text}, {PROCESSOR}"
     clock = text if is_p50 else f"{text} by the clock"
-    return f"{clock} or {PROCESSOR}" if count else clock
+    return f"{clock} or {PROCESSOR}" if any(by_processor) else clock
 
 
-def items_words(cell: Cell, *, is_processor: bool) -> str:
-    is_of_it = is_processor and items_per_cpu_second(cell) is not None
-    return f"{items_of(cell)} items/s{' of CPU time' if is_of_it else ''}"
+def format_items(cell: Cell, *, is_processor: bool) -> str:
+    """Format a cell's items per second: `1 520 items/s`, or `1 520 items/s of CPU time`."""
+    clock = " of CPU time" if is_processor and items_per_cpu_second(cell) is not None else ""
+    return f"{format_items_per_s(cell)} items/s{clock}"
 
 
-def items_text(cell: Cell, comparisons: Iterable[Comparison]) -> str:
+def format_compared_items(cell: Cell, comparisons: Iterable[Comparison]) -> str:
+    """Format a cell's items per second by the clock that the verdicts of its comparisons rest on."""
     times = Times.of([cell], comparisons)
-    return items_words(times.with_compared_time(cell), is_processor=cell.id in times.by_processor)
+    return format_items(times.with_compared_time(cell), is_processor=cell.id in times.by_processor)
 
 
-def latency_of(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
-    return Times.of([cell], comparisons).words(cell)
+def format_latency(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
+    """Format a cell's latency by the clock that the verdicts of its comparisons rest on."""
+    return Times.of([cell], comparisons).format_latency(cell)
 
 
-def _launched(side: str, pairs: Sequence[Comparison]) -> dict[str, Launched]:
-    """Return the medians, on this side, that the verdicts of these pairs are of."""
-    found: dict[str, Launched] = {}
+def _find_medians(side: str, pairs: Sequence[Comparison]) -> dict[str, LaunchMedian]:
+    """Return the medians, on this side, that the verdicts of these pairs are of, by the metric that they replace."""
+    medians: dict[str, LaunchMedian] = {}
     for pair in pairs:
         for change in list_further(pair):
             name = OF_PROCESSOR.get(change.name, change.name) if is_by_processor(pair) else change.name
-            if name != change.name or is_of_launches(change):
+            if name != change.name or replaces_cell_figures(change):
                 value = change.baseline if pair.baseline == side else change.candidate
-                found.setdefault(name, Launched(value, change.is_processor or name != change.name))
-    return found
+                medians.setdefault(name, LaunchMedian(value, change.is_processor or name != change.name))
+    return medians

@@ -138,7 +138,7 @@ def _measured_cell(
             model=record.model_of(arm.spec),
             labelled=[place for place, report in evidence.accuracies.items() if report.reason is None],
         ),
-        "unoptimised": None if draws else parities.unoptimised(check, preset=_preset(arm.spec, record)),
+        "unoptimised": None if draws else parities.compare_with_unoptimised(check, preset=_preset(arm.spec, record)),
         "sustained": _sustained(arm, evidence),
         "accuracy": _accuracy(arm, block, evidence),
         "model_bytes": record.sizes.get(arm.spec.digest),
@@ -283,6 +283,6 @@ def _parity(
         text=judgement.text,
         atol=by.atol if by.min_cosine is None else None,
         rtol=by.rtol if by.min_cosine is None else None,
-        outputs=parities.outputs_of(check.outputs),
-        command=parities.make_command(spec, record.model_of(spec).main) if judgement.verdict == "fail" else "",
+        outputs=parities.make_parity_outputs(check.outputs),
+        command=parities.make_diverge_command(spec, record.model_of(spec).main) if judgement.verdict == "fail" else "",
     )

@@ -35,7 +35,7 @@ def is_tested(comparison: Comparison) -> bool:
 def make_undecided(comparison: Comparison, *, among: int) -> Comparison:
     """Return the comparison as undecided, with the reason that it may be chance among `among` comparisons."""
     reason = " ".join(text for text in (multiplicity.chance_sentence(among, "comparison"), comparison.reason) if text)
-    metrics = metric_changes.with_headline(comparison, "undecided")
+    metrics = metric_changes.replace_headline_verdict(comparison, "undecided")
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
 

@@ -8,7 +8,7 @@ from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.presenting.called_operators import find_timed_us, find_whole
+from farm.rules.presenting.called_operators import find_latency_change, find_timed_us
 from farm.rules.presenting.outside_graph import MAX_SHARE
 from farm.rules.presenting.prefills import find_prefill
 from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
@@ -33,7 +33,7 @@ def with_operators(
     own, prompt = explain(judge, judged), _explain_prompt(judge, judged)
     update = {
         "traces": own.traces,
-        "operators": make_operator_changes(_share_out(own.nodes, find_whole(comparison))),
+        "operators": make_operator_changes(_share_out(own.nodes, find_latency_change(comparison))),
         "prompt_operators": make_operator_changes(_share_out(prompt.nodes, find_prefill(comparison))),
     }
     return comparison.model_copy(update=update)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import DECIDED, Found, FoundSetting, LeftSetting
 from farm.rules.presenting.session_code import make_javascript, make_session_code
-from farm.rules.presenting.times import items_text, latency_of
+from farm.rules.presenting.times import format_compared_items, format_latency
 from farm.rules.quality import accuracy_metrics
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Outcome, Race
@@ -311,7 +311,7 @@ def _format_figure(race: Race, digest: str) -> str:
     if race.goal == "memory":
         return memory(cell.peak_memory_bytes)
     if race.goal == "throughput":
-        return items_text(cell, pairs)
+        return format_compared_items(cell, pairs)
     if race.goal == "processor-time":
         return f"{latency(cell.cpu_p50_ms)} of CPU time"
-    return latency_of(cell, pairs)
+    return format_latency(cell, pairs)

@@ -8,7 +8,7 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.hardware_words import setting
+from farm.rules.presenting.hardware_words import format_setting
 from farm.runs.models import CellDocument, Run
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.hardware import measured_across
@@ -92,7 +92,7 @@ def test_settings_that_differ_in_optimization_or_session_options_are_several(
     matrix = {"runtime": ["1.29.0"], "batch": [1], "precision": ["fp32"], "optimization": ["all", "basic"]}
     rows.finished_run(version, node, owner, matrix={"matrix": matrix})
     _, settings = measured_settings(owner, version.model)
-    names = {setting(one) for one in settings}
+    names = {format_setting(one) for one in settings}
     assert len(names) == len(settings) == 2
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.best import best_settings
+from farm.rules.presenting.best import find_best_settings
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers
 from farm.runs import selectors
@@ -91,7 +91,7 @@ def test_best_settings_are_told_by_the_time_that_the_run_tells(
     for one in settings:
         own = known[one.cell.id]
         assert (one.cell.p50_ms, one.cell.p50_ci_ms, one.cell.throughput) == (own.p50_ms, own.p50_ci_ms, own.throughput)
-    (best,) = best_settings(settings, budget_ms=None)
+    (best,) = find_best_settings(settings, budget_ms=None)
     for path in ("", "hardware/"):
         page = assert_is_page(signed_in.get(f"/models/{version.model_id}/{path}"))
         assert "CPU time: this machine was busy" in page

@@ -7,9 +7,9 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.signed_ranks import too_few_sentence
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.best import best_settings, find_left_out
-from farm.rules.presenting.hardware import Measured, targets, with_comparable_times, with_verdicts
-from farm.rules.presenting.hardware_words import format_settings, setting
+from farm.rules.presenting.best import find_best_settings, find_left_out
+from farm.rules.presenting.hardware import Measured, find_targets, with_comparable_times, with_verdicts
+from farm.rules.presenting.hardware_words import format_setting, tell_settings_apart
 from farm.rules.presenting.lines import BUSY
 
 
@@ -29,56 +29,56 @@ OTHER = measured("c3", node="b", p50_ms=30.0, p50_ci_ms=None, throughput=33.0)
 
 
 def test_without_a_budget_each_machine_has_its_most_items_and_its_lowest_latency() -> None:
-    first, second = best_settings([ONE, EIGHT, OTHER], budget_ms=None)
-    assert (first.node, first.most.settings, first.fastest.settings, first.settings) == ("a", [EIGHT], [ONE], 2)
-    assert (second.node, second.most.settings, second.fastest.settings) == ("b", [OTHER], [OTHER])
+    first, second = find_best_settings([ONE, EIGHT, OTHER], budget_ms=None)
+    assert (first.node, first.most_items.settings, first.fastest.settings, first.settings) == ("a", [EIGHT], [ONE], 2)
+    assert (second.node, second.most_items.settings, second.fastest.settings) == ("b", [OTHER], [OTHER])
 
 
 def test_a_budget_is_kept_by_the_upper_end_of_the_interval() -> None:
-    assert best_settings([ONE, EIGHT], budget_ms=8.5)[0].most.settings == [EIGHT]
-    assert best_settings([ONE, EIGHT], budget_ms=8.2)[0].most.settings == [ONE]
-    assert best_settings([OTHER], budget_ms=30.0)[0].most.settings == [OTHER]
+    assert find_best_settings([ONE, EIGHT], budget_ms=8.5)[0].most_items.settings == [EIGHT]
+    assert find_best_settings([ONE, EIGHT], budget_ms=8.2)[0].most_items.settings == [ONE]
+    assert find_best_settings([OTHER], budget_ms=30.0)[0].most_items.settings == [OTHER]
 
 
 def test_where_nothing_is_within_the_budget_the_fastest_still_stands() -> None:
-    (found,) = best_settings([ONE, EIGHT], budget_ms=1.0)
-    assert (found.most.settings, found.fastest.settings) == ((), [ONE])
+    (found,) = find_best_settings([ONE, EIGHT], budget_ms=1.0)
+    assert (found.most_items.settings, found.fastest.settings) == ((), [ONE])
 
 
 @pytest.mark.parametrize("verdict", ["fail", "not_measured"])
 def test_outputs_that_do_not_pass_are_never_recommended(verdict: str) -> None:
     wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), parity={"verdict": verdict})
-    assert best_settings([wrong], budget_ms=None) == []
-    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
+    assert find_best_settings([wrong], budget_ms=None) == []
+    assert find_best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
 
 
 def test_what_ran_elsewhere_than_asked_is_not_the_setting_that_it_is_called() -> None:
     asked = measured("c0", provider="CUDAExecutionProvider", active_providers=["CPUExecutionProvider"])
-    assert best_settings([asked], budget_ms=None) == []
+    assert find_best_settings([asked], budget_ms=None) == []
 
 
 def test_a_shorter_input_is_no_better_setting() -> None:
     """0.19 ms of a sequence of 4 stood as the best of a model that was measured with 64."""
     short = measured("c0", p50_ms=0.2, p50_ci_ms=(0.19, 0.21), throughput=5000.0, shapes={"sequence": 4})
     usual = [measured(name, threads=threads, shapes={"sequence": 64}) for name, threads in (("c1", 1), ("c2", 2))]
-    (found,) = best_settings([short, *usual], budget_ms=None)
-    assert {point.cell.id for top in (found.fastest, found.most) for point in top.settings} == {"c1", "c2"}
+    (found,) = find_best_settings([short, *usual], budget_ms=None)
+    assert {point.cell.id for top in (found.fastest, found.most_items) for point in top.settings} == {"c1", "c2"}
     panel = make_panel(1, [short, *usual], "")
     assert panel is not None
     assert panel.left_out == "Without 1 setting fed inputs of another size than most."
-    (target,) = targets([short, *usual])
+    (target,) = find_targets([short, *usual])
     assert target.left_out == {"input": 1}
 
 
 def test_a_cell_whose_throughput_is_unknown_is_not_the_most() -> None:
-    assert best_settings([measured(throughput=None)], budget_ms=None)[0].most.settings == ()
+    assert find_best_settings([measured(throughput=None)], budget_ms=None)[0].most_items.settings == ()
 
 
 def test_settings_that_launches_do_not_tell_apart_stand_beside_the_best_one() -> None:
     near = measured("c4", p50_ms=2.05, p50_ci_ms=(2.0, 2.1), threads=2, throughput=488.0)
     apart = measured("c5", p50_ms=2.3, p50_ci_ms=(2.2, 2.4), threads=4, throughput=435.0)
-    (found,) = best_settings([apart, near, ONE], budget_ms=None)
-    assert found.fastest.settings == found.most.settings == [ONE, near]
+    (found,) = find_best_settings([apart, near, ONE], budget_ms=None)
+    assert found.fastest.settings == found.most_items.settings == [ONE, near]
 
 
 def paired(baseline: Measured, candidate: Measured, ratio: float, **changes: object) -> Comparison:
@@ -105,24 +105,27 @@ NEAR = measured("c4", p50_ms=2.05, p50_ci_ms=(1.8, 2.3), threads=2, throughput=4
 )
 def test_a_paired_verdict_tells_settings_apart_that_launches_do_not(pair: Comparison, best: list[Measured]) -> None:
     """1.31.1 was "one of 2 that launches do not tell apart" on a page that called it 18 % slower than the other."""
-    (found,) = best_settings(with_verdicts([NEAR, ONE], {1: [pair]}), budget_ms=None)
+    (found,) = find_best_settings(with_verdicts([NEAR, ONE], {1: [pair]}), budget_ms=None)
     assert [setting.cell for setting in found.fastest.settings] == [setting.cell for setting in best]
-    assert found.most == found.fastest
+    assert found.most_items == found.fastest
 
 
 def test_a_batch_of_fewer_items_by_its_pairs_is_not_among_those_of_most() -> None:
     """Batch 1 was not told apart from batch 8, which had "6 % more items/s, 3–9 %"."""
     eight = measured("c2", batch=8, p50_ms=15.0, p50_ci_ms=(13.0, 17.0), throughput=533.0)
-    (apart,) = best_settings(with_verdicts([ONE, eight], {1: [paired(ONE, eight, 7.5)]}), budget_ms=None)
-    assert [[setting.cell.id for setting in top.settings] for top in (apart.most, apart.fastest)] == [["c2"], ["c1"]]
-    assert len(best_settings([ONE, eight], budget_ms=None)[0].most.settings) == 2
+    (apart,) = find_best_settings(with_verdicts([ONE, eight], {1: [paired(ONE, eight, 7.5)]}), budget_ms=None)
+    tops = (apart.most_items, apart.fastest)
+    assert [[setting.cell.id for setting in top.settings] for top in tops] == [["c2"], ["c1"]]
+    assert len(find_best_settings([ONE, eight], budget_ms=None)[0].most_items.settings) == 2
 
 
 def test_hardware_names_the_setting_that_won_by_pairs_and_one_where_each_lost_to_another() -> None:
     won = [paired(ONE, NEAR, 0.85)]
-    assert [target.best and target.best.cell for target in targets(with_verdicts([ONE, NEAR], {1: won}))] == [NEAR.cell]
+    (target,) = find_targets(with_verdicts([ONE, NEAR], {1: won}))
+    assert target.best is not None
+    assert target.best.cell == NEAR.cell
     around = [*won, paired(ONE, NEAR, 1.2)]
-    assert [target.best and target.best.cell for target in targets(with_verdicts([ONE, NEAR], {1: around}))] == [
+    assert [target.best and target.best.cell for target in find_targets(with_verdicts([ONE, NEAR], {1: around}))] == [
         ONE.cell
     ]
 
@@ -130,7 +133,7 @@ def test_hardware_names_the_setting_that_won_by_pairs_and_one_where_each_lost_to
 def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
     basic = measured("c4", optimization="basic")
     spinning = measured("c5", session={"name": "no spinning", "session.intra_op.allow_spinning": "0"})
-    names = [setting(one) for one in (ONE, basic, spinning)]
+    names = [format_setting(one) for one in (ONE, basic, spinning)]
     assert len(set(names)) == 3
     assert "basic" in names[1]
     assert "no spinning" in names[2]
@@ -138,8 +141,8 @@ def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
 
 def test_settings_of_the_same_words_are_told_apart_by_the_axis_on_which_they_differ() -> None:
     newer, older = measured("c4", opset=26), measured("c5", opset=17)
-    names = format_settings([newer, older, EIGHT])
-    assert names == [f"{setting(ONE)}, opset 26", f"{setting(ONE)}, opset 17", setting(EIGHT)]
+    names = tell_settings_apart([newer, older, EIGHT])
+    assert names == [f"{format_setting(ONE)}, opset 26", f"{format_setting(ONE)}, opset 17", format_setting(EIGHT)]
     found = make_panel(1, [newer, older], "")
     assert found is not None
     assert {row[2].text for row in found.table.rows} == set(names[:2])
@@ -164,14 +167,14 @@ def test_what_was_left_out_is_counted_and_the_fastest_of_it_named() -> None:
 def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell() -> None:
     """Settings of two launches each were "one of 3 that launches do not tell apart", and so was one at 100 ms."""
     twice = measured("c4", p50_ms=1.0, p50_ci_ms=None, samples_ms=[0.9, 1.1], throughput=1000.0)
-    (found,) = best_settings([twice, ONE, EIGHT], budget_ms=None)
+    (found,) = find_best_settings([twice, ONE, EIGHT], budget_ms=None)
     assert (found.fastest.settings, found.fastest.unclear) == ([twice], 2)
     assert found.fastest.doubt == "2 launches decide nothing: an interval takes at least 6."
     once = measured("c5", p50_ms=100.0, p50_ci_ms=None, samples_ms=[100.0], throughput=10.0)
-    (found,) = best_settings([once, ONE], budget_ms=None)
+    (found,) = find_best_settings([once, ONE], budget_ms=None)
     assert (found.fastest.settings, found.fastest.unclear) == ([ONE], 1)
     assert found.fastest.doubt == "Of 1 other there are too few launches to tell: an interval takes at least 6."
-    (alone,) = best_settings([once], budget_ms=None)
+    (alone,) = find_best_settings([once], budget_ms=None)
     assert (alone.fastest.settings, alone.fastest.doubt) == ([once], "")
     assert too_few_sentence(1) == "1 launch decides nothing: an interval takes at least 6."
 
@@ -192,14 +195,14 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     assert [(one.is_processor, one.cell.p50_ms) for one in told] == [
         (True, 1.2), (True, 1.95), (False, 9.0), (False, 2.0)
     ]  # fmt: skip
-    assert [best.fastest.settings[0].cell.id for best in best_settings(told, budget_ms=None)] == ["c7", "c6"]
+    assert [best.fastest.settings[0].cell.id for best in find_best_settings(told, budget_ms=None)] == ["c7", "c6"]
     assert told[0].cell.throughput == pytest.approx(1000 / 1.2)
     assert find_left_out(told) is None
-    assert hardware_words.explain_times(told) == (
+    assert hardware_words.explain_processor_time(told) == (
         f"{BUSY}; 1 setting by the clock, as it has no processor time of one thread"
     )
-    assert hardware_words.explain_times(told[:2]) == BUSY
-    assert hardware_words.time(told[0]).endswith(" of CPU time")
+    assert hardware_words.explain_processor_time(told[:2]) == BUSY
+    assert hardware_words.format_latency(told[0]).endswith(" of CPU time")
     assert hardware_words.items_heading(told[:2]) == "items/s, processor time"
     assert hardware_words.items_heading(told) == "items/s by the clock or processor time"
     assert hardware_words.items_heading([ONE]) == "items/s"
@@ -207,11 +210,11 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
 
 def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
     assert with_comparable_times([ONE, EIGHT], []) == [ONE, EIGHT]
-    assert hardware_words.explain_times([ONE]) == ""
+    assert hardware_words.explain_processor_time([ONE]) == ""
 
 
 def test_a_setting_that_labelled_data_show_to_be_wrong_is_not_recommended_although_parity_passes() -> None:
     lost = {"metric": "top1", "value": 0.006, "difference": -0.974, "difference_low": -0.98, "difference_high": -0.96}
     wrong = measured("c0", p50_ms=1.0, p50_ci_ms=(0.9, 1.1), accuracy=lost)
-    assert best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
+    assert find_best_settings([wrong, ONE], budget_ms=None)[0].fastest.settings == [ONE]
     assert find_left_out([wrong, ONE]).fastest == wrong

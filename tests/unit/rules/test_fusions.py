@@ -39,16 +39,16 @@ def document(*releases):
 
 def test_the_releases_that_lose_fusions_for_a_stamp_are_named_and_the_one_that_keeps_them() -> None:
     found = document(("onnxruntime==1.24.4", {}), ("onnxruntime==1.22.1", {}), ("onnxruntime==1.25.1", FUSED))
-    assert fusions.stamp_sentence(found) == (
+    assert fusions.describe_lost_fusions(found) == (
         "For the opset stamp alone, 22 instead of 21, ONNX Runtime 1.22.1 and 1.24.4 lose fusions: 5 nodes (down1, "
         "down1_relu, down1_sum and 2 more) run apart that were fused; ONNX Runtime 1.25.1 keeps them."
     )
-    assert fusions.stamp_sentence(found) in sentences.describe_run(found)
+    assert fusions.describe_lost_fusions(found) in sentences.describe_run(found)
 
 
 def test_one_release_and_one_fusion() -> None:
     found = document(("onnxruntime-openvino==1.24.1", {"down1": FUSED["down1"]}))
-    assert fusions.stamp_sentence(found) == (
+    assert fusions.describe_lost_fusions(found) == (
         "For the opset stamp alone, 22 instead of 21, onnxruntime-openvino==1.24.1 loses fusions: 2 nodes (stem, "
         "stem_relu) run apart that were fused."
     )
@@ -56,13 +56,13 @@ def test_one_release_and_one_fusion() -> None:
 
 @pytest.mark.parametrize("releases", [(), (("onnxruntime==1.25.1", FUSED),)])
 def test_nothing_is_said_where_no_fusion_is_lost(releases) -> None:
-    assert fusions.stamp_sentence(document(*releases)) == ""
+    assert fusions.describe_lost_fusions(document(*releases)) == ""
 
 
 def test_cells_without_a_trace_say_nothing() -> None:
     found = document(("onnxruntime==1.24.4", {}))
     bare = found.model_copy(update={"cells": [one.model_copy(update={"operators": []}) for one in found.cells]})
-    assert fusions.find_stamps(bare) == []
+    assert fusions.find_opset_comparisons(bare) == []
 
 
 def test_two_releases_differ_in_what_is_fused_and_how_much_runs() -> None:
@@ -92,7 +92,7 @@ def test_a_diff_of_two_graphs_says_what_each_change_takes() -> None:
     new = cell("b", "onnxruntime==1.31.1", 21, {"stem": ["stem_relu"]})
     new = new.model_copy(update={"operators": [*new.operators, *copied], "copies": 1})
     moved = [({"down1", "down1_relu", "down1_sum"}, 50.0), ({"stem"}, 2.0)]
-    found = fusions.graph_diff(old, new, moved)
+    found = fusions.find_graph_changes(old, new, moved)
     assert [(change.sign.mark, change.sign.word, change.moved_us) for change in found] == [
         ("−", "fusion lost", 50.0), ("+", "copies", 4.0), ("+", "node added", 3.0),
     ]  # fmt: skip
@@ -100,10 +100,12 @@ def test_a_diff_of_two_graphs_says_what_each_change_takes() -> None:
         fusions.describe_graph_changes(old, new, moved)[0]
         == "down1, down1_relu, down1_sum no longer run fused as conv: +50.0 µs."
     )
-    assert [change.text for change in fusions.graph_diff(new, old, moved)][-1] == "1 fewer ReorderOutput node executed."
+    assert [change.text for change in fusions.find_graph_changes(new, old, moved)][
+        -1
+    ] == "1 fewer ReorderOutput node executed."
     # of a trace that is listed in part, who knows what the rest is
     part = new.model_copy(update={"providers": [ProviderTime(name=CPU, nodes=9, time_share=1.0)]})
-    assert "node added" not in [change.sign.word for change in fusions.graph_diff(old, part)]
-    assert fusions.graph_diff(old, new)[0].moved_us is None
+    assert "node added" not in [change.sign.word for change in fusions.find_graph_changes(old, part)]
+    assert fusions.find_graph_changes(old, new)[0].moved_us is None
     # nothing is claimed of what was not traced
-    assert fusions.graph_diff(old, new.model_copy(update={"operators": []})) == []
+    assert fusions.find_graph_changes(old, new.model_copy(update={"operators": []})) == []

@@ -39,7 +39,7 @@ EIGHT = cell("c3", 8.0, batch=8, throughput=1000.0)
 
 
 def test_each_node_and_tag_has_its_lowest_latency_and_the_lowest_stands_first() -> None:
-    found = hardware.targets(
+    found = hardware.find_targets(
         [on("a", cell()), on("a", EIGHT), on("a", cell("c4", 0.5, provider=OPENVINO)), on("b", cell("c5", 9.0))]
     )
     said = [(one.nodes, one.tag, one.settings, one.best and one.best.cell.id) for one in found]
@@ -47,21 +47,23 @@ def test_each_node_and_tag_has_its_lowest_latency_and_the_lowest_stands_first() 
 
 
 def test_by_items_a_second_the_larger_batch_is_best() -> None:
-    (found,) = hardware.targets([on("a", cell()), on("a", EIGHT)], goal="items")
+    (found,) = hardware.find_targets([on("a", cell()), on("a", EIGHT)], goal="items")
     assert found.best.cell is EIGHT
-    unknown = hardware.targets([on("a", cell("c9", throughput=None))], goal="items")
+    unknown = hardware.find_targets([on("a", cell("c9", throughput=None))], goal="items")
     assert unknown[0].best is not None
 
 
 def test_a_tag_is_one_target_over_all_its_nodes_and_its_best_says_which() -> None:
-    (found,) = hardware.targets([on("b", cell("c1", 3.0)), on("a", cell("c2", 2.0), machine="Faster CPU")], by="tag")
+    (found,) = hardware.find_targets(
+        [on("b", cell("c1", 3.0)), on("a", cell("c2", 2.0), machine="Faster CPU")], by="tag"
+    )
     assert (found.nodes, found.tag, found.machine) == (("a", "b"), "cpu", "Faster CPU")
     assert found.best.node == "a"
-    assert hardware_words.target(found) == "cpu (2 nodes)"
+    assert hardware_words.name_target(found) == "cpu (2 nodes)"
 
 
 def test_the_newest_version_stands_first_and_one_can_be_taken_alone() -> None:
-    found = hardware.targets([on("a", cell()), on("a", cell("c2", 5.0), version=2)])
+    found = hardware.find_targets([on("a", cell()), on("a", cell("c2", 5.0), version=2)])
     assert [one.version for one in found] == [2, 1]
     assert [one.version for one in hardware.select_version(found)] == [2]
     assert [one.version for one in hardware.select_version(found, 1)] == [1]
@@ -71,7 +73,7 @@ def test_the_newest_version_stands_first_and_one_can_be_taken_alone() -> None:
 def test_each_version_has_its_own_usual_sizes() -> None:
     """A new version with another default size, measured less often, had no best setting at all."""
     old = [on("a", cell(name, shapes={"sequence": 64}), version=1) for name in ("c1", "c2")]
-    newest, before = hardware.targets([*old, on("a", cell("c3", shapes={"sequence": 128}), version=2)])
+    newest, before = hardware.find_targets([*old, on("a", cell("c3", shapes={"sequence": 128}), version=2)])
     assert (newest.version, newest.best and newest.best.cell.id, newest.left_out) == (2, "c3", {})
     assert (before.version, before.left_out) == (1, {})
 
@@ -96,13 +98,13 @@ def test_wrong_outputs_another_provider_and_no_latency_are_faults(one: Cell, fau
 
 def test_a_cell_that_fails_parity_is_never_best_however_fast_it_is() -> None:
     wrong = cell("c2", 0.1, parity=FAIL)
-    (found,) = hardware.targets([on("a", wrong), on("a", cell())])
+    (found,) = hardware.find_targets([on("a", wrong), on("a", cell())])
     assert found.best.cell.id == "c1"
     assert found.left_out == {"wrong": 1}
-    (none,) = hardware.targets([on("a", wrong)])
+    (none,) = hardware.find_targets([on("a", wrong)])
     assert (none.best, none.settings, none.left_out, none.keeping) == (None, 1, {"wrong": 1}, "unknown")
     # where nothing may be recommended stands last, and alone says so
-    both = hardware.targets([on("a", wrong), on("b", cell("c3", 99.0))])
+    both = hardware.find_targets([on("a", wrong), on("b", cell("c3", 99.0))])
     assert [one.nodes for one in both] == [("b",), ("a",)]
     assert "none is recommended" in hardware_words.answer_wish([none], Wish(), "latency")
     assert hardware_words.answer_wish([none], Wish(budget_ms=1.0), "latency") == (
@@ -158,7 +160,9 @@ def test_a_wish_is_kept_by_the_worse_ends_of_both_intervals(wish: Wish, one: Cel
 
 def test_the_best_setting_is_one_that_keeps_the_wish_and_only_then_the_fastest() -> None:
     lossy = cell("c4", 0.2, precision="int8-qdq", accuracy=judged(difference=-0.2))
-    (found,) = hardware.targets([on("a", lossy), on("a", INT8), on("a", cell())], wish=Wish(budget_ms=3.0, loss=0.01))
+    (found,) = hardware.find_targets(
+        [on("a", lossy), on("a", INT8), on("a", cell())], wish=Wish(budget_ms=3.0, loss=0.01)
+    )
     assert (found.best.cell.id, found.keeping) == ("c2", "kept")
 
 
@@ -170,52 +174,52 @@ def test_a_provider_without_an_entry_stands_under_the_hardware_that_was_asked_fo
 
 def test_nothing_measured_is_said() -> None:
     assert hardware_words.answer_wish([], Wish(), "latency") == "No hardware has measured this model yet."
-    assert hardware_words.left_out([]) == "0 settings measured. No setting was left out."
+    assert hardware_words.describe_left_out([]) == "0 settings measured. No setting was left out."
 
 
 def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
-    found = hardware.targets([on("a", cell()), on("b", cell("c2", 4.0))])
+    found = hardware.find_targets([on("a", cell()), on("b", cell("c2", 4.0))])
     assert hardware_words.answer_wish(found, Wish(), "latency") == (
         "Version 1 was measured on 2 targets. Lowest p50: 2.0 ms ± 0.1, 500 items/s on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
-    exact = hardware.targets([on("a", cell(throughput=885.504))])
+    exact = hardware.find_targets([on("a", cell(throughput=885.504))])
     # no more digits than an interval of ± 5 % allows
     assert ", 890 items/s on a (cpu)" in hardware_words.answer_wish(exact, Wish(), "latency")
-    items = hardware.targets([on("a", EIGHT)], goal="items")
+    items = hardware.find_targets([on("a", EIGHT)], goal="items")
     assert "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer_wish(
         items, Wish(), "items"
     )
-    bare = hardware.targets([on("a", cell(throughput=None, p50_ci_ms=None))])
+    bare = hardware.find_targets([on("a", cell(throughput=None, p50_ci_ms=None))])
     assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer_wish(bare, Wish(), "latency")
 
 
 def test_settings_that_launches_do_not_tell_apart_from_the_best_are_counted() -> None:
     """The page named 1.31.1 alone, of which the model's page said that 1 other is not told apart from it."""
     near = [on("a", cell()), on("a", cell("c2", 2.05, threads=2))]
-    told = hardware_words.answer_wish(hardware.targets(near), Wish(), "latency")
+    told = hardware_words.answer_wish(hardware.find_targets(near), Wish(), "latency")
     assert told.endswith(", 1 thread. 1 other is not told apart from it.")
-    few = hardware.targets([on("a", cell()), on("a", cell("c2", 2.05, threads=2, p50_ci_ms=None))])
+    few = hardware.find_targets([on("a", cell()), on("a", cell("c2", 2.05, threads=2, p50_ci_ms=None))])
     assert "thread. Of 1 other there are too few launches to tell" in hardware_words.answer_wish(few, Wish(), "latency")
 
 
 def test_the_page_is_headed_by_the_best_figure_within_the_limits() -> None:
     measured = [on("a", cell()), on("b", cell("c2", 4.0))]
-    found = hardware.targets(measured)
-    assert hardware_words.headline(found, Wish(), "latency") == "2.0 ms ± 0.1 at best, on a (cpu)"
-    assert hardware_words.headline(found, Wish(), "items") == "500 items/s at best, on a (cpu)"
+    found = hardware.find_targets(measured)
+    assert hardware_words.write_headline(found, Wish(), "latency") == "2.0 ms ± 0.1 at best, on a (cpu)"
+    assert hardware_words.write_headline(found, Wish(), "items") == "500 items/s at best, on a (cpu)"
     # within the other's interval nothing was told apart: a page crowned one of two names of the same processor
     for goal in ("latency", "items"):
-        alike = hardware.targets([on("a", cell()), on("b", cell("c2", 2.05))], goal=goal)
-        assert hardware_words.headline(alike, Wish(), goal).endswith(" at best; no target leads")
-    assert hardware_words.headline(hardware.targets([on("a", cell(p50_ci_ms=None))]), Wish(), "latency").endswith(
-        " on a (cpu)"
-    )
+        alike = hardware.find_targets([on("a", cell()), on("b", cell("c2", 2.05))], goal=goal)
+        assert hardware_words.write_headline(alike, Wish(), goal).endswith(" at best; no target leads")
+    assert hardware_words.write_headline(
+        hardware.find_targets([on("a", cell(p50_ci_ms=None))]), Wish(), "latency"
+    ).endswith(" on a (cpu)")
     tight = Wish(budget_ms=1)
-    assert hardware_words.headline(hardware.targets(measured, wish=tight), tight, "latency") == (
+    assert hardware_words.write_headline(hardware.find_targets(measured, wish=tight), tight, "latency") == (
         "no target within 1 ms"
     )
-    assert hardware_words.headline([], Wish(), "latency") == ""
+    assert hardware_words.write_headline([], Wish(), "latency") == ""
 
 
 def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
@@ -223,7 +227,7 @@ def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
     measured = [
         on("a", INT8), on("b", cell("c2", 19.5)), on("c", cell("c3", 1.0, precision="fp16")), on("d", cell("c4", 90.0)),
     ]  # fmt: skip
-    said = hardware_words.answer_wish(hardware.targets(measured, wish=wish), wish, "latency")
+    said = hardware_words.answer_wish(hardware.find_targets(measured, wish=wish), wish, "latency")
     assert said.startswith("Within 20 ms and 1 % loss: 1 of 4 targets of version 1. Lowest p50: 1.00 ms ± 0.05,")
     assert "1 undecided: the interval reaches beyond the limit." in said
     assert said.endswith("1 without a measured loss: add labelled data to the model and measure again.")
@@ -231,7 +235,7 @@ def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
 
 def test_where_nothing_keeps_the_wish_the_lowest_latency_is_named() -> None:
     wish = Wish(budget_ms=0.25)
-    found = hardware.targets([on("a", cell()), on("b", cell("c2", 4.0))], wish=wish)
+    found = hardware.find_targets([on("a", cell()), on("b", cell("c2", 4.0))], wish=wish)
     assert hardware_words.answer_wish(found, wish, "latency") == (
         "Within 0.25 ms: None of 2 targets of version 1. The lowest latency is 2.0 ms ± 0.1, on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
@@ -243,11 +247,12 @@ def test_what_was_left_out_is_counted_by_its_reason() -> None:
         on("a", cell()), on("a", cell("c2", parity=FAIL)), on("b", cell("c3", parity=FAIL)),
         on("b", cell("c4", provider=CUDA, active_providers=[CPU])),
     ]  # fmt: skip
-    assert hardware_words.left_out(hardware.targets(measured)) == (
+    assert hardware_words.describe_left_out(hardware.find_targets(measured)) == (
         "4 settings measured. Left out: 2 with wrong outputs, 1 that ran on the CPU instead of the provider asked for."
     )
     assert (
-        hardware_words.left_out(hardware.targets([on("a", cell())])) == "1 setting measured. No setting was left out."
+        hardware_words.describe_left_out(hardware.find_targets([on("a", cell())]))
+        == "1 setting measured. No setting was left out."
     )
 
 
@@ -269,6 +274,8 @@ def test_limits_are_written_as_they_were_asked_for() -> None:
 def test_nodes_of_one_machine_are_no_other_hardware(
     devices: dict[str, str], is_other_hardware: bool, says_one_machine: bool
 ) -> None:
-    told = hardware_words.side_by_side([replace(on(node, cell()), device=device) for node, device in devices.items()])
+    told = hardware_words.explain_side_by_side(
+        [replace(on(node, cell()), device=device) for node, device in devices.items()]
+    )
     assert told.startswith(hardware_words.SIDE_BY_SIDE) == is_other_hardware
     assert ("a and b are nodes of one machine" in told) == says_one_machine

@@ -20,8 +20,8 @@ from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
 from farm.rules.presenting.leads import find_lead
-from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, is_busy, line_of, outside_us, outside_words
-from farm.rules.presenting.times import latency_of
+from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, format_outside_times, is_busy, line_of, outside_us
+from farm.rules.presenting.times import format_latency
 from farm.rules.wording.numbers import THIN
 from farm.rules.wording.vocabulary import sign_of
 from onnxfarm import screen
@@ -174,7 +174,7 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
     alone = cell(p50_ci_ms=None, **told)
     lead = find_lead(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
     assert is_busy(alone) == is_led_by_processor_time == (BUSY in sentences.cell_sentence(alone))
-    assert latency_of(alone).endswith("of CPU time") == is_led_by_processor_time
+    assert format_latency(alone).endswith("of CPU time") == is_led_by_processor_time
     assert (lead.p50_ms, lead.quantity) == ((44.8, "processor") if is_led_by_processor_time else (told["p50_ms"], ""))
 
 
@@ -221,5 +221,5 @@ def test_what_is_in_no_operator_is_never_more_than_the_inference_that_was_timed(
     ("spent", "words"), [((40.0, 41.2), "40.0 → 41.2 µs"), ((40.0, None), ""), ((40.0,), ""), ((40.0, 9e6), "left out")]
 )
 def test_time_in_no_operator_is_told_of_both_sides_or_left_out(spent: tuple[float | None, ...], words: str) -> None:
-    told = outside_words([cell(unaccounted_us=us, p50_ms=1.0) for us in spent])
+    told = format_outside_times([cell(unaccounted_us=us, p50_ms=1.0) for us in spent])
     assert told.startswith(words) if words else not told

@@ -63,7 +63,7 @@ def test_a_metric_that_too_few_rounds_timed_says_so_wherever_it_is_undecided() -
 def test_a_decided_metric_says_by_how_much_where_it_is_known(
     name: str, verdict: Any, changes: dict[str, Any], told: str
 ) -> None:
-    assert metric_changes.marked(made(name, verdict, **changes)) == told
+    assert metric_changes.mark_change(made(name, verdict, **changes)) == told
 
 
 def test_a_metric_without_a_ratio_has_no_size() -> None:
@@ -95,7 +95,7 @@ def test_of_different_batches_the_time_of_a_call_is_told_as_items_per_second_lik
     pair = make_comparison("slower", axis="batch", metrics=[call, memory])
     cells = {"c1": make_cell("c1", batch=1), "c2": make_cell("c2", batch=8)}
     found, same = metric_changes.convert_to_items(pair, cells).metrics
-    assert (metric_changes.marked(found), same) == (told, memory)
+    assert (metric_changes.mark_change(found), same) == (told, memory)
     assert metric_changes.title(found) == "items/s by session.run"
     assert metric_changes.is_gain(found) == told.startswith("▲")
     assert found.candidate / found.baseline == pytest.approx(found.ratio)

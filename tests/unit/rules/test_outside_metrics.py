@@ -77,7 +77,7 @@ def test_they_are_told_and_judged_as_our_own_are() -> None:
     }
     assert told["paused_worst_ms"].margin == 0.05
     assert [metric_changes.is_gain(told[one.name]) for one in (WORST, HELD, DRIFT)] == [False, False, True]
-    assert metric_changes.sentence("1.31.1", "equal", pair) == (
+    assert metric_changes.describe_changes("1.31.1", "equal", pair) == (
         "Its slowest inference is slower: 2.60 ms instead of 2.00 ms."
     )
     rows = {row[0].text: row[1].text for row in reading.metric_table(cell).rows}

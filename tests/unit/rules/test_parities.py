@@ -87,10 +87,10 @@ def test_only_pairs_that_differ_in_the_runtime_alone_are_a_change_between_runtim
     other = make_cell("c3", runtime="onnxruntime-openvino==1.24.1", engines=[against])
     quantised = make_cell("c4", runtime=NEW, precision="int8-qdq", engines=[against])
     found = make_document(old, changed, other, quantised)
-    assert [new.id for _, new, _ in parities.find_runtime_changes(found)] == ["c2", "c3"]
-    said = parities.change_sentence(found)
+    assert [new.id for _, new, _ in parities.find_changed_outputs(found)] == ["c2", "c3"]
+    said = parities.describe_changed_outputs(found)
     assert said == "The outputs changed between 1.29.0 and 1.31.1 (and 1 more pairs): Output 'y' differs."
-    assert "between onnxruntime==1.29.0 and onnxruntime-openvino==1.24.1" in parities.change_sentence(
+    assert "between onnxruntime==1.29.0 and onnxruntime-openvino==1.24.1" in parities.describe_changed_outputs(
         Document(machine={}, seed=0, cells=[old, other])
     )
     assert sentences.describe_run(Document(machine={}, seed=0)) == "Nothing was planned."
@@ -174,6 +174,6 @@ def test_a_cell_of_another_recipe_or_level_has_no_command_that_would_show_the_sa
     spec = make_block().arms[0].spec
     level = spec.model_copy(update={"session": spec.session.model_copy(update={"optimization": "basic"})})
     small = spec.model_copy(update={"recipe": Recipe(precision="fp16")})
-    assert parities.make_command(spec, "m.onnx", against=level) == ""
-    assert parities.make_command(spec, "m.onnx", against=small) == ""
-    assert parities.make_command(spec, "m.onnx", against=spec).startswith("onnxfarm diverge m.onnx")
+    assert parities.make_diverge_command(spec, "m.onnx", against=level) == ""
+    assert parities.make_diverge_command(spec, "m.onnx", against=small) == ""
+    assert parities.make_diverge_command(spec, "m.onnx", against=spec).startswith("onnxfarm diverge m.onnx")

@@ -173,7 +173,7 @@ def test_resident_memory_stands_for_all_as_in_the_column_of_cells() -> None:
     assert metric_changes.find_memory_change(one.model_copy(update={"metrics": [grown]})) is None
     assert metric_changes.ratio_with_interval(grown) == (1.5, 1.5, 1.5)
     assert metric_changes.find_memory_change(one.model_copy(update={"metrics": []})) is None
-    assert metric_changes.sentence("2.0", "undecided", both) == (
+    assert metric_changes.describe_changes("2.0", "undecided", both) == (
         "2.0 is bigger: peak address space 150 MiB instead of 100 MiB. "
         "2.0 is smaller: peak memory of a launch 40 MiB instead of 100 MiB."
     )
@@ -182,7 +182,7 @@ def test_resident_memory_stands_for_all_as_in_the_column_of_cells() -> None:
 def test_a_metric_of_a_later_farm_is_told_by_its_name() -> None:
     (one,) = measured().comparisons
     later = one.model_copy(update={"metrics": [made("pinned_host_bytes", "bigger", 2.0)]})
-    assert metric_changes.sentence("2.0", "equal", later) == (
+    assert metric_changes.describe_changes("2.0", "equal", later) == (
         "2.0 is bigger: pinned host bytes 200 MiB instead of 100 MiB."
     )
 

@@ -12,7 +12,7 @@ from farm.rules.presenting import sentences
 from farm.rules.presenting.leads import find_lead
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
 from farm.rules.presenting.spreadsheets import list_rows
-from farm.rules.presenting.times import Times, items_text, latency_of
+from farm.rules.presenting.times import Times, format_compared_items, format_latency
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.rules.making import make_model, make_round, make_sample, plan_of
@@ -78,7 +78,7 @@ def test_items_per_second_say_of_which_time_they_are_and_stand_under_a_key_each(
         ([loaded], "items/s by the clock"),
     ):
         assert times.heading("items/s", "throughput", [times.with_compared_time(cell) for cell in cells]) == heading
-    assert [items_text(cell, []) for cell in (busy, calm, loaded)] == [
+    assert [format_compared_items(cell, []) for cell in (busy, calm, loaded)] == [
         "370 items/s of CPU time",
         "34.5 items/s",
         "50.0 items/s",
@@ -93,8 +93,8 @@ def test_an_axis_says_of_what_its_times_are() -> None:
     assert times.title([busy]) == "processor time"
     assert times.title([calm], "p50 latency") == "p50 latency"
     assert times.title([busy, calm]) == "p50 or processor time"
-    assert (times.words(busy), times.words(calm)) == ("2.70 ms ± 0.04 of CPU time", "2.72 ms ± 0.02")
-    assert latency_of(calm, [BY_PROCESSOR]).endswith("of CPU time")
+    assert (times.format_latency(busy), times.format_latency(calm)) == ("2.70 ms ± 0.04 of CPU time", "2.72 ms ± 0.02")
+    assert format_latency(calm, [BY_PROCESSOR]).endswith("of CPU time")
 
 
 def twin(verdict_from: str = "processor", **changes: Any) -> Comparison:
@@ -148,7 +148,7 @@ def test_session_creation_is_told_by_the_launches_that_its_verdict_is_of() -> No
     sides = [make_cell(name, session_ms=ms, first_ms=1.0, **BUSY) for name, ms in (("c1", 28.2), ("c2", 16.9))]
     pair = make_comparison(verdict_from="processor", metrics=[change("session_ms", 5.04, 6.28, is_processor=True)])
     times = Times.of(sides, [pair])
-    assert [times.whole(cell).session_ms for cell in sides] == [5.04, 6.28]
+    assert [times.with_compared_figures(cell).session_ms for cell in sides] == [5.04, 6.28]
     assert [times.with_compared_time(cell).session_ms for cell in sides] == [28.2, 16.9]
     assert times.heading("session", "session_ms", sides) == "session, processor time"
     assert times.heading("first", "first_ms", sides) == "first by the clock"
@@ -162,7 +162,7 @@ def test_of_a_calm_machine_session_creation_is_the_median_of_its_launches_too() 
     sides = [make_cell(name, session_ms=ms, **CALM) for name, ms in (("c1", 40.0), ("c2", 12.0))]
     pair = make_comparison(metrics=[change("session_ms", 20.0, 24.0), change("known_elsewhere", 1.0, 2.0)])
     times = Times.of(sides, [pair])
-    assert [times.whole(cell).session_ms for cell in sides] == [20.0, 24.0]
+    assert [times.with_compared_figures(cell).session_ms for cell in sides] == [20.0, 24.0]
     assert times.heading("session", "session_ms", sides) == "session"
 
 
@@ -175,6 +175,6 @@ def test_the_first_token_of_a_busy_machine_is_told_by_processor_time(verdict_fro
     ]
     cell = make_cell(metrics=own, **BUSY)
     pair = make_comparison(verdict_from=verdict_from, metrics=[change(TTFT, 1.1, 0.9), change(TTFT_CPU, 1.07, 0.86)])
-    told = Times.of([cell], [pair]).whole(cell)
+    told = Times.of([cell], [pair]).with_compared_figures(cell)
     assert [metric.value for metric in told.metrics] == [first_ms, 9.0]
     assert (told.metrics[0].ci_low is None) == (verdict_from == "processor")
