@@ -25,10 +25,8 @@ def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = (
     ]
     if not judged:
         return None
-    by_precision = group_by(judged, lambda entry: entry[0].precision)
-    worst = {
-        precision: min((accuracy for _, accuracy in entries), key=_gain) for precision, entries in by_precision.items()
-    }
+    by_precision = group_by(judged, lambda pair: pair[0].precision)
+    worst = {name: min((accuracy for _, accuracy in pairs), key=_gain) for name, pairs in by_precision.items()}
     headline = _write_headline(worst, _find_slowest(cells, comparisons))
     first = judged[0][1]
     figures = " · ".join(_format_figures(precision, accuracy) for precision, accuracy in worst.items())
@@ -47,9 +45,8 @@ def _gain(accuracy: Accuracy) -> float:
 
 def _format_figures(precision: str, accuracy: Accuracy) -> str:
     metric = metric_of(accuracy)
-    return ", ".join(
-        filter(None, (f"{precision} {metric.format_reached(accuracy)}", metric.format_difference(accuracy)))
-    )
+    reached = f"{precision} {metric.format_reached(accuracy)}"
+    return ", ".join(filter(None, (reached, metric.format_difference(accuracy))))
 
 
 def _find_slowest(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> tuple[str, str]:

@@ -79,17 +79,10 @@ def _express_in_items(change: MetricChange, batches: tuple[int, int]) -> MetricC
     # Before the first look neither times nor items are decided.
     is_early = change.verdict == "undecided" and change.rounds < LOOKS[0]
     word = "undecided" if is_early else judge_items((ratio, low, high), margin=change.margin)
-    return change.model_copy(
-        update={
-            "ratio": ratio,
-            "ci_low": low,
-            "ci_high": high,
-            "baseline": 1000.0 * old_batch / change.baseline,
-            "candidate": 1000.0 * new_batch / change.candidate,
-            "unit": ITEMS,
-            "verdict": {"more": "higher", "fewer": "lower"}.get(word, word),
-        }
-    )
+    verdict = {"more": "higher", "fewer": "lower"}.get(word, word)
+    sides = {"baseline": 1000.0 * old_batch / change.baseline, "candidate": 1000.0 * new_batch / change.candidate}
+    figures = {"ratio": ratio, "ci_low": low, "ci_high": high, **sides}
+    return change.model_copy(update={**figures, "unit": ITEMS, "verdict": verdict})
 
 
 def find_metric(name: str, comparison: Comparison) -> MetricChange | None:

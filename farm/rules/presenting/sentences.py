@@ -12,9 +12,10 @@ from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
-from farm.rules.presenting import fusions, generation_phases, metric_changes, parities, simulated
+from farm.rules.presenting import fusions, metric_changes, parities, simulated
 from farm.rules.presenting.called_operators import describe_cause
 from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.explanations import describe_phases
 from farm.rules.presenting.headlines import (
     WORK_AXES,
     Opening,
@@ -231,7 +232,7 @@ def _describe_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str,
     is_explained = lead.change.is_decided and lead.change.quantity == "latency"
     return _LeadSentences(
         memory_growth=further if has_grown else "",
-        phases=generation_phases.describe_phases(comparison, candidate),
+        phases=describe_phases(comparison, candidate),
         statement=statement,
         cause=describe_cause(comparison) if is_explained else "",
         further_metrics="" if has_grown else further,

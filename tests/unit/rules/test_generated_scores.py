@@ -14,8 +14,7 @@ from farm.contract.reports import ForcedScores, Operator, PromptTrace, Report, T
 from farm.rules.comparing import sides
 from farm.rules.generation import forced
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting import generation_phases
-from farm.rules.presenting.explanations import explain_change
+from farm.rules.presenting.explanations import describe_phases, explain_change, explain_prefill
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.wording.numbers import THIN
@@ -226,13 +225,13 @@ def test_a_phase_without_traces_or_figures_is_told_without_its_reason() -> None:
     comparison, said = phases(1.15, 1.0, traces=0)
     assert said.startswith("Prefill is 15.0 % slower, decoding is equal. ONNX")
     assert explain_change(comparison) is None
-    assert generation_phases.explain_prefill(comparison) == ""
+    assert explain_prefill(comparison) == ""
     bare = comparison.model_copy(update={"metrics": []})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
-    assert generation_phases.describe_phases(bare, cell) == ""
+    assert describe_phases(bare, cell) == ""
     few, _ = phases(1.15, 1.0, traces=2)
-    assert generation_phases.describe_phases(few, cell) == "Prefill is 15.0 % slower, decoding is equal."
-    assert generation_phases.explain_prefill(few) == ""
+    assert describe_phases(few, cell) == "Prefill is 15.0 % slower, decoding is equal."
+    assert explain_prefill(few) == ""
 
 
 def test_the_prompts_processor_time_decides_where_the_tokens_does() -> None:
@@ -251,7 +250,7 @@ def test_the_prompts_processor_time_decides_where_the_tokens_does() -> None:
     )
     busy = comparison.model_copy(update={"verdict_from": "processor", "metrics": [*comparison.metrics, cpu]})
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
-    assert generation_phases.describe_phases(busy, cell) == "Prefill and decoding are equal."
+    assert describe_phases(busy, cell) == "Prefill and decoding are equal."
     assert sum((change.share or 0) for change in comparison.prompt_operators) == pytest.approx(525 / 600, rel=0.01)
 
 
@@ -259,5 +258,5 @@ def test_what_changed_more_than_the_prompt_has_no_share_of_it() -> None:
     comparison, _ = phases(1.15, 1.0)
     more = [change.model_copy(update={"share": 1.2 if change.share else 0.0}) for change in comparison.prompt_operators]
     cell = Cell.model_construct(scenario="generate:prompt=4:new=3")  # type: ignore[call-arg]
-    said = generation_phases.describe_phases(comparison.model_copy(update={"prompt_operators": more}), cell)
+    said = describe_phases(comparison.model_copy(update={"prompt_operators": more}), cell)
     assert said.endswith("SkipLayerNormalization changed by +525 µs, prefill by +437 µs.")
