@@ -1,4 +1,4 @@
-"""Lists every metric that a cell has, including those that are keys of the cell. Pure."""
+"""Lists every metric that a cell has, including those that are fields of the cell."""
 
 from collections.abc import Collection
 
@@ -15,26 +15,24 @@ from farm.rules.judging.summaries import CellSummary
 def list_metrics(
     cell: Cell, *, scenario: Scenario, check: CheckReport | None, summary: CellSummary | None, timed: Collection[str]
 ) -> list[CellMetric]:
-    """List a cell's metrics in the order of the table, but the scenario's headline first: p50, or the rate it looks
-    for.
+    """List a cell's metrics: first what its scenario is about, p50 or the highest rate, then the others in the order of
+    the table of metrics.
 
-    `timed` are keys of the cell that come from its launches; others come once, from the check or a trace. What says how
-    launches went (stable, disturbed) is no figure and left out. The launches of metrics that are keys of the cell stand
-    under those keys, where the document keeps them.
+    `timed` are the fields of the cell that come from its launches; the others come once, from the check or a trace.
     """
     headline = MAX_RATE if scenario.looks_for_a_rate else JUDGED.name
     launches = 1 if summary is None else len(summary.launched[JUDGED.name].samples)
-    found = [
-        _carried(metric, check, summary)
+    listed = [
+        _read_reported(metric, check, summary)
         if metric.is_under_metrics and metric.derive is None
-        else _read_own_metric(metric, cell, launches=launches if metric.name in timed or metric.derive else 1)
+        else _read_field(metric, cell, launches=launches if metric.name in timed or metric.derive else 1)
         for metric in metrics.METRICS
     ]
-    return sorted((metric for metric in found if metric is not None), key=lambda metric: metric.name != headline)
+    return sorted((metric for metric in listed if metric is not None), key=lambda metric: metric.name != headline)
 
 
-def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | None) -> CellMetric | None:
-    """Return a metric that is no key of the cell: from the launches, or once from the check."""
+def _read_reported(metric: Metric, check: CheckReport | None, summary: CellSummary | None) -> CellMetric | None:
+    """Return a metric that is no field of the cell, from its launches or its check; None where neither has it."""
     if metric.summary is not None:
         figure = None if summary is None else summary.launched.get(metric.name)
         return None if figure is None else CellMetric.from_figure(metric.name, figure)
@@ -44,8 +42,12 @@ def _carried(metric: Metric, check: CheckReport | None, summary: CellSummary | N
     return CellMetric.from_figure(metric.name, Figure(value=value, unit=metric.unit, better=metric.better))
 
 
-def _read_own_metric(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
-    """Return a metric that is a key of the cell, or follows from such keys."""
+def _read_field(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
+    """Return a metric that is a field of the cell, or is derived from its fields.
+
+    Return None where the cell lacks it, and for fields that neither more nor less is better of, such as whether the
+    launches were stable.
+    """
     value = metric.value(cell)
     if value is None or not metric.better:
         return None

@@ -1,4 +1,4 @@
-"""Says by what a provider compiled a model while its cell was measured. Pure."""
+"""Describes what a provider compiled a model with while its cell was measured."""
 
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes import plugins
@@ -7,14 +7,14 @@ from farm.rules.runtimes import plugins
 def describe_compiler(cell: Cell) -> str:
     """Name the runtime that compiled the model: `onnxruntime-qnn 2.7.0 on ONNX Runtime 1.31.1`."""
     distribution = cell.runtime.distribution
-    own, _ = plugins.split_pair(cell.runtime.version)
-    core = cell.packages.get("onnxruntime", "")
-    return f"{distribution} {own}" + (f" on ONNX Runtime {core}" if core and distribution != "onnxruntime" else "")
+    release, _ = plugins.split_pair(cell.runtime.version)
+    core = "" if distribution == "onnxruntime" else cell.packages.get("onnxruntime", "")
+    return f"{distribution} {release}{f' on ONNX Runtime {core}' if core else ''}"
 
 
 def describe_compilation(cell: Cell) -> str:
     """Say with which provider and options, by which runtime and for which device the model was compiled."""
     options = ", ".join(f"{name}={value}" for name, value in sorted(cell.provider_options.items()))
-    told = f"{cell.provider}{f' ({options})' if options else ''} of {describe_compiler(cell)}"
-    where = "a simulator on x86" if cell.simulated else cell.provider_facts.get("device", "")
-    return f"Compiled by {told}{f', for {where}' if where else ''}."
+    compiler = f"{cell.provider}{f' ({options})' if options else ''} of {describe_compiler(cell)}"
+    device = "a simulator on x86" if cell.simulated else cell.provider_facts.get("device", "")
+    return f"Compiled by {compiler}{f', for {device}' if device else ''}."

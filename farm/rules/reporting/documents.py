@@ -1,7 +1,4 @@
-"""Makes one bench document of what was planned and what was reported.
-
-`onnxfarm bench` and the farm assemble the same document with these functions.
-"""
+"""Makes a bench document out of what was planned and what was reported, for `onnxfarm bench` and the farm alike."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,6 +9,7 @@ from farm.contract import document_cells as doc_cells
 from farm.contract import document_comparisons as doc_comparisons
 from farm.contract.reports import Facts
 from farm.rules.cells.metrics import INSTRUCTIONS
+from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.quantities import change_of
 from farm.rules.judging import metric_verdicts, work
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
@@ -27,18 +25,18 @@ __all__ = ["BlockRecord", "RunRecord", "add_sentence", "assemble", "make_facts"]
 def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
     """Make the document of a run; cells that are still being measured are left out.
 
-    With `is_part`, the record is part of a run: its samples are kept, and its verdicts are corrected later among those
-    of other blocks.
+    With `is_part`, the record is a part of a run: the samples of its accuracies are kept, and its verdicts are
+    corrected later, with those of the other blocks.
     """
     cells: list[doc_cells.Cell] = []
-    found: list[doc_comparisons.Comparison] = []
-    before: list[doc.BlockFacts] = []
+    comparisons: list[doc_comparisons.Comparison] = []
+    facts: list[doc.BlockFacts] = []
     for block in record.blocks:
         judge = BlockJudge(block.block, reports=block.reports)
         measured = document_cells.make_cells(block, judge.evidence, record)
         cells += measured
-        before += [make_facts(facts, block=block.block.id, node=block.node) for facts in judge.evidence.facts[-1:]]
-        found += _comparisons(block.block, judge, {cell.id for cell in measured})
+        facts += [make_facts(latest, block=block.block.id, node=block.node) for latest in judge.evidence.facts[-1:]]
+        comparisons += _compare_cells(block.block, judge, {cell.id for cell in measured})
     cells += [document_cells.make_refused_cell(point, record) for point in record.refused]
     document = doc.Document(
         machine=dict(record.machine),
@@ -49,8 +47,8 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
         run=record.run,
         url=record.url,
         cells=accuracies.compare_with_fp32(cells, keep_samples=is_part),
-        comparisons=found if is_part else correct_verdicts(found),
-        blocks=before,
+        comparisons=comparisons if is_part else correct_verdicts(comparisons),
+        blocks=facts,
     )
     return add_sentence(document)
 
@@ -58,12 +56,12 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
 def add_sentence(document: doc.Document) -> doc.Document:
     """Return the document with its opening sentence, and with items per second where compared batches differ."""
     cells = {cell.id: cell for cell in document.cells}
-    comparisons = [_add_items(comparison, cells) for comparison in document.comparisons]
-    whole = document.model_copy(update={"comparisons": comparisons})
-    return whole.model_copy(update={"sentence": sentences.describe_run(whole)})
+    comparisons = [_add_items_ratio(comparison, cells) for comparison in document.comparisons]
+    with_items = document.model_copy(update={"comparisons": comparisons})
+    return with_items.model_copy(update={"sentence": sentences.describe_run(with_items)})
 
 
-def _add_items(
+def _add_items_ratio(
     comparison: doc_comparisons.Comparison, cells: Mapping[str, doc_cells.Cell]
 ) -> doc_comparisons.Comparison:
     change = change_of(comparison, cells)
@@ -74,44 +72,47 @@ def _add_items(
 
 
 def make_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
-    """Return the facts that show how quiet the node was just before this block."""
+    """Return the facts that show how quiet the node was just before this block.
+
+    Under `more` a node may have put anything: what is no finite number from 0 on becomes None.
+    """
     load = facts.more.get("load")
     load = load if isinstance(load, dict) else {}
-    runners = load.get("other_runners")
-    is_count = isinstance(runners, int) and not isinstance(runners, bool) and runners >= 0
+    runners = _read_number(load.get("other_runners"))
     return doc.BlockFacts(
         block=block,
         node=node,
         governor=facts.governor,
         turbo=facts.turbo,
         load_1m=facts.load_1m,
-        busy_share=_number(load.get("busy_share")),
-        other_runners=runners if is_count else None,
+        busy_share=_read_number(load.get("busy_share")),
+        other_runners=None if runners is None or runners % 1 else int(runners),
         temperature_c=facts.temperature_c,
         advice=list(facts.advice),
     )
 
 
-def _number(value: object) -> float | None:
-    """Read a finite number from 0 on that a node put under `more`, where anything may stand."""
+def _read_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < inf else None
 
 
-def _comparisons(block: PlannedBlock, judge: BlockJudge, known: set[str]) -> list[doc_comparisons.Comparison]:
+def _compare_cells(block: PlannedBlock, judge: BlockJudge, cell_ids: set[str]) -> list[doc_comparisons.Comparison]:
     """Return the comparisons of a block whose cells are both in the document."""
     judged = [
-        judged
-        for judged in judge.comparisons()
-        if {block.arms[judged.planned.baseline].id, block.arms[judged.planned.candidate].id} <= known
+        pair
+        for pair in judge.comparisons()
+        if {block.arms[pair.planned.baseline].id, block.arms[pair.planned.candidate].id} <= cell_ids
     ]
     metrics = metric_verdicts.judge_metrics(judge, judged)
-    return [_comparison(block, judge, pair, metrics=some) for pair, some in zip(judged, metrics, strict=True)]
+    return [
+        _make_comparison(block, judge, pair, metrics=of_pair) for pair, of_pair in zip(judged, metrics, strict=True)
+    ]
 
 
-def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
-    """Say whether both sides do the same work, where the processor's counters could be read."""
+def _describe_work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
+    """Say whether both sides do the same work, where the processor's counters could be read; empty elsewhere."""
     planned = judged.planned
     if planned.axis not in EXPLAINED_AXES - {"model"}:
         return ""
@@ -122,12 +123,12 @@ def _work(block: PlannedBlock, judge: BlockJudge, judged: Judged) -> str:
     return work.describe_work(old, new, names=(block.arms[arms[0]].id, block.arms[arms[1]].id))
 
 
-def _comparison(
+def _make_comparison(
     block: PlannedBlock, judge: BlockJudge, judged: Judged, *, metrics: list[doc_comparisons.MetricChange]
 ) -> doc_comparisons.Comparison:
     planned, figures = judged.planned, judged.figures
     noise, noise_from = judge.noise
-    made = doc_comparisons.Comparison(
+    comparison = doc_comparisons.Comparison(
         baseline=block.arms[planned.baseline].id,
         candidate=block.arms[planned.candidate].id,
         axis=planned.axis,
@@ -138,27 +139,24 @@ def _comparison(
         p=figures and figures.p_total,
         verdict=judged.verdict,
         verdict_from=judged.verdict_from,
-        **_ways(judged),
-        reason=" ".join(text for text in (judged.reason, _work(block, judge, judged)) if text) or None,
+        **_name_figures("wall", judged.wall),
+        **_name_figures("cpu", judged.processor),
+        reason=" ".join(filter(None, (judged.reason, _describe_work(block, judge, judged)))) or None,
         rounds=judged.rounds,
         rounds_needed=judged.rounds_needed,
         rounds_set_aside=judged.rounds_set_aside,
         rounds_disturbed=judged.disturbed,
         slow_launches=judged.slow and doc_comparisons.SlowLaunches(**asdict(judged.slow)),
         margin=block.margin,
-        smallest_detectable=judged.smallest_detectable,  # the plan says what it expects to see
+        smallest_detectable=judged.smallest_detectable,
         noise=noise,
         noise_from=noise_from,
         metrics=metrics,
     )
-    return operator_changes.with_operators(made, judge, judged)
+    return operator_changes.with_operators(comparison, judge, judged)
 
 
-def _ways(judged: Judged) -> dict[str, float | None]:
-    """Return the figures by wall-clock and by processor time, whichever the verdict rests on."""
-    ways = {"wall": judged.wall, "cpu": judged.processor}
-    return {
-        f"{way}_{name}": getattr(found, name) if found is not None else None
-        for way, found in ways.items()
-        for name in ("ratio", "ci_low", "ci_high")
-    }
+def _name_figures(clock: str, figures: Comparison | None) -> dict[str, float | None]:
+    """Return the figures by one clock under their keys in the document: `wall_ratio`."""
+    names = ("ratio", "ci_low", "ci_high")
+    return {f"{clock}_{name}": getattr(figures, name) if figures is not None else None for name in names}

@@ -1,9 +1,8 @@
-"""Corrects the verdicts of a run for their number: a change that so many would show by chance becomes undecided.
-Pure."""
+"""Corrects the verdicts of a run for how many there are: a change that may be chance among them becomes undecided."""
 
 from collections.abc import Sequence
 
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.comparing import multiplicity
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import metric_changes
@@ -13,34 +12,38 @@ from farm.rules.wording.vocabulary import is_change
 def correct_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return a run's comparisons; changes that so many would show by chance become undecided (Benjamini-Hochberg).
 
-    Headlines are corrected among themselves; further metrics among all that were tested, headlines included, so that a
-    run's headline verdicts do not depend on how many other metrics its launches report. A/A twins are no hypotheses and
-    keep their verdict.
+    Headlines are corrected among themselves, so that they do not depend on how many other metrics launches report;
+    further metrics are corrected among all that were tested, with the headlines. A/A copies are no hypotheses and keep
+    their verdict.
     """
     tested = [comparison for comparison in comparisons if is_tested(comparison)]
     holds = multiplicity.benjamini_hochberg([comparison.p or 0.0 for comparison in tested])
-    dropped = {
+    chance = {
         id(comparison)
-        for comparison, held in zip(tested, holds, strict=True)
-        if not held and is_change(comparison.verdict)
+        for comparison, is_held in zip(tested, holds, strict=True)
+        if not is_held and is_change(comparison.verdict)
     }
-    held = [make_undecided(each, among=len(tested)) if id(each) in dropped else each for each in comparisons]
-    return _hold_metrics(held, headlines=[comparison.p or 0.0 for comparison in tested])
+    corrected = [
+        make_undecided(comparison, among=len(tested)) if id(comparison) in chance else comparison
+        for comparison in comparisons
+    ]
+    return _correct_metrics(corrected, headlines=[comparison.p or 0.0 for comparison in tested])
 
 
 def is_tested(comparison: Comparison) -> bool:
+    """Whether the headline verdict counts among those that are corrected for their number."""
     return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 
 def make_undecided(comparison: Comparison, *, among: int) -> Comparison:
-    """Return the comparison as undecided, with the reason that it may be chance among `among` comparisons."""
-    reason = " ".join(text for text in (multiplicity.chance_sentence(among, "comparison"), comparison.reason) if text)
+    """Return the comparison as undecided, because it may be chance among so many comparisons."""
+    reason = " ".join(filter(None, (multiplicity.chance_sentence(among, "comparison"), comparison.reason)))
     metrics = metric_changes.replace_headline_verdict(comparison, "undecided")
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
 
-def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
-    """Correct further metrics in the same way. `headlines` are the p of the tested headlines."""
+def _correct_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
+    """Correct the verdicts on further metrics. `headlines` are the p of the tested headlines."""
     tested = [
         (comparison, change)
         for comparison in comparisons
@@ -50,15 +53,16 @@ def _hold_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[floa
     ]
     holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for _, change in tested)])[len(headlines) :]
     among = len(headlines) + len(tested)
-    dropped = {
-        id(change) for (_, change), held in zip(tested, holds, strict=True) if not held and is_change(change.verdict)
+    chance = {
+        id(change)
+        for (_, change), is_held in zip(tested, holds, strict=True)
+        if not is_held and is_change(change.verdict)
     }
-    return [_without(comparison, dropped, among=among) for comparison in comparisons]
+    undecided = {"verdict": "undecided", "reason": multiplicity.chance_sentence(among, "verdict")}
 
+    def correct(change: MetricChange) -> MetricChange:
+        return change.model_copy(update=undecided) if id(change) in chance else change
 
-def _without(comparison: Comparison, dropped: set[int], *, among: int) -> Comparison:
-    if not any(id(change) in dropped for change in comparison.metrics):
-        return comparison
-    why = {"verdict": "undecided", "reason": multiplicity.chance_sentence(among, "verdict")}
-    metrics = [change.model_copy(update=why) if id(change) in dropped else change for change in comparison.metrics]
-    return comparison.model_copy(update={"metrics": metrics})
+    return [
+        comparison.model_copy(update={"metrics": list(map(correct, comparison.metrics))}) for comparison in comparisons
+    ]

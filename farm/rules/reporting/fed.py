@@ -1,4 +1,4 @@
-"""Lists the inputs of a cell: their shapes in numbers, and how the values were made. Pure."""
+"""Lists the inputs of a cell: their shapes in numbers, and how the values were made."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,8 @@ from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
 def list_inputs(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
-    """Return the inputs of a cell; empty where inspection did not look at them, or the cell leaves a size open."""
-    # given inputs have the sizes that they came with, whatever a refused cell asked for
+    """Return the inputs of a cell; empty where inspection did not see them, or a size is not known."""
+    # Given inputs keep the sizes that they came with, even where a refused cell asks for others.
     is_given = spec.workload.inputs_sha256 is not None
     sizes = {**spec.workload.shapes, **model.sizes} if is_given else {**model.sizes, **spec.workload.shapes}
     batch = model.inputs_batch if is_given and model.inputs_batch else spec.workload.batch
@@ -18,10 +18,10 @@ def list_inputs(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
         sizes[model.batch] = batch
     if any(isinstance(dim, str) and dim not in sizes for port in model.inputs for dim in port.shape):
         return []
-    return [_fed(port, spec.workload, sizes) for port in model.inputs]
+    return [_make_input(port, spec.workload, sizes) for port in model.inputs]
 
 
-def _fed(port: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc_cells.Input:
+def _make_input(port: ModelInput, workload: Workload, sizes: Mapping[str, int]) -> doc_cells.Input:
     is_given = workload.inputs_sha256 is not None
     fill = workload.inputs.get(port.name, fills.default_fill(port.dtype))
     return doc_cells.Input(

@@ -1,7 +1,7 @@
-"""Makes the lock files of a report: the runtime and numpy of a cell, pinned, as pip takes them. Pure.
+"""Makes the lock files of a report: the runtime and numpy of a cell, pinned, as pip takes them.
 
 Whoever unpacks a report installs them, so they hold only published builds of ONNX Runtime, by the farm's own list, and
-numpy in a version by PEP 440. What else was installed is in document.json; pip resolves it anew.
+numpy. What else was installed is in document.json; pip resolves it anew.
 """
 
 from pydantic import ValidationError
@@ -17,14 +17,15 @@ UNPUBLISHED = "# The runtime of this cell is not a published build of ONNX Runti
 
 def make_lock(cell: Cell) -> str:
     """Return the text of a cell's lock file, a pin a line; an unpublished runtime is named in a comment instead."""
-    runtimes = _runtimes(cell.runtime)
+    runtimes = _find_published(cell.runtime)
     pins = {**runtimes, NUMPY: cell.packages.get(NUMPY, "")}
     lines = [f"{name}=={version}" for name, version in sorted(pins.items()) if is_pinned(name, version)]
     return "".join(f"{line}\n" for line in (lines if runtimes else [UNPUBLISHED, *lines]))
 
 
-def _runtimes(runtime: Runtime) -> dict[str, str]:
-    """Return the runtime, and the ONNX Runtime beside a plug-in; empty where the runtime is not a published one."""
+def _find_published(runtime: Runtime) -> dict[str, str]:
+    """Return the versions by package of a runtime, and of the ONNX Runtime beside a plug-in; empty where the runtime is
+    not a published one."""
     try:
         Runtime.model_validate(runtime.model_dump())
     except ValidationError:

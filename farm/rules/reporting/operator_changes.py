@@ -16,30 +16,32 @@ from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.tracing.round_times import Traced, attribute_rounds
 from farm.rules.wording.vocabulary import is_change
 
-# a larger batch makes every operator slower, which is no finding
+# Along other axes, such as the batch, every operator changes by what it is given to do.
 JUDGED_AXES = EXPLAINED_AXES | {TWIN}
-# of each comparison, those with a change of their own first, then those with the largest change
+# A comparison lists at most so many operators: those with a decided change, then those with the largest change.
 MAX_OPERATORS = 64
-_SHARED = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share")
+_SAME_NAMES = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share")
 
 
 def with_operators(
     comparison: doc_comparisons.Comparison, judge: BlockJudge, judged: Judged
 ) -> doc_comparisons.Comparison:
-    """Return the comparison with its operators, and what part each has in the change of its time and of its prompt's.
+    """Return the comparison with its operators, each with its share of the change of an inference, and of the prompt.
 
-    The verdicts on both are in its metrics.
+    How much these changed is read from the comparison's metrics.
     """
-    own, prompt = explain(judge, judged), _explain_prompt(judge, judged)
+    planned, prompts_of = judged.planned, judge.evidence.prompts_of
+    whole = attribute_change(judge, judged)
+    prompt = _attribute_same_rounds(prompts_of(planned.baseline), prompts_of(planned.candidate))
     update = {
-        "traces": own.traces,
-        "operators": make_operator_changes(_share_out(own.nodes, find_latency_change(comparison))),
+        "traces": whole.traces,
+        "operators": make_operator_changes(_share_out(whole.nodes, find_latency_change(comparison))),
         "prompt_operators": make_operator_changes(_share_out(prompt.nodes, find_prefill(comparison))),
     }
     return comparison.model_copy(update=update)
 
 
-def explain(judge: BlockJudge, judged: Judged) -> Attribution:
+def attribute_change(judge: BlockJudge, judged: Judged) -> Attribution:
     """Attribute the change of a comparison to operators. Shares are of what was traced.
 
     The rounds that traced both arms are used where there are enough of them, and otherwise the traces that both arms
@@ -49,7 +51,7 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     new = judge.evidence.traces_of(judged.planned.candidate)
     rounds = judge.traced_rounds(judged.planned)
     if len(rounds) < MIN_TRACES:
-        return _attribute_shared(old, new)
+        return _attribute_same_rounds(old, new)
     return attribute_rounds(
         Traced(old[0], [times for times, _ in rounds]),
         Traced(new[0], [times for _, times in rounds]),
@@ -59,38 +61,37 @@ def explain(judge: BlockJudge, judged: Judged) -> Attribution:
     )
 
 
-def _share_out(nodes: Sequence[NodeChange], whole: doc_comparisons.MetricChange | None) -> Sequence[NodeChange]:
+def _share_out(nodes: Sequence[NodeChange], timed: doc_comparisons.MetricChange | None) -> Sequence[NodeChange]:
     """Return the nodes with their shares of the change that was timed, not of what was traced.
 
-    No node has one where nothing changed, or where all of them together changed the other way, or by too much.
+    No node has a share where nothing changed, or all of them together changed the other way, or by too much.
     """
-    timed_us = find_timed_us(whole)
+    timed_us = find_timed_us(timed)
     traced_us = sum(node.moved_us for node in nodes)
-    is_part = timed_us and 0.0 < traced_us / timed_us <= MAX_SHARE
+    can_explain = timed_us and 0.0 < traced_us / timed_us <= MAX_SHARE
     return [
-        replace(node, share=node.moved_us / timed_us if is_part and node.share is not None else None) for node in nodes
+        replace(node, share=node.moved_us / timed_us if can_explain and node.share is not None else None)
+        for node in nodes
     ]
 
 
-def _explain_prompt(judge: BlockJudge, judged: Judged) -> Attribution:
-    prompts_of = judge.evidence.prompts_of
-    return _attribute_shared(prompts_of(judged.planned.baseline), prompts_of(judged.planned.candidate))
-
-
-def _attribute_shared(old: Mapping[int, TraceReport], new: Mapping[int, TraceReport]) -> Attribution:
-    shared = sorted(old.keys() & new.keys())
-    return attribute([old[number] for number in shared], [new[number] for number in shared])
+def _attribute_same_rounds(old: Mapping[int, TraceReport], new: Mapping[int, TraceReport]) -> Attribution:
+    """Attribute the change by the traces of the rounds that both arms were traced in."""
+    rounds = sorted(old.keys() & new.keys())
+    return attribute([old[number] for number in rounds], [new[number] for number in rounds])
 
 
 def make_operator_changes(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
-    called = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
-    return [_listed(change) for change in sorted(called[:MAX_OPERATORS], key=lambda node: -abs(node.moved_us))]
+    """List at most MAX_OPERATORS changes in the form of the document, the largest first."""
+    decided_first = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
+    listed = sorted(decided_first[:MAX_OPERATORS], key=lambda node: -abs(node.moved_us))
+    return [_make_operator_change(change) for change in listed]
 
 
-def _listed(change: NodeChange) -> doc_comparisons.OperatorChange:
+def _make_operator_change(change: NodeChange) -> doc_comparisons.OperatorChange:
     figures = change.figures
     return doc_comparisons.OperatorChange(
-        **{name: getattr(change, name) for name in _SHARED},
+        **{name: getattr(change, name) for name in _SAME_NAMES},
         covers=list(change.covers),
         change_us=change.moved_us,
         ratio=figures and figures.ratio,

@@ -1,8 +1,9 @@
-"""Summarises a scenario's phases over a cell's launches, and describes its result. Pure."""
+"""Summarises a scenario's phases over a cell's launches, and describes its result."""
 
 from collections.abc import Sequence
 from statistics import median
 
+from farm.base.grouping import group_by
 from farm.contract import document_cells as doc_cells
 from farm.contract.reports import Sample
 from farm.rules.cells.scenario import Scenario
@@ -12,18 +13,18 @@ from farm.rules.judging.summaries import CellSummary
 
 def summarise_phases(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
     """Return each phase that a launch reported, in order of first appearance, with the medians of its figures."""
-    told = [phase for sample in samples for phase in sample.phases]
-    found = []
-    for name in dict.fromkeys(phase.name for phase in told):
-        same = [phase.metrics for phase in told if phase.name == name]
-        keys = dict.fromkeys(key for metrics in same for key in metrics)
-        medians = {key: median(metrics[key] for metrics in same if key in metrics) for key in keys}
-        found.append(doc_cells.CellPhase(name=name, launches=len(same), metrics=medians))
-    return found
+    reported = group_by((phase for sample in samples for phase in sample.phases), lambda phase: phase.name)
+    cell_phases = []
+    for name, launches in reported.items():
+        keys = dict.fromkeys(key for phase in launches for key in phase.metrics)
+        medians = {key: median(phase.metrics[key] for phase in launches if key in phase.metrics) for key in keys}
+        cell_phases.append(doc_cells.CellPhase(name=name, launches=len(launches), metrics=medians))
+    return cell_phases
 
 
-def describe_result(summary: CellSummary | None, scenario: Scenario, told: Sequence[doc_cells.CellPhase] = ()) -> str:
-    return "" if summary is None else scenario.describe_result(summary.launched, p99_ms=summary.p99_ms, phases=told)
+def describe_result(summary: CellSummary | None, scenario: Scenario, phases: Sequence[doc_cells.CellPhase] = ()) -> str:
+    """Describe what a cell's launches reported, in the words of its scenario; empty without launches."""
+    return "" if summary is None else scenario.describe_result(summary.launched, p99_ms=summary.p99_ms, phases=phases)
 
 
 def fail_on_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:

@@ -13,9 +13,10 @@ from farm.rules.runtimes.models import ModelFacts
 
 @dataclass(frozen=True, slots=True)
 class BlockRecord:
-    """A block and what was reported of it. `reports`: of the attempts that count, oldest first.
+    """A block with the reports of the attempts that count, the oldest first.
 
-    `node`: the node's name. `reason`: why the block ended badly, or was stopped. `is_over`: nothing more will come.
+    `node` is the name of the node. `reason` says why the block failed or was stopped. `is_over` says that no report
+    will follow.
     """
 
     block: PlannedBlock
@@ -29,13 +30,13 @@ class BlockRecord:
 class RunRecord:
     """Everything a document is made from.
 
-    `machine`: facts of the machine that measured, or of the farm's nodes by name. `references`: what outputs were
-    compared with, in words, by cell digest; `sizes`: bytes of their variants' bundles by the same. `preset`: replaces
-    the tolerances that follow from the precision.
+    `machine` are facts of the machine that measured, or of the farm's nodes by name. By the digests of cells,
+    `references` say what outputs were compared with, and `sizes` are the bytes of the files that were measured.
+    `preset` replaces the tolerances that follow from the precision.
     """
 
     model: ModelFacts
-    # those measured in the same blocks
+    # other models that were measured in the same blocks
     beside: Sequence[ModelFacts] = ()
     blocks: Sequence[BlockRecord] = ()
     refused: Sequence[RefusedPoint] = ()

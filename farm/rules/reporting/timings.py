@@ -16,9 +16,9 @@ def format_csv_lines(evidence: Evidence, arm: int) -> Iterator[str]:
     """
     yield HEAD
     for number, report in sorted(evidence.rounds.items()):
-        for place in report.samples:
-            if place.arm != arm or place.sample is None:
+        for launch in report.samples:
+            if launch.arm != arm or launch.sample is None:
                 continue
-            kept = unpack_timings(place.sample)
-            step = -(-place.sample.n // len(kept))
-            yield "".join(f"{number},{step * index},{round(value * 1e6)}\n" for index, value in enumerate(kept))
+            timings_ms = unpack_timings(launch.sample)
+            step = -(-launch.sample.n // len(timings_ms))
+            yield "".join(f"{number},{step * index},{round(ms * 1e6)}\n" for index, ms in enumerate(timings_ms))

@@ -137,8 +137,8 @@ def test_operators_of_arms_that_cannot_be_compared_have_times_and_no_verdict():
     block, reports = block_of(OLD, {**OLD, "norm": 90.0})
     judge = BlockJudge(block, reports=reports)
     (judged,) = judge.comparisons()
-    assert operator_changes.explain(judge, judged).nodes[0].figures is not None
-    found = operator_changes.explain(judge, replace(judged, verdict="not comparable"))
+    assert operator_changes.attribute_change(judge, judged).nodes[0].figures is not None
+    found = operator_changes.attribute_change(judge, replace(judged, verdict="not comparable"))
     assert found.nodes[0].node == "norm"
     assert all(change.figures is None for change in found.nodes)
 
@@ -148,7 +148,7 @@ def test_operators_of_a_larger_batch_have_times_and_no_verdict():
     planned = block.comparisons[0].model_copy(update={"axis": "batch"})
     judge = BlockJudge(block, reports=reports)
     (judged,) = judge.comparisons()
-    found = operator_changes.explain(judge, replace(judged, planned=planned))
+    found = operator_changes.attribute_change(judge, replace(judged, planned=planned))
     assert found.traces == 12
     assert all(change.figures is None for change in found.nodes)
 
