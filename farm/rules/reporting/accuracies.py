@@ -1,5 +1,7 @@
-"""Task accuracy in a bench document: each cell's own, and what it lost against the FP32 cell of its runtime; across
-documents also against earlier versions of the model. Pure."""
+"""Makes the task accuracies of a bench document: each cell's own, and its loss against the FP32 cell of its runtime.
+
+Across documents, a cell is also compared with earlier versions of the model.
+"""
 
 from collections.abc import Iterable, Sequence
 from math import hypot
@@ -19,14 +21,13 @@ def make_accuracy(report: AccuracyReport, *, measured_by: str | None = None) -> 
     `measured_by` is the id of another cell that ran in its place. Raises SamplesProblem where the report's samples
     cannot be unpacked.
     """
-    recipe = report.recipe
-    entry = accuracy_metrics.METRICS.get(recipe.metric)
-    judge = report.judge
-    known = doc_cells.Accuracy(
+    recipe, judge = report.recipe, report.judge
+    metric = accuracy_metrics.METRICS.get(recipe.metric)
+    accuracy_without_value = doc_cells.Accuracy(
         metric=recipe.metric,
         recipe=evaluation.format_recipe(recipe) if judge is None else judge.file,
         output=report.output,
-        higher_is_better=not judge.lower_is_better if judge else entry is None or entry.higher_is_better,
+        higher_is_better=not judge.lower_is_better if judge else metric is None or metric.higher_is_better,
         judge_sha256=judge and judge.sha256,
         n=report.n,
         data_sha256=report.data_sha256,
@@ -34,134 +35,149 @@ def make_accuracy(report: AccuracyReport, *, measured_by: str | None = None) -> 
         measured_by=measured_by,
     )
     if report.reason is not None:
-        return known.model_copy(update={"text": report.reason.text})
+        return accuracy_without_value.model_copy(update={"text": report.reason.text})
+    figures: dict[str, object]
     if judge is not None and judge.value is not None:
-        stated = known.model_copy(update={"value": judge.value})
+        figures = {"value": judge.value}
     else:
-        judged = evaluation.unpack_samples(report)
-        found = accuracy.share_of_right(judged) if judged.dtype.kind == "b" else accuracy.mean_error(judged)
-        figures = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high}
-        stated = known.model_copy(update={**figures, "samples": report.samples})
-    return stated.model_copy(update={"text": accuracy_metrics.metric_of(stated).describe(stated)})
+        samples = evaluation.unpack_samples(report)
+        mean = accuracy.share_of_right(samples) if samples.dtype.kind == "b" else accuracy.mean_error(samples)
+        figures = {"value": mean.value, "ci_low": mean.ci_low, "ci_high": mean.ci_high, "samples": report.samples}
+    return _describe(accuracy_without_value.model_copy(update=figures))
+
+
+def _describe(judged: doc_cells.Accuracy, sentence: str = "") -> doc_cells.Accuracy:
+    """Return the accuracy with its figures in words, and this sentence after them."""
+    text = f"{accuracy_metrics.metric_of(judged).describe(judged)} {sentence}".rstrip()
+    return judged.model_copy(update={"text": text})
 
 
 def compare_with_fp32(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
     """Return the cells with the difference of each to its FP32 cell, sample by sample.
 
-    Packed samples are then removed, unless `keep_samples`.
+    Their packed samples are removed, unless `keep_samples`.
     """
     judged = [cell for cell in cells if cell.accuracy is not None and cell.accuracy.samples]
-    return [_paired(cell, judged, keep_samples=keep_samples) for cell in cells]
+    return [_compare_cell(cell, judged, keep_samples=keep_samples) for cell in cells]
 
 
 def compare_across_runs(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
-    """Compare the cells of several runs with their FP32 cells, which works because samples are the same on every
-    machine."""
-    found = list(cells)
-    for numbers in group_by(range(len(cells)), lambda at: (cells[at].model_sha256, cells[at].runtime)).values():
-        for number, cell in zip(numbers, compare_with_fp32([cells[number] for number in numbers]), strict=True):
-            found[number] = cell
-    return found
+    """Return the cells of several runs, each compared with an FP32 cell of its model and runtime, of whichever run.
+
+    Accuracy may be compared across runs because the samples are the same on every machine.
+    """
+    compared = list(cells)
+    groups = group_by(range(len(cells)), lambda index: (cells[index].model_sha256, cells[index].runtime))
+    for indices in groups.values():
+        for index, cell in zip(indices, compare_with_fp32([cells[index] for index in indices]), strict=True):
+            compared[index] = cell
+    return compared
 
 
-def compare_versions(cells: Iterable[doc_cells.Cell], before: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
-    """Return a version's cells; a loss shown against an earlier version replaces the difference to FP32."""
+def compare_versions(cells: Iterable[doc_cells.Cell], earlier: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
+    """Return a version's cells; a loss shown against an earlier version replaces the difference to FP32.
+
+    `earlier` are the accuracies of earlier versions, the one to prefer first.
+    """
     return [
         cell
         if cell.accuracy is None
-        else cell.model_copy(update={"accuracy": _compare_with_earlier(cell.accuracy, before)})
+        else cell.model_copy(update={"accuracy": _compare_with_earlier(cell.accuracy, earlier)})
         for cell in cells
     ]
 
 
 def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
-    """Return the versions, the newest first, that show no loss against one before.
+    """Return the accuracies, the newest version's first, that show no loss against an earlier one.
 
     `versions` are ordered from the oldest.
     """
-    right: list[doc_cells.Accuracy] = []
-    for own in versions:
-        if not is_loss_shown(_compare_with_earlier(own, right)):
-            right.insert(0, own)
-    return right
+    lossless: list[doc_cells.Accuracy] = []
+    for judged in versions:
+        if not is_loss_shown(_compare_with_earlier(judged, lossless)):
+            lossless.insert(0, judged)
+    return lossless
 
 
-def _compare_with_earlier(own: doc_cells.Accuracy, before: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
-    """Compare with an earlier version, whose samples are not paired: the interval is of the squares of both
-    (Newcombe's method 10 without correlation)."""
-    old = next((old for old in before if _data(old) == _data(own)), None)
-    ends = None if old is None else (old.value, old.ci_low, old.ci_high, own.value, own.ci_low, own.ci_high)
-    if ends is None or None in ends:
-        return own
-    was, was_low, was_high, value, low, high = (end or 0.0 for end in ends)
-    change = value - was
-    if is_loss_shown(own) and abs(own.difference or 0.0) > abs(change) - 1e-9:
-        # paired sample by sample, which is the better interval
-        return own
-    told = own.model_copy(
+def _compare_with_earlier(new: doc_cells.Accuracy, earlier: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
+    """Return the accuracy with its loss against the first earlier version on the same data, where a loss is shown.
+
+    The samples of versions are not paired, so the interval is Newcombe's (method 10, without correlation).
+    """
+    old = next((old for old in earlier if _data_of(old) == _data_of(new)), None)
+    figures = () if old is None else (old.value, old.ci_low, old.ci_high, new.value, new.ci_low, new.ci_high)
+    if not figures or None in figures:
+        return new
+    old_value, old_low, old_high, new_value, new_low, new_high = (figure or 0.0 for figure in figures)
+    change = new_value - old_value
+    if is_loss_shown(new) and abs(new.difference or 0.0) > abs(change) - 1e-9:
+        # The loss against FP32 is as large, and paired sample by sample, which gives the better interval.
+        return new
+    compared = new.model_copy(
         update={
             "difference": change,
-            "difference_low": change - hypot(value - low, was_high - was),
-            "difference_high": change + hypot(high - value, was - was_low),
+            "difference_low": change - hypot(new_value - new_low, old_high - old_value),
+            "difference_high": change + hypot(new_high - new_value, old_value - old_low),
             "p": None,
             "only_baseline": None,
             "only_this": None,
         }
     )
-    if not is_loss_shown(told):
-        return own
-    entry = accuracy_metrics.metric_of(told)
-    return told.model_copy(
-        update={"text": f"{entry.describe(told)} An earlier version on the same data: {entry.format_loss(told)}."}
-    )
+    if not is_loss_shown(compared):
+        return new
+    loss = accuracy_metrics.metric_of(compared).format_loss(compared)
+    return _describe(compared, f"An earlier version on the same data: {loss}.")
 
 
 def find_baseline(
-    cell: doc_cells.Cell, own: doc_cells.Accuracy, judged: Sequence[doc_cells.Cell]
+    cell: doc_cells.Cell, accuracy: doc_cells.Accuracy, judged: Sequence[doc_cells.Cell]
 ) -> doc_cells.Cell | None:
-    """Return the FP32 cell of the same model and runtime that a cell is compared with; None for such a cell itself.
+    """Find the cell that a cell's accuracy is compared with, among those judged; None where there is none.
 
-    A cell of another model than the document's first is compared with the same cell of the first. Of several FP32
-    cells, the closest is taken: on the same provider, of the model as it was uploaded, as much optimised. An FP32 cell
-    has a baseline only when it is something else than the uploaded model on the CPU provider.
+    A cell of another model than the first is compared with the same cell of the first model. Any other is compared with
+    the FP32 cell of its model and runtime that is closest to it: on the same provider, of the model as it was uploaded,
+    as much optimised. An FP32 cell itself is compared only with the uploaded model on the CPU provider.
     """
-    if cell.model_sha256 != judged[0].model_sha256:
-        return next((other for other in judged if _is_other_model(other, cell, judged[0].model_sha256)), None)
-    is_plain = cell.precision == "fp32"
-    others = [
+    same_data = [
         other
         for other in judged
         if other.accuracy is not None
-        and (other.precision, other.model_sha256, other.runtime, other.twin_of)
-        == ("fp32", cell.model_sha256, cell.runtime, None)
-        and _data(other.accuracy) == _data(own)
-        and _variant(other) != _variant(cell)
-        and (not is_plain or (other.provider, other.recipe, other.optimization) == (CPU, "", "all"))
+        and _data_of(other.accuracy) == _data_of(accuracy)
+        and (other.runtime, other.twin_of) == (cell.runtime, None)
     ]
-    return min(others, key=lambda other: _distance(other, cell), default=None)
+    first_model = judged[0].model_sha256
+    if cell.model_sha256 != first_model:
+        setting = (first_model, _variant_of(cell), cell.batch, cell.threads)
+        return next(
+            (
+                other
+                for other in same_data
+                if (other.model_sha256, _variant_of(other), other.batch, other.threads) == setting
+            ),
+            None,
+        )
+    is_fp32 = cell.precision == "fp32"
+    baselines = [
+        other
+        for other in same_data
+        if (other.precision, other.model_sha256) == ("fp32", cell.model_sha256)
+        and _variant_of(other) != _variant_of(cell)
+        and (not is_fp32 or (other.provider, other.recipe, other.optimization) == (CPU, "", "all"))
+    ]
+    return min(baselines, key=lambda other: _distance(other, cell), default=None)
 
 
-def _is_other_model(other: doc_cells.Cell, cell: doc_cells.Cell, model_sha256: str) -> bool:
-    same = (other.model_sha256, other.runtime, other.twin_of) == (model_sha256, cell.runtime, None)
-    known = other.accuracy is not None and cell.accuracy is not None and _data(other.accuracy) == _data(cell.accuracy)
-    return (
-        same
-        and known
-        and _variant(other) == _variant(cell)
-        and (other.batch, other.threads) == (cell.batch, cell.threads)
-    )
-
-
-def _data(judged: doc_cells.Accuracy) -> tuple[object, ...]:
+def _data_of(judged: doc_cells.Accuracy) -> tuple[object, ...]:
     return judged.recipe, judged.output, judged.data_sha256, judged.judge_sha256, judged.n
 
 
-def _variant(cell: doc_cells.Cell) -> tuple[object, ...]:
+def _variant_of(cell: doc_cells.Cell) -> tuple[object, ...]:
     options = tuple(sorted(cell.provider_options.items()))
     return cell.precision, cell.recipe, cell.provider, options, cell.optimization
 
 
 def _distance(other: doc_cells.Cell, cell: doc_cells.Cell) -> tuple[object, ...]:
+    """Return what baselines are sorted by, the closest first."""
     return (
         other.provider != cell.provider,
         other.provider != CPU,
@@ -172,51 +188,54 @@ def _distance(other: doc_cells.Cell, cell: doc_cells.Cell) -> tuple[object, ...]
     )
 
 
-def _paired(cell: doc_cells.Cell, judged: Sequence[doc_cells.Cell], *, keep_samples: bool) -> doc_cells.Cell:
-    own = cell.accuracy
-    if own is None:
+def _compare_cell(cell: doc_cells.Cell, judged: Sequence[doc_cells.Cell], *, keep_samples: bool) -> doc_cells.Cell:
+    compared = cell.accuracy
+    if compared is None:
         return cell
-    if own.samples:
-        own = _compare_with_baseline(cell, own, find_baseline(cell, own, judged))
+    if compared.samples:
+        compared = _compare_with_baseline(cell, compared, find_baseline(cell, compared, judged))
     if not keep_samples:
-        own = own.model_copy(update={"samples": ""})
-    return cell.model_copy(update={"accuracy": own})
+        compared = compared.model_copy(update={"samples": ""})
+    return cell.model_copy(update={"accuracy": compared})
 
 
 def _compare_with_baseline(
-    cell: doc_cells.Cell, own: doc_cells.Accuracy, baseline: doc_cells.Cell | None
+    cell: doc_cells.Cell, judged: doc_cells.Accuracy, baseline: doc_cells.Cell | None
 ) -> doc_cells.Accuracy:
+    """Return the accuracy with its difference to the baseline's; unchanged without one, or with too few samples."""
     if baseline is None or baseline.accuracy is None:
-        return own
-    old, new = _samples(baseline.accuracy), _samples(own)
-    if own.n < 2 and new.dtype.kind != "b":
-        return own
-    found = accuracy.compare_shares(old, new) if new.dtype.kind == "b" else accuracy.compare_errors(old, new)
-    told = own.model_copy(
+        return judged
+    old, new = _unpack_samples(baseline.accuracy), _unpack_samples(judged)
+    are_shares = new.dtype.kind == "b"
+    if judged.n < 2 and not are_shares:
+        return judged
+    difference = accuracy.compare_shares(old, new) if are_shares else accuracy.compare_errors(old, new)
+    compared = judged.model_copy(
         update={
             "baseline": baseline.id,
-            "difference": found.value,
-            "difference_low": found.ci_low,
-            "difference_high": found.ci_high,
-            "p": found.p,
-            "only_baseline": found.only_old,
-            "only_this": found.only_new,
+            "difference": difference.value,
+            "difference_low": difference.ci_low,
+            "difference_high": difference.ci_high,
+            "p": difference.p,
+            "only_baseline": difference.only_old,
+            "only_this": difference.only_new,
         }
     )
     against = baseline.model if baseline.model_sha256 != cell.model_sha256 else baseline.uploaded
-    differs = _difference_sentence(told, found.change, against=against or "FP32")
-    return told.model_copy(update={"text": f"{accuracy_metrics.metric_of(told).describe(told)} {differs}"})
+    return _describe(compared, _describe_difference(compared, difference.change, against=against or "FP32"))
 
 
-def _samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
+def _unpack_samples(judged: doc_cells.Accuracy) -> evaluation.Judged:
     recipe = EvaluationRecipe(metric=judged.metric)
     return evaluation.unpack_samples(AccuracyReport(arm=0, recipe=recipe, n=judged.n, samples=judged.samples))
 
 
-def _difference_sentence(judged: doc_cells.Accuracy, change: accuracy.Change, *, against: str) -> str:
+def _describe_difference(judged: doc_cells.Accuracy, change: accuracy.Change, *, against: str) -> str:
     difference = accuracy_metrics.metric_of(judged).format_difference(judged)
     verdict = {"lower": "it is lower", "higher": "it is higher"}.get(change, "no difference is shown")
-    moved = ""
+    exchanged = ""
     if judged.only_baseline is not None and judged.only_this is not None:
-        moved = f"{judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell; "
-    return f"Against {against} ({judged.baseline}): {difference}; {moved}{verdict}."
+        exchanged = (
+            f"{judged.only_baseline} samples only {judged.baseline} got right, {judged.only_this} only this cell; "
+        )
+    return f"Against {against} ({judged.baseline}): {difference}; {exchanged}{verdict}."

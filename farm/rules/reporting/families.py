@@ -45,18 +45,16 @@ def make_undecided(comparison: Comparison, *, among: int) -> Comparison:
 def _correct_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[float]) -> list[Comparison]:
     """Correct the verdicts on further metrics. `headlines` are the p of the tested headlines."""
     tested = [
-        (comparison, change)
+        change
         for comparison in comparisons
         if comparison.axis != TWIN
         for change in metric_changes.list_further(comparison)
         if change.p is not None
     ]
-    holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for _, change in tested)])[len(headlines) :]
+    holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for change in tested)])[len(headlines) :]
     among = len(headlines) + len(tested)
     chance = {
-        id(change)
-        for (_, change), is_held in zip(tested, holds, strict=True)
-        if not is_held and is_change(change.verdict)
+        id(change) for change, is_held in zip(tested, holds, strict=True) if not is_held and is_change(change.verdict)
     }
     undecided = {"verdict": "undecided", "reason": multiplicity.chance_sentence(among, "verdict")}
 

@@ -1,4 +1,4 @@
-"""What is reported of a cell that generates: its times in a sentence, its tokens, and how they compare. Pure."""
+"""Reports a cell that generates: its times in a sentence, its tokens, and how these compare with other cells'."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,79 +14,83 @@ from farm.rules.planning.plans import Arm
 from farm.rules.reporting.records import BlockRecord
 from farm.rules.wording.numbers import counted, latency, plain, share
 
-# a rate by the clock that is so many times lower than its own times make it is told as one of a busy machine
-SLOWED = 1.5
-# a part of the time that a reader who adds up would miss
-NAMED = 0.02
+# Other programs are blamed where a whole answer takes more than so many times its own prompt and tokens.
+MAX_SLOWDOWN = 1.5
+# Time that the times of prompt and tokens leave out is named from this share on.
+MIN_NAMED_SHARE = 0.02
 
-# of scores of the same text by the same numbers in two runtimes; any other precision rounds more
+# How far the scores of the same text may be apart in two runtimes; another precision than these rounds more.
 _TOLERANCES: Final = {"fp32": 1e-4, "fp16": 5e-3}
-_WIDEST: Final = 2e-2
-_FUSED: Final = "Attention"
+_WIDEST_TOLERANCE: Final = 2e-2
+_FUSED_ATTENTION: Final = "Attention"
 
 
 @dataclass(frozen=True)
 class Generated:
-    """The tokens of a cell.
+    """The tokens of a cell, and a text about how they compare with those of other launches and cells.
 
-    `text` says how they compare with other launches and cells. `is_other`: they, or what was scored, should be the
-    same, and are not.
+    `is_wrong`: the tokens, or the scores of the same text, should be the same and are not.
     """
 
     tokens: tuple[int, ...] = ()
     text: str = ""
-    is_other: bool = False
+    is_wrong: bool = False
 
 
 def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
     """Compare the tokens of an arm's first launch with its other launches and with the block's first arm.
 
-    A model of another precision may choose other tokens: the text says so, and it is no failure.
+    A model of another precision may choose other tokens, which is not wrong.
     """
     launches = [sample for sample in evidence.samples(arm.arm) if sample.tokens]
     if not launches:
         return Generated()
     first = launches[0]
-    if apart := streams.launch_difference([sample.tokens for sample in launches]):
-        return Generated(first.tokens, apart, is_other=True)
-    baseline = next((other for other in block.block.arms if any(s.tokens for s in evidence.samples(other.arm))), arm)
+    if difference := streams.launch_difference([sample.tokens for sample in launches]):
+        return Generated(first.tokens, difference, is_wrong=True)
+    baseline = next(
+        (other for other in block.block.arms if any(sample.tokens for sample in evidence.samples(other.arm))), arm
+    )
     if baseline.arm == arm.arm:
-        own = first.metrics.get(PERPLEXITY)
-        return Generated(first.tokens, "" if own is None else perplexity.describe_perplexity(own, None, named=arm.id))
-    against = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
-    return _compare_generated(first, against, arm=arm, baseline=baseline)
+        value = first.metrics.get(PERPLEXITY)
+        text = "" if value is None else perplexity.describe_perplexity(value, None, named=arm.id)
+        return Generated(first.tokens, text)
+    other = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
+    return _compare_launches(first, other, arm=arm, baseline=baseline)
 
 
-def _compare_generated(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
-    """Compare the tokens, then the scores of the same text: where the scores agree, drawn tokens differ only by their
-    sampler."""
-    is_alike = baseline.spec.recipe == arm.spec.recipe
+def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
+    """Compare the tokens, then the scores of the same text.
+
+    Where tokens are drawn and the scores agree, only the draw differs, which is not wrong.
+    """
+    is_same_recipe = baseline.spec.recipe == arm.spec.recipe
     scored = None
     if sample.forced is not None and other.forced is not None:
-        tolerance = _TOLERANCES.get(arm.spec.recipe.precision, _WIDEST)
+        tolerance = _TOLERANCES.get(arm.spec.recipe.precision, _WIDEST_TOLERANCE)
         scored = forced.compare_scores(sample.forced, other.forced, tolerance=tolerance)
-    is_drawn, is_other = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
+    is_drawn, is_different = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
     sentences = [
         streams.difference_sentence(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)
     ]
-    is_only_drawn = is_drawn and is_other and scored is not None and scored.is_same
+    differs_by_draw = is_drawn and is_different and scored is not None and scored.is_same
     if scored is not None:
         sentences.append(scored.sentence(named=baseline.id))
-    if (own := sample.metrics.get(PERPLEXITY)) is not None:
-        sentences.append(perplexity.describe_perplexity(own, other.metrics.get(PERPLEXITY), named=baseline.id))
-    if is_only_drawn:
+    if (value := sample.metrics.get(PERPLEXITY)) is not None:
+        sentences.append(perplexity.describe_perplexity(value, other.metrics.get(PERPLEXITY), named=baseline.id))
+    if differs_by_draw:
         sentences.append("It is different by its sampler, not by its model.")
-    is_wrong = (is_other and not is_only_drawn) or (scored is not None and not scored.is_same)
-    if is_wrong and not is_alike:
+    is_other_model = (is_different and not differs_by_draw) or (scored is not None and not scored.is_same)
+    if is_other_model and not is_same_recipe:
         sentences.append(f"{arm.spec.recipe.precision} may choose otherwise: that fails nothing.")
-    return Generated(sample.tokens, " ".join(sentences), is_other=is_alike and is_wrong)
+    return Generated(sample.tokens, " ".join(sentences), is_wrong=is_same_recipe and is_other_model)
 
 
-def fail_on_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSummary | None) -> doc_cells.Parity:
+def fail_on_tokens(parity: doc_cells.Parity, generated: Generated, summary: CellSummary | None) -> doc_cells.Parity:
     """Return the parity as failed where tokens differ that should not, or rows of a batch differ from the same rows
     alone."""
     rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
-    wrong = [found.text] if found.is_other else []
+    wrong = [generated.text] if generated.is_wrong else []
     if rows is not None and rows.value:
         wrong.append(f"{counted(int(rows.value), 'row')} of the batch chose other tokens than alone.")
     if not wrong:
@@ -94,47 +98,50 @@ def fail_on_tokens(parity: doc_cells.Parity, found: Generated, summary: CellSumm
     return parity.model_copy(update={"verdict": "fail", "text": " ".join([*wrong, parity.text]).strip()})
 
 
-def describe(summary: CellSummary | None, found: Generated, trace: TraceReport | None = None, *, batch: int) -> str:
+def describe(summary: CellSummary | None, generated: Generated, trace: TraceReport | None = None, *, batch: int) -> str:
     """Describe in sentences the time of the first and the next tokens, how the tokens compare, and what the trace
     shows.
 
     Return an empty string for a cell that generates nothing.
     """
     launched = summary.launched if summary is not None else {}
-    if not found.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):
+    if not generated.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):
         return ""
     ttft, tpot, rate = (launched[name].value for name in (TTFT, TPOT, TOKENS_RATE))
-    # of genai the time of a token is of choosing it too
-    choosing = launched[OUTSIDE].value if OUTSIDE in launched and OUTSIDE_CPU not in launched else 0.0
-    chosen = f" and {latency(choosing)} to choose it" if choosing > NAMED * tpot else ""
-    times = f"The first token after {latency(ttft)}, then {latency(tpot)} a token{chosen}"
-    told_ms = ttft + (len(found.tokens) - 1) * (tpot + choosing)
-    between = 1.0 - told_ms * rate / (1000.0 * batch * len(found.tokens))
-    why = f", {share(between)} of the time between the calls" if between > NAMED else ""
-    if between > 1.0 - 1.0 / SLOWED:
-        why = " by the clock: other programs took the processor between tokens"
+    # Where a launch reports the processor time of choosing, the time of a token holds it already.
+    choosing_ms = launched[OUTSIDE].value if OUTSIDE in launched and OUTSIDE_CPU not in launched else 0.0
+    choosing = f" and {latency(choosing_ms)} to choose it" if choosing_ms > MIN_NAMED_SHARE * tpot else ""
+    times = f"The first token after {latency(ttft)}, then {latency(tpot)} a token{choosing}"
+    count = len(generated.tokens)
+    answer_ms = ttft + (count - 1) * (tpot + choosing_ms)
+    share_between_calls = 1.0 - answer_ms * rate / (1000.0 * batch * count)
+    note = ""
+    if share_between_calls > 1.0 - 1.0 / MAX_SLOWDOWN:
+        note = " by the clock: other programs took the processor between tokens"
+    elif share_between_calls > MIN_NAMED_SHARE:
+        note = f", {share(share_between_calls)} of the time between the calls"
     sentences = (
-        f"{times}; {plain(rate)} tokens/s over whole answers{why}.",
-        found.text,
-        *(_traced(trace) if trace is not None else ()),
+        f"{times}; {plain(rate)} tokens/s over whole answers{note}.",
+        generated.text,
+        *(_describe_trace(trace) if trace is not None else ()),
     )
-    return " ".join(text for text in sentences if text)
+    return " ".join(filter(None, sentences))
 
 
-def _traced(trace: TraceReport) -> list[str]:
-    """Say how many fused attentions a token runs through, and what share of its time copies of the cache take."""
+def _describe_trace(trace: TraceReport) -> list[str]:
+    """Say how many fused attention nodes a token runs through, and what share of its time copies of the cache take."""
     if trace.reason is not None or trace.prompt is None:
         return []
-    names = [operator.op_type for operator in trace.operators if operator.op_type.endswith(_FUSED)]
+    names = [operator.op_type for operator in trace.operators if operator.op_type.endswith(_FUSED_ATTENTION)]
     kinds = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
     sentences = [f"Fused attention: {kinds}." if kinds else "No attention is fused."]
-    whole = sum(operator.time_us for operator in trace.operators)
-    copying = sum(
+    token_us = sum(operator.time_us for operator in trace.operators)
+    copying_us = sum(
         operator.time_us
         for operator in trace.operators
         if operator.node in trace.cache_copies and operator.op_type == "Concat"
     )
-    if trace.cache_copies and whole > 0:
+    if trace.cache_copies and token_us > 0:
         nodes = counted(len(trace.cache_copies), "Concat node")
-        sentences.append(f"Copies of the cache by {nodes} take {share(copying / whole)} of a token's time.")
+        sentences.append(f"Copies of the cache by {nodes} take {share(copying_us / token_us)} of a token's time.")
     return sentences
