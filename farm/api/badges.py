@@ -12,7 +12,7 @@ from farm.alerts.selectors import badges
 from farm.api.auth import person
 from farm.api.description import describe_file
 from farm.registry import selectors as registry
-from farm.rules.presenting.badge import badge_svg
+from farm.rules.presenting.badge import draw_badge
 
 router = Router(tags=["registry"])
 FRESH_S = 300
@@ -51,7 +51,7 @@ def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     """The badge as an image, for anybody who has its address."""
     standing = badges.describe_standing(badges.find_badge_model(model_id, key))
     response = HttpResponse(
-        badge_svg(standing.label, standing.text, standing.tone), content_type="image/svg+xml; charset=utf-8"
+        draw_badge(standing.label, standing.text, standing.tone), content_type="image/svg+xml; charset=utf-8"
     )
     response.headers["Cache-Control"] = f"public, max-age={FRESH_S}"
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

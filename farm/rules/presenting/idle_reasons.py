@@ -1,4 +1,4 @@
-"""Why an open run does not measure anything at the moment, in one sentence. Pure."""
+"""Explains in one sentence why an open run does not measure anything at the moment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from farm.contract.node import NodeSettings
 from farm.rules.planning.hours import is_within
 from farm.rules.wording.numbers import counted
 
-# why a node that is online takes no block of a team, after "is online but"
+# reasons why a node takes no block of a team, which follow "is online but"
 PENDING = "not approved yet"
 NO_SANDBOX = "without a sandbox, so that it measures only what its owner uploaded"
 
 
 def explain_pause(limits: NodeSettings, now: datetime) -> str:
-    """Say why a node takes no block now by its owner's limits: `paused by its owner`; empty where it may."""
+    """Say why the limits of its owner keep a node from taking blocks now: `paused by its owner`; empty where none
+    does."""
     if limits.is_paused:
         return "paused by its owner"
     if not is_within(limits.hours, now, timezone=limits.timezone):
@@ -26,34 +27,26 @@ def explain_not_lent(team: str) -> str:
     return f"not lent to “{team}” (its owner offers it, an admin of “{team}” agrees)"
 
 
-def describe_kept_node(name: str, why: str) -> str:
-    return f"{name} is online but {why}"
+def describe_barred_node(name: str, reason: str) -> str:
+    return f"{name} is online but {reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What an open run waits for. Counts are of its blocks that are not measured.
+    """What an open run waits for. Texts are whole sentences or parts of one."""
 
-    `trials`: nodes that try a provider for it, in words;
-    `spent`: that its team has had its minutes of the day, in words; `told`: what nodes that could measure it say keeps
-    them; `busy`: what such nodes measure now, in words; `nodes`: how many nodes online take its blocks; `offline`:
-    those that would and are not there, each with when it was last heard of; `kept`: those that are there and take none,
-    each with why; `only`: the nodes, where no other may ever measure it, each with what keeps it; `hardware`: what its
-    blocks ask for; `team`: whose run it is.
-    """
-
-    trials: Sequence[str] = ()
-    spent: str = ""
-    preparing: int = 0
-    queued: int = 0
-    told: Sequence[str] = ()
-    busy: Sequence[str] = ()
-    nodes: int = 0
-    offline: Sequence[str] = ()
-    kept: Sequence[str] = ()
-    only: Sequence[str] = ()
-    hardware: Sequence[str] = ()
-    team: str = ""
+    trials: Sequence[str] = ()  # the nodes that try a provider for it
+    spent: str = ""  # that the team has used up its minutes of the day
+    preparing: int = 0  # its blocks that wait for variants and inputs
+    queued: int = 0  # its blocks that wait for a node
+    obstacles: Sequence[str] = ()  # what keeps nodes that could measure it, as they report it
+    busy: Sequence[str] = ()  # what such nodes measure now
+    nodes: int = 0  # how many online nodes take its blocks
+    offline: Sequence[str] = ()  # the nodes that would take them, each with when it was last heard of
+    barred: Sequence[str] = ()  # the online nodes that take none, each with why
+    only: Sequence[str] = ()  # the nodes, where no other may ever measure it, each with what keeps it
+    hardware: Sequence[str] = ()  # what its blocks ask for
+    team: str = ""  # whose run it is
 
 
 def idle_reason(waiting: Waiting) -> str:
@@ -71,18 +64,18 @@ def idle_reason(waiting: Waiting) -> str:
 def _explain_queued(waiting: Waiting) -> str:
     if waiting.spent:
         return waiting.spent
-    if waiting.told:
-        return " ".join(waiting.told)
+    if waiting.obstacles:
+        return " ".join(waiting.obstacles)
     if not waiting.nodes and waiting.only:
         return f"Only {' or '.join(waiting.only)} may measure what is left. For other nodes, start a new run."
     if not waiting.nodes:
-        what = ", ".join(waiting.hardware) or "this hardware"
-        if waiting.kept:
-            started = f"start {' or '.join(waiting.offline)}, or " if waiting.offline else ""
-            kept = "; ".join(waiting.kept)
-            return f"No node takes this run's blocks for {what} now: {kept}. To begin sooner, {started}add a node."
-        known = f"Start {' or '.join(waiting.offline)}" if waiting.offline else "Start one"
-        return f"No node that takes blocks of “{waiting.team}” for {what} is online. {known}, or add a node."
+        hardware = ", ".join(waiting.hardware) or "this hardware"
+        offline = " or ".join(waiting.offline)
+        if waiting.barred:
+            barred, start = "; ".join(waiting.barred), f"start {offline}, or " if offline else ""
+            return f"No node takes this run's blocks for {hardware} now: {barred}. To begin sooner, {start}add a node."
+        takers = f"No node that takes blocks of “{waiting.team}” for {hardware} is online."
+        return f"{takers} Start {offline or 'one'}, or add a node."
     if waiting.busy:
         return f"Queued: {'; '.join(waiting.busy)}."
     return "Queued: a node takes the next block within seconds."

@@ -1,12 +1,12 @@
-"""Texts of nodes and models inside Markdown that people post: one line, read as text, whoever wrote it. Pure."""
+"""Writes texts of unknown origin into Markdown that people post: in one line, and without effect as markup."""
 
 import re
 
 from farm.contract.texts import replace_controls
 
-# what begins markup, a link, a picture, a formula, an entity, HTML or a cell of a table
+# characters that begin markup, a link, a picture, a formula, an entity, HTML or a cell of a table
 _MARKS = re.compile(r"[\\`*_\[\]<>|~$&]")
-# what GitHub and GitLab link without any markup: people, who would be told, issues, merge requests and addresses
+# what GitHub and GitLab link without markup: people, whom they would notify, issues, merge requests and addresses
 _LINKED = re.compile(r"[@#!](?=[A-Za-z0-9])|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 

@@ -1,4 +1,4 @@
-"""The settings that a race measured, and those that left it, as tables for pages and terminals."""
+"""Makes the tables of the settings that a race measured, and of those that left it, for pages and terminals."""
 
 from typing import NamedTuple
 
@@ -14,15 +14,17 @@ LEFT_COLUMNS: tuple[Column[LeftSetting], ...] = (
 
 
 class Row(NamedTuple):
-    """A setting, and what it is in the answer."""
+    """A setting, and its part in the answer, such as `default`."""
 
     setting: FoundSetting
     role: str
 
 
 def make_settings_table(found: Found, *, id: str = "settings") -> Table:
-    """List the settings of the answer, then those beside it and apart, and a measured default that is none of these.
-    Columns in which no setting has anything are left out."""
+    """List the settings of the answer, then the others, and a measured default that is none of these.
+
+    Columns that are empty for every setting are left out.
+    """
     rows = [
         *(Row(setting, "best so far" if found.state == "undecided" else "answer") for setting in found.answer),
         *(Row(setting, "in its final block") for setting in found.beside),

@@ -1,4 +1,4 @@
-"""Lists what will not run or did not finish, each reason once, the reason of most cells first. Pure."""
+"""Lists the reasons why cells will not run or did not finish, and the ways out."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -19,7 +19,7 @@ Refused = TypeVar("Refused", bound=WithReason)
 
 
 def group_by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
-    """Group what has a reason by it, the largest group first."""
+    """Group cells by their reason, the largest group first; those without a reason are left out."""
     groups: dict[Reason, list[Refused]] = {}
     for refusal in refused:
         if refusal.reason is not None:
@@ -28,16 +28,15 @@ def group_by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
 
 
 def list_ways_out(alike: Sequence[WithReason]) -> list[str]:
-    """List the sentences for what has one reason: what to change with its command, where known, and where to read
-    more."""
-    way, reason = alike[0].way_out, alike[0].reason
-    changed = [] if way is None else [": ".join(filter(None, (way.label, way.command)))]
-    return changed + ([] if reason is None else [_more(reason)])
+    """List the ways out for cells with one reason: what to change, with its command, and where to read more."""
+    way_out, reason = alike[0].way_out, alike[0].reason
+    changes = [] if way_out is None else [": ".join(filter(None, (way_out.label, way_out.command)))]
+    return changes + ([] if reason is None else [_refer_to_docs(reason)])
 
 
 def describe(reason: Reason) -> str:
-    return f"{reason.text} {_more(reason)}"
+    return f"{reason.text} {_refer_to_docs(reason)}"
 
 
-def _more(reason: Reason) -> str:
+def _refer_to_docs(reason: Reason) -> str:
     return f"More: onnxfarm docs {reason.code}"

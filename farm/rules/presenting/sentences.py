@@ -85,7 +85,7 @@ def describe_run(document: Document) -> str:
     opening = find_opening(document.comparisons, {cell.id: cell for cell in document.cells})
     is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
     sentences = (
-        simulated.sentence(document),
+        simulated.describe_simulated(document),
         verdict_line(document),
         describe_unmeasured(document, opening),
         fusions.describe_lost_fusions(document),

@@ -1,4 +1,4 @@
-"""Lines of Python and of JavaScript that make a session as a cell has it. Pure."""
+"""Writes the Python or JavaScript program that makes the same session as a cell."""
 
 import json
 from collections.abc import Mapping
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import BY_NAME
 
-# axes of a cell that its session does not have
-_BESIDE = ("policy", "concurrency", "memory-limit-mb")
+# axes of a cell that no option of its session sets
+_OUTSIDE_SESSION = ("policy", "concurrency", "memory-limit-mb")
 # session settings that may be switched off, with the line that does it
 OFF: Mapping[str, str] = {
     "memory-pattern": "options.enable_mem_pattern = False",
@@ -20,10 +20,8 @@ LEVELS: Mapping[str, str] = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-
-
-# by ONNX Runtime's name: onnxruntime-node's
-IN_JAVASCRIPT: Mapping[str, str] = {
+# the providers of onnxruntime-node, by ONNX Runtime's own names
+JAVASCRIPT_PROVIDERS: Mapping[str, str] = {
     "CPUExecutionProvider": "cpu",
     "CUDAExecutionProvider": "cuda",
     "DmlExecutionProvider": "dml",
@@ -57,24 +55,25 @@ def make_session_code(cell: Cell, path: str) -> str:
         f"options.add_session_config_entry({name!r}, {value!r})"
         for name, value in (config.items() if isinstance(config, Mapping) else ())
     ]
-    unset = [axis.label(cell) for name, axis in BY_NAME.items() if name in _BESIDE and not axis.is_default(cell)]
+    unset = [BY_NAME[name].label(cell) for name in _OUTSIDE_SESSION if not BY_NAME[name].is_default(cell)]
     lines += [f"# beside the session: {', '.join(unset)}"] if unset else []
     first, *others = cell.requested_providers or [cell.provider]
     providers = [(first, dict(cell.provider_options)) if cell.provider_options else first, *others]
-    more = f", disabled_optimizers={session['disabled_optimizers']!r}" if session.get("disabled_optimizers") else ""
-    made = f"onnxruntime.InferenceSession({path!r}, options, providers={providers!r}{more})"
-    return "\n".join([*lines, f"session = {made}"])
+    optimizers = session.get("disabled_optimizers")
+    argument = f", disabled_optimizers={optimizers!r}" if optimizers else ""
+    lines.append(f"session = onnxruntime.InferenceSession({path!r}, options, providers={providers!r}{argument})")
+    return "\n".join(lines)
 
 
 def make_javascript(cell: Cell, path: str) -> str:
-    """Return the same program for onnxruntime-node; empty where that cannot set what the cell has."""
-    session, wanted = cell.session, cell.requested_providers or [cell.provider]
-    unset = (cell.provider_options, session.get("disabled_optimizers"), session.get("config"))
-    if any(unset) or not IN_JAVASCRIPT.keys() >= set(wanted):
+    """Return the same program for onnxruntime-node; empty where that cannot set all options of the cell."""
+    session, providers = cell.session, cell.requested_providers or [cell.provider]
+    unsupported = (cell.provider_options, session.get("disabled_optimizers"), session.get("config"))
+    if any(unsupported) or not JAVASCRIPT_PROVIDERS.keys() >= set(providers):
         return ""
     off = {"arena": "enableCpuMemArena", "memory-pattern": "enableMemPattern"}
     options: dict[str, object] = {
-        "executionProviders": [IN_JAVASCRIPT[name] for name in wanted],
+        "executionProviders": [JAVASCRIPT_PROVIDERS[name] for name in providers],
         "intraOpNumThreads": cell.threads,
         "interOpNumThreads": session.get("inter_op_threads", 1),
         "executionMode": session.get("execution_mode", "sequential"),
@@ -83,5 +82,5 @@ def make_javascript(cell: Cell, path: str) -> str:
     }
     if session.get("spinning") is False:
         options["extra"] = {"session": {"intra_op": {"allow_spinning": "0"}, "inter_op": {"allow_spinning": "0"}}}
-    made = f"await ort.InferenceSession.create({json.dumps(path)}, {json.dumps(options, indent=2)});"
-    return f"import * as ort from 'onnxruntime-node';\n\nconst session = {made}"
+    session_call = f"await ort.InferenceSession.create({json.dumps(path)}, {json.dumps(options, indent=2)});"
+    return f"import * as ort from 'onnxruntime-node';\n\nconst session = {session_call}"

@@ -1,4 +1,4 @@
-"""Bench documents as tables: CSV that people open in a spreadsheet, and rows for other formats. Pure."""
+"""Writes bench documents as tables: CSV that people open in a spreadsheet, and rows for other formats."""
 
 import csv
 import io
@@ -7,27 +7,27 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells import axes, metrics
 
-# a spreadsheet takes a text that begins so for a formula (OWASP, "CSV Injection")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet runs a text that begins so as a formula (OWASP, "CSV Injection").
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
     *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),
     *("threads", "hardware", "concurrency", "p50_ms", "mean_ms", "std_ms", "min_ms", "max_ms", "p90_ms", "p95_ms"),
     *("p99_ms", "throughput", "session_ms", "first_ms", "peak_memory_bytes", "is_stable", "disturbed_samples"),
 )
-# empty where the model came without labelled data
+# columns that are empty where the model came without labelled data
 ACCURACY = ("metric", "accuracy", "accuracy_low", "accuracy_high", "accuracy_samples", "accuracy_difference")
 EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY, "recipe")
 # the other axes of a cell, as they read under a heading, and its other metrics
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
-# columns that came later stand behind those of before, which keep their places
+# Columns that later releases added stand last, so that the others keep their places.
 LATER = ("call", "run_p50_ms", "bound_p50_ms", "cpu_throughput")
-_READ = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
-HEADS = tuple(sorted(_READ, key=LATER.__contains__))
+_VALUES_ORDER = (*COLUMNS, *EXTRA, *(axis.name for axis in AXES), *(metric.name for metric in METRICS))
+HEADS = tuple(sorted(_VALUES_ORDER, key=LATER.__contains__))
 
 
 def make_csv(document: Document) -> str:
-    """Return the document as CSV, a line a cell, with absent values empty."""
+    """Return the document as CSV with a line for each cell; absent values are empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADS)
@@ -36,11 +36,12 @@ def make_csv(document: Document) -> str:
 
 
 def list_rows(document: Document) -> list[dict[str, object]]:
-    rows = (dict(zip(_READ, _line(cell), strict=True)) for cell in document.cells)
+    """Return a mapping from heads to values for each cell, in the order of the heads."""
+    rows = (dict(zip(_VALUES_ORDER, _list_values(cell), strict=True)) for cell in document.cells)
     return [{head: row[head] for head in HEADS} for row in rows]
 
 
-def _line(cell: Cell) -> list[object]:
+def _list_values(cell: Cell) -> list[object]:
     values = [str(cell.runtime) if column == "runtime" else getattr(cell, column) for column in COLUMNS]
     reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
     shapes, judged = axes.format_pairs(cell.shapes), cell.accuracy
@@ -58,8 +59,8 @@ def _line(cell: Cell) -> list[object]:
 
 
 def escape_formula(value: object) -> object:
-    """Return a value as it is written to CSV: a text that looks like a formula gets a quote before it; None is
-    empty."""
+    """Return a value as it is written to CSV: None is empty, and a quote stands before a text that looks like a
+    formula."""
     if value is None:
         return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_MARKS) else value

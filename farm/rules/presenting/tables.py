@@ -1,4 +1,4 @@
-"""Tables as pages and figures hand them to one template: heads with units, cells with the number behind the words."""
+"""The tables that pages and figures hand to one template: heads with units, and cells with the values to sort by."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,9 +15,9 @@ SENTENCES = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 
 @dataclass(frozen=True)
 class Head:
-    """A column. `is_number` sets figures flush right, `is_text` lets sentences wrap; `note` explains it on hover.
+    """The head of a column. `is_number` aligns its cells right, `is_text` lets them wrap; `note` is shown on hover.
 
-    `order`: by what name the server sorts by it; empty where the browser does.
+    `order` is the name by which the server sorts; empty where the browser does.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Spark:
-    """A small line in an SVG of 120 × 24: its points, and the height at which the reference lies."""
+    """A small line in an SVG of 120 × 24, and the height of its reference."""
 
     points: str
     level: str
@@ -37,7 +37,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class Act:
-    """A button in a row. It belongs to the table's form of orders and posts that to `address`; `key` presses it."""
+    """A button in a row, which posts the table's form to `address`; the key `key` presses it."""
 
     label: str
     address: str
@@ -47,9 +47,9 @@ class Act:
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of a table. `value` sorts it; `href` makes it a link; `share` (0–1) draws a small bar before it.
+    """One cell of a table. It is sorted by `value` and links to `href`; `share`, from 0 to 1, draws a bar before it.
 
-    `at`: a moment, shown as one; `title`: what is said on hover; `signs`: several, one under the other.
+    `at` is shown as a time, `title` on hover, `soft` in a lighter tone, and `signs` one below the other.
     """
 
     text: str = ""
@@ -73,7 +73,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column with what stands in it for each of the rows that a table is made of."""
+    """A column of a table that is made of `Row`s: its head, and the entry of each row in it."""
 
     text: str
     entry: Callable[[Row], Entry]
@@ -99,10 +99,10 @@ class Prose(Column[Row]):
 
 @dataclass(frozen=True)
 class Table:
-    """`id` keeps the chosen order in the address. The first entry of a row names it.
+    """A table whose `id` stands in the address with the chosen order. The first entry of a row names it.
 
-    `keys`: what each row is called in addresses and forms; empty where rows have no name. `box`: the field that the
-    keys of chosen rows are sent as; empty where none can be chosen. `shared`: what all rows have in common.
+    `keys` name the rows in addresses and forms. `box` is the form field of the keys of chosen rows; empty where rows
+    cannot be chosen. `shared` says what all rows have in common.
     """
 
     id: str
@@ -126,24 +126,22 @@ class Table:
         return replace(self, keys=[str(key) for key in keys], box=box)
 
     def without_unmeasured(self) -> "Table":
-        """Return the table without the columns of which no row has anything."""
-        nothing = (Entry(), Entry(numbers.NOT_MEASURED))
-        kept = [
-            at for at in range(len(self.heads)) if not self.rows or any(row[at] not in nothing for row in self.rows)
+        """Return the table without the columns that are empty in every row."""
+        empty = (Entry(), Entry(numbers.NOT_MEASURED))
+        filled = [
+            index
+            for index in range(len(self.heads))
+            if not self.rows or any(row[index] not in empty for row in self.rows)
         ]
-        rows = [[row[at] for at in kept] for row in self.rows]
-        return replace(self, heads=[self.heads[at] for at in kept], rows=rows)
+        rows = [[row[index] for index in filled] for row in self.rows]
+        return replace(self, heads=[self.heads[index] for index in filled], rows=rows)
 
-    def first(self, most: int) -> "Table":
+    def first(self, count: int) -> "Table":
         """Return the table with at most so many rows, and a caption that says so where rows were left out."""
-        if len(self.rows) <= most:
+        if len(self.rows) <= count:
             return self
-        return replace(
-            self,
-            caption=f"{self.caption}: the first {most} of {len(self.rows)}",
-            rows=self.rows[:most],
-            keys=self.keys[:most],
-        )
+        caption = f"{self.caption}: the first {count} of {len(self.rows)}"
+        return replace(self, caption=caption, rows=self.rows[:count], keys=self.keys[:count])
 
 
 def move_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
@@ -151,15 +149,17 @@ def move_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
 
     A column of notes that is then empty is removed.
     """
-    place = next((place for place, head in enumerate(table.heads) if head.text == name), None)
-    if place is None or len(table.rows) < 2:
+    index = next((index for index, head in enumerate(table.heads) if head.text == name), None)
+    if index is None or len(table.rows) < 2:
         return table, ""
-    notes = [SENTENCES.split(row[place].text) for row in table.rows]
-    shared = [said for said in notes[0] if all(said in note for note in notes)]
-    own = [" ".join(said for said in note if said not in shared) for note in notes]
-    kept = [[replace(row[place], text=text)] if any(own) else [] for row, text in zip(table.rows, own, strict=True)]
-    rows = [(*row[:place], *note, *row[place + 1 :]) for row, note in zip(table.rows, kept, strict=True)]
-    heads = [head for head in table.heads if head.text != name or any(own)]
+    notes = [SENTENCES.split(row[index].text) for row in table.rows]
+    shared = [sentence for sentence in notes[0] if all(sentence in note for note in notes)]
+    texts = [" ".join(sentence for sentence in note if sentence not in shared) for note in notes]
+    rows = []
+    for row, text in zip(table.rows, texts, strict=True):
+        note = [replace(row[index], text=text)] if any(texts) else []
+        rows.append((*row[:index], *note, *row[index + 1 :]))
+    heads = [head for head in table.heads if head.text != name or any(texts)]
     return replace(table, heads=heads, rows=rows), " ".join(shared)
 
 

@@ -19,7 +19,7 @@ from farm.fleet.selectors.nodes import list_unavailable_nodes, name_or_removed, 
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
-from farm.rules.presenting.idle_reasons import Waiting, describe_kept_node, idle_reason
+from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, idle_reason
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
@@ -201,12 +201,12 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
         spent=explain_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
-        told=[*reversed(reasons.values())][:MAX_NAMED],
+        obstacles=[*reversed(reasons.values())][:MAX_NAMED],
         busy=[] if free else busy[:MAX_NAMED],
         nodes=len(online),
         offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
         only=_describe_bound_nodes(bound, unavailable) if not online and len(bound) == len(queues) else (),
-        kept=[describe_kept_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
+        kept=[describe_barred_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
         hardware=sorted({block.hardware for block in queued}),
         team=run.team.name,
     )

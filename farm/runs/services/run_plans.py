@@ -31,7 +31,7 @@ from farm.rules.matrices.matrix import Matrix, count_points
 from farm.rules.matrices.settings import read_fraction
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
-from farm.rules.presenting.idle_reasons import describe_kept_node
+from farm.rules.presenting.idle_reasons import describe_barred_node
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import add_null_history, read_latencies
 from farm.runs.selectors.sides import collect_model_facts, versions_beside

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from farm.contract.node import NodeSettings
-from farm.rules.presenting.idle_reasons import Waiting, describe_kept_node, explain_pause, idle_reason
+from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, explain_pause, idle_reason
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from farm.rules.presenting.idle_reasons import Waiting, describe_kept_node, expl
             "bench-1 is installing OpenVINO to try it, about a minute. This run starts when it has.",
         ),
         (
-            Waiting(queued=1, nodes=1, told=["bench-1: another measurement holds this machine since 07:12"]),
+            Waiting(queued=1, nodes=1, obstacles=["bench-1: another measurement holds this machine since 07:12"]),
             "bench-1: another measurement holds this machine since 07:12",
         ),
         (
@@ -39,12 +39,12 @@ from farm.rules.presenting.idle_reasons import Waiting, describe_kept_node, expl
             "No node that takes blocks of “b” for this hardware is online. Start one, or add a node.",
         ),
         (
-            Waiting(queued=1, hardware=["cpu"], kept=[describe_kept_node("bench-1", "paused by its owner")]),
+            Waiting(queued=1, hardware=["cpu"], barred=[describe_barred_node("bench-1", "paused by its owner")]),
             "No node takes this run's blocks for cpu now: bench-1 is online but paused by its owner. To begin sooner, "
             "add a node.",
         ),
         (
-            Waiting(queued=1, hardware=["cpu"], kept=["bench-1 is online but draining"], offline=["bench-2"]),
+            Waiting(queued=1, hardware=["cpu"], barred=["bench-1 is online but draining"], offline=["bench-2"]),
             "No node takes this run's blocks for cpu now: bench-1 is online but draining. To begin sooner, start "
             "bench-2, or add a node.",
         ),

@@ -86,14 +86,14 @@ def test_placement_and_parity_of_a_simulated_cell_are_said_first():
     ],
 )
 def test_what_is_not_known_of_a_simulated_cell_is_said_too(changes: dict[str, object], words: str):
-    assert words in simulated.sentence(make_document(cell(**changes)))
+    assert words in simulated.describe_simulated(make_document(cell(**changes)))
 
 
 def test_further_simulated_cells_are_counted_and_others_say_nothing():
-    assert "1 further cell likewise" in simulated.sentence(
+    assert "1 further cell likewise" in simulated.describe_simulated(
         make_document(cell(), cell("c2"), cell("c3", simulated=False))
     )
-    assert simulated.sentence(make_document(cell(simulated=False))) == ""
+    assert simulated.describe_simulated(make_document(cell(simulated=False))) == ""
 
 
 def test_a_runtime_without_a_simulator_has_the_usual_tag():
