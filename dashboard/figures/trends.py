@@ -67,7 +67,7 @@ class Line:
 
     def verdict(self, spot: Spot) -> str:
         is_open = spot.outcome == "undecided"
-        return judge_series_value(spot.ratio, spot.low, spot.high, is_open=is_open, words=self.words)
+        return judge_series_value(spot.ratio, spot.low, spot.high, is_undecided=is_open, words=self.words)
 
     def describe(self, spot: Spot) -> str:
         """The change, and that it is undecided where it stands alone; the pinned release itself is neither."""

@@ -88,7 +88,7 @@ def _make_place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
     if worst.release == worst.reference:
         return Place(href, sign=Sign("·", "pinned", "quiet"), tone="", title=title)
     is_open = worst.outcome == "undecided"
-    verdict = judge_series_value(worst.ratio, worst.low, worst.high, is_open=is_open, words=numbers.TIMES)
+    verdict = judge_series_value(worst.ratio, worst.low, worst.high, is_undecided=is_open, words=numbers.TIMES)
     sign = sign_of(verdict)
     if not is_change(verdict):
         return Place(href, sign=sign, tone="", title=title)

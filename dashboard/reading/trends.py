@@ -252,7 +252,7 @@ def make_standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
 def _make_standing(lines: Sequence[Sequence["ValueRow"]]) -> Standing:
     slowest = max(lines, key=lambda line: line[-1][8])
     _, watch, distribution, reference, series, node, label, release, ratio, low, high, outcome = slowest[-1]
-    verdict = judge_series_value(ratio, low, high, is_open=outcome == "undecided", words=TIME)
+    verdict = judge_series_value(ratio, low, high, is_undecided=outcome == "undecided", words=TIME)
     of = f", of {len(lines)} series the slowest" if len(lines) > 1 else ""
     return Standing(
         spark=draw_spark([row[8] for row in slowest]),

@@ -8,7 +8,7 @@ from farm.rules.comparing import look_levels
 from farm.rules.wording.numbers import percent
 from farm.rules.wording.vocabulary import is_change
 
-# Changes up to this fraction do not matter, until a node's own A/A history gives another margin.
+# Changes up to this fraction do not matter; a node's own A/A history may give another margin.
 MARGIN = 0.02
 # The largest share of A/A comparisons that may be called slower or faster, over all looks and tests of a rule.
 TOTAL_LEVEL = 0.01
@@ -19,11 +19,11 @@ INTERVAL_LEVEL = 0.95
 class Comparison:
     """What is known about new / old. Ratio and interval are factors; margin and smallest_detectable are fractions.
 
-    `p` is that of `test` after `rounds_used` rounds; `p_total` corrects it for the other looks and tests, and is 1 %
-    where a comparison is just significant. `ci_level` is the level asked for, or a lower one where so few rounds allow
-    no such interval. `rounds_needed` counts all rounds of the block: the rounds used, where they decided; else the
-    rounds that are expected to decide, or None when no number within the maximum will. `set_aside` is how many of the
-    rounds used do not count, because one of their launches was slow. `reason` is empty when the figures say enough.
+    `p` is that of `test` after `rounds_used` rounds. `p_total` corrects it for the other looks and tests: it is 1 %
+    where a comparison is just significant. `ci_level` is lower than 95 % where so few rounds allow no such interval.
+    `rounds_needed` is the number of rounds that decided, or that are expected to decide; None when no number within the
+    maximum will. `set_aside` counts the rounds used that do not count, because one of their launches was slow.
+    `reason` is empty when the figures say enough.
     """
 
     verdict: Verdict

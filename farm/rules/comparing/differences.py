@@ -1,7 +1,7 @@
 """Verdicts on metrics that may be zero or negative, such as growth, by the differences of pairs.
 
 A ratio of such figures means nothing. The rule for ratios therefore judges exp(difference / scale), whose logarithms
-are the differences: by the same tests, looks and intervals, with the margin in the metric's own unit. Pure.
+are the scaled differences: by the same tests, looks and intervals, with the margin in the metric's own unit.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from math import exp, log, log1p
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 
-# a larger difference than so many margins counts as this one, because the rule takes samples up to 1e100
+# Larger differences are cut off at so many margins, because the rule takes samples up to 1e100.
 MAX_MARGINS = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The verdict, and the difference new − old with its interval, in the metric's own unit.
+    """The difference new − old with its interval, in the metric's own unit, and the comparison with its verdict.
 
-    Of `comparison` only the verdict, rounds and p mean something: its ratio is the one that the rule was given.
+    The ratio of `comparison`, and what follows from it, is that of the scaled differences and means nothing here.
     """
 
     comparison: Comparison

@@ -1,10 +1,10 @@
-"""Verdicts on what a launch does once in a few milliseconds, such as creating a session: by its fastest launches too.
+"""Verdicts on what each launch does once, in a few milliseconds, such as creating a session.
 
-Other work of the machine falls into so short a time or does not, so that one launch in ten is slow by half, and one of
-them among eight rounds blinds the t test. The precedence test (Nelson, Technometrics 5, 1963) looks at the other end:
-where nothing differs, the six fastest of sixteen launches belong to the same arm in 0.7 % of comparisons, however slow
-the others are. It ignores rounds: two launches of a round must be no more and no less alike than those of different
-rounds.
+Other work of the machine hits so short a time in one launch of ten and makes it slow by half; one such launch in eight
+rounds is enough for the t test to miss a change. The precedence test (Nelson, Technometrics 5, 1963) looks at the
+fastest launches instead: where nothing differs, the six fastest of sixteen launches belong to the same arm in 0.7 % of
+comparisons, however slow the others are. It ignores rounds, so two launches of one round must be no more and no less
+alike than two of different rounds.
 
 This test has three quarters of the 1 % level, at the first look alone; the rule of `verdicts` has the rest.
 """
@@ -20,6 +20,7 @@ from farm.rules.comparing import look_levels, statistics, verdicts
 from farm.rules.comparing.comparisons import INTERVAL_LEVEL, TOTAL_LEVEL, Comparison
 
 TEST = "fastest launches"
+# the part of the level that this test has
 SHARE = 0.75
 ROUNDS = look_levels.LOOKS[0]
 
@@ -43,19 +44,19 @@ def _judge_fastest(judged: Comparison, pairs: statistics.Floats) -> Comparison:
     if len(pairs) < ROUNDS:
         return judged
     old, new = np.sort(statistics.logarithms(pairs[:ROUNDS].T))
-    olds, news = int((old < new[0]).sum()), int((new < old[0]).sum())
-    p = precedence_p(max(olds, news), ROUNDS)
+    old_ahead, new_ahead = int((old < new[0]).sum()), int((new < old[0]).sum())
+    p = precedence_p(max(old_ahead, new_ahead), ROUNDS)
     if p / SHARE > TOTAL_LEVEL or (judged.rounds_used == ROUNDS and judged.p_total <= p / SHARE):
         return judged
     first = verdicts.judge_pairs(pairs[:ROUNDS], margin=judged.margin)
-    # the estimate agrees where the fastest launches decide, unless it lies within the margin
+    # Where the fastest launches decide, the estimate has the same direction, but it may lie within the margin.
     location = log(first.ratio)
     if abs(location) <= statistics.log_edge(judged.margin):
         return judged
     edge = next(count for count in range(ROUNDS) if precedence_p(count, ROUNDS) <= 1.0 - INTERVAL_LEVEL) - 1
     return replace(
         first,
-        verdict="slower" if olds > news else "faster",
+        verdict="slower" if old_ahead > new_ahead else "faster",
         ci_low=exp(min(location, new[0] - old[edge])),
         ci_high=exp(max(location, new[edge] - old[0])),
         rounds_needed=ROUNDS,

@@ -15,7 +15,7 @@ import numpy as np
 from farm.rules.comparing import special
 from farm.rules.comparing.statistics import Floats
 
-# So many values on either side are looked at: few enough for a drift to be straight, enough for noise to show.
+# So many values on either side are fitted: few enough for a drift to be straight, enough for noise to show.
 REACH = 50
 # A ramp climbs from one level to the next within twice so many values.
 RAMPS = (4.0, 8.0, 16.0)

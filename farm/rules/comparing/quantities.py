@@ -1,9 +1,8 @@
-"""The quantity in which a comparison is shown: latency; the highest rate, where a load looks for it; items per second,
-where the two sides have different batches; for cells that generate also the prompt and the tokens per second.
+"""Expresses a comparison in the quantity that it is shown in.
 
-More items take more time, so that the latency of batch 8 against that of batch 1 says nothing by itself. A cell's items
-per second are batch / p50: their ratio and its interval are the inverse of those of latency, times the ratio of the
-batches. Pure.
+That is latency, except for a load that looks for the highest rate, and for sides with different batches: more items
+take more time, so these are compared by items per second. A cell's items per second are batch / p50, so their ratio and
+its interval are the inverse of those of latency, times the ratio of the batches.
 """
 
 from collections.abc import Mapping
@@ -29,14 +28,17 @@ _WORDS: Mapping[Quantity, numbers.Words] = {
 }
 _UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate", "prefill": " prefill", "tokens": " tokens/s"}
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
-# How much wider than the 95 % interval those are at which a block of eight rounds decides: 99 % for a change, 97.5 %
-# for equality (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365; more rounds need less).
-TO_CHANGE, TO_EQUAL = 1.48, 1.2
+# A block of eight rounds decides by wider intervals than that of 95 %: by that of 99 % for a change and of 97.5 % for
+# equality. They are wider by these factors (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365).
+WIDTH_FOR_CHANGE, WIDTH_FOR_EQUALITY = 1.48, 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A comparison in one quantity. `ratio`, `low`, `high`: candidate / baseline and its interval; None: no figures."""
+    """A comparison in one quantity: its verdict, and candidate / baseline with the ends of its interval.
+
+    The figures are None where they are not known.
+    """
 
     quantity: Quantity
     word: Word
@@ -61,10 +63,12 @@ class Change:
 
     @property
     def text(self) -> str:
-        """The size of the change with its direction: `19 % slower`, `3.25× more items/s`; empty without figures, and
-        for what is undecided either way, whose sign its own medians may contradict."""
-        is_either = self.word == "undecided" and (self.low or 1.0) <= 1.0 <= (self.high or 1.0)
-        if self.ratio is None or is_either:
+        """The size of the change with its direction: `19 % slower`, `3.25× more items/s`.
+
+        It is empty without figures, and where the direction is undecided, because the medians may show the other one.
+        """
+        has_no_direction = self.word == "undecided" and (self.low or 1.0) <= 1.0 <= (self.high or 1.0)
+        if self.ratio is None or has_no_direction:
             return ""
         size = numbers.change(self.ratio, self.low, self.high, words=self.words)
         return f"{size}{_UNITS.get(self.quantity, '')}"
@@ -81,6 +85,7 @@ class Change:
 
     @property
     def size(self) -> float:
+        """How far the ratio is from 1, on the log scale; 0 without figures."""
         return abs(log(self.ratio)) if self.ratio else 0.0
 
     @property
@@ -105,18 +110,18 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
 
     Cells of different models are `not comparable`, unless the model is what was compared.
     """
-    are_apart = not is_same_model(baseline, candidate) and comparison.axis != "model"
-    word: Word = "not comparable" if are_apart else comparison.verdict
+    are_other_models = not is_same_model(baseline, candidate) and comparison.axis != "model"
+    word: Word = "not comparable" if are_other_models else comparison.verdict
     change = Change("latency", word, comparison.ratio, comparison.ci_low, comparison.ci_high)
     if comparison.verdict_from == "rate":
         return _express_as_rate(change)
-    times = items_factor(baseline, candidate)
-    if times is None:
+    factor = items_factor(baseline, candidate)
+    if factor is None:
         return change
     if change.figures is None or word == "not comparable":
         return Change("items", word)
-    ratio, low, high = (times / end for end in (change.ratio or 1.0, change.high or 1.0, change.low or 1.0))
-    # before the first look nothing is decided of either
+    ratio, low, high = (factor / end for end in (change.ratio or 1.0, change.high or 1.0, change.low or 1.0))
+    # Before the first look neither latency nor items per second is decided.
     is_early = word == "undecided" and comparison.smallest_detectable is None
     items_word = word if is_early else judge_items((ratio, low, high), margin=comparison.margin)
     return Change("items", items_word, ratio, low, high)
@@ -144,32 +149,34 @@ def items_factor(baseline: Cell, candidate: Cell) -> float | None:
 
 
 def judge_items(figures: tuple[float, float, float], *, margin: float) -> ItemsVerdict:
-    """Judge ratio, low and high of items per second, whose interval is of 95 %.
+    """Judge the ratio of items per second with its 95 % interval: `figures` are ratio, low and high.
 
-    More or fewer takes a 99 % interval without 1 and a ratio beyond the margin; equal a 97.5 % interval within it.
+    It is more or fewer where the ratio is beyond the margin and the 99 % interval leaves out 1, and equal where the
+    97.5 % interval lies within the margin.
     """
     ratio, edge = figures[0], log1p(margin)
-    low, high = _widen(figures, TO_CHANGE)
+    low, high = _widen(figures, WIDTH_FOR_CHANGE)
     if abs(log(ratio)) > edge and not low <= 1.0 <= high:
         return "more" if ratio > 1.0 else "fewer"
-    low, high = _widen(figures, TO_EQUAL)
+    low, high = _widen(figures, WIDTH_FOR_EQUALITY)
     return "equal" if -edge < log(low) and log(high) < edge else "undecided"
 
 
 def judge_series_value(
-    ratio: float, low: float | None, high: float | None, *, is_open: bool, words: numbers.Words
+    ratio: float, low: float | None, high: float | None, *, is_undecided: bool, words: numbers.Words
 ) -> str:
-    """Choose the verdict's word for a value of a long series. `is_open`: its round left it undecided.
+    """Choose the verdict's word for a value of a long series.
 
-    `words`: those for a ratio above and below 1.
+    `is_undecided` says that its round left it so. `words` are those for a ratio above and below 1.
     """
-    if is_open or low is None or high is None or low <= 0:
+    if is_undecided or low is None or high is None or low <= 0:
         return "undecided"
     if low <= 1.0 <= high:
         return "equal" if judge_items((ratio, low, high), margin=MARGIN) == "equal" else "undecided"
     return words[0] if low > 1.0 else words[1]
 
 
-def _widen(figures: tuple[float, float, float], times: float) -> tuple[float, float]:
+def _widen(figures: tuple[float, float, float], factor: float) -> tuple[float, float]:
+    """Return the ends of an interval that is wider by this factor, on the log scale."""
     middle, low, high = (log(figure) for figure in figures)
-    return exp(middle - times * (middle - low)), exp(middle + times * (high - middle))
+    return exp(middle - factor * (middle - low)), exp(middle + factor * (high - middle))

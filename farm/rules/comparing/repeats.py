@@ -1,6 +1,6 @@
 """Verdicts on metrics that every launch repeats almost exactly, such as memory, where no statistical test is needed.
 
-Two launches of the same cell differ by less than what matters: a larger difference in every round is real. Pure.
+Two launches of the same cell differ by less than what matters, so a larger difference in every round is real.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,10 @@ class Repeated:
 
 
 def judge(pairs: Sequence[tuple[float, float]], *, margin: float) -> Repeated | None:
-    """Judge whether the candidate differs from the baseline by the margin or more in every round (more, less) or in
-    none.
+    """Judge (baseline, candidate) pairs, one of each round, above zero and in the unit of `margin`; None without any.
 
-    Equal means that no round differs so much; anything else, and a single round, is undecided. `pairs`: (baseline,
-    candidate) by round, above zero, in the unit of `margin`. None without any pair.
+    It is `more` or `less` where every round differs by the margin or more in that direction, and `equal` where none
+    does. Anything else, and a single round, is undecided.
     """
     if not pairs:
         return None

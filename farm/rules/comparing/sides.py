@@ -1,5 +1,8 @@
-"""Comparisons by their two cells, in either direction. A block compares each two arms once, with the older runtime as
-the baseline; a watch or a gate with an older candidate needs the comparison the other way round."""
+"""Finds comparisons by their two cells, in either direction.
+
+A block compares each two arms once, with the older runtime as the baseline; a watch or a gate with an older candidate
+needs the comparison the other way round.
+"""
 
 from collections.abc import Iterable, Mapping
 

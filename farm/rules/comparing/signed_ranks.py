@@ -1,11 +1,11 @@
-"""The interval of a median by signed ranks. Pure, and without numpy, because clients that read documents use it."""
+"""The interval of a median by signed ranks. It needs no numpy, because clients that read documents use it."""
 
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
 
 INTERVAL_LEVEL = 0.95
-# with five, the widest interval that signed ranks can give has 93.75 %
+# Of five values the widest interval has a level of 93.75 %.
 MIN_FOR_INTERVAL = 6
 AT_LEAST = f"an interval takes at least {MIN_FOR_INTERVAL}"
 
@@ -30,7 +30,7 @@ def interval_rank(rounds: int, level: float) -> tuple[int, float]:
 
     The level is the one asked for, or that of the widest interval where so few rounds cannot give it.
     """
-    # in how many of all 2ⁿ signs the ranks of the positive ones sum to each number
+    # ways[s]: in how many of the 2ⁿ choices of signs the ranks of the positive values sum to s
     ways = [1]
     for rank in range(1, rounds + 1):
         ways = [sum(pair) for pair in zip([*ways, *[0] * rank], [*[0] * rank, *ways], strict=True)]

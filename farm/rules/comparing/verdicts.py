@@ -35,7 +35,7 @@ T_TEST = "paired t"
 FLIP_TEST = "trimmed sign-flip"
 SIGN_TEST = "sign"
 
-# So many comparisons of 24 rounds at a time keep their Walsh averages in the processor's cache.
+# So many comparisons of 24 rounds are computed at a time, so that their Walsh averages fit the processor's cache.
 CHUNK = 2048
 _AVERAGES = CHUNK * 300
 
@@ -43,7 +43,7 @@ _AVERAGES = CHUNK * 300
 MIN_SAMPLE = 1e-100
 MAX_SAMPLE = 1e100
 
-# The places of a verdict in an array.
+# Verdicts in arrays are these indices.
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _SLOWER, _FASTER, _EQUAL, _UNDECIDED = range(4)
 

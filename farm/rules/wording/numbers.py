@@ -9,20 +9,20 @@ NOT_MEASURED = "not measured"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 SIGNIFICANT = 3
-# where an interval says how many digits there are, no fewer than these
+# Where an interval decides how many digits there are, there are at least so many.
 MIN_SIGNIFICANT = 2
 MAX_DECIMALS = 6
 PAIR_DIGITS = range(3, 7)
-# of sums in binary
+# Differences of binary floats may be off by so much.
 ROUNDING = 1e-9
 MIB = 1 << 20
-# beyond so large a ratio a percentage is harder to read than a factor
+# From this ratio on, changes are written as factors, which are then easier to read than percentages.
 FACTOR_FROM = 2.0
-# traces are no more exact than this: so much of a change is all of it
-ALL = 1.05
+# Traces are no more exact than this: up to this share, something explains all of a change.
+MAX_WHOLE = 1.05
 
 Interval = tuple[float, float]
-# what more of a quantity is called, and less
+# the words for more and for less of a quantity
 Words = tuple[str, str]
 TIMES: Words = ("slower", "faster")
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ def is_number(value: object) -> bool:
 
 
 def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatenate[float | None, P], str]:
-    """Say so where there is no number to be written."""
+    """Make a function return NOT_MEASURED for None and for what is no finite number."""
 
     @wraps(write)
     def written(value: float | None, /, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -43,14 +43,13 @@ def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatena
 
 
 def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
-    """Return how many decimals a number has whose interval has this half width: up to the first digit of the half
-    width."""
+    """Return how many decimals reach the first digit of an interval's half width; `most` where that is 0."""
     return most if half_width <= 0 else min(most, max(0, -floor(log10(half_width))))
 
 
 def decimals_of(value: float, *, half_width: float | None = None, most: int = MAX_DECIMALS) -> int:
-    """Return how many decimals a value gets: by its interval, but at least two significant digits; three without an
-    interval."""
+    """Return how many decimals to write a value with: by the half width of its interval, but at least two significant
+    digits; three significant digits without an interval."""
     if half_width is not None and half_width > 0:
         return max(decimals_within(half_width, most=most), _decimals(value, MIN_SIGNIFICANT, most))
     return _decimals(value, SIGNIFICANT, most)
@@ -61,7 +60,7 @@ def _decimals(value: float, digits: int, most: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Format a number with so many decimals, a real minus sign and thin spaces between thousands."""
+    """Format a number with so many decimals, a minus sign (−) and thin spaces between thousands."""
     text = f"{abs(value):,.{decimals}f}".replace(",", THIN)
     return f"{MINUS}{text}" if value < 0 and _has_digits(text) else text
 
@@ -130,17 +129,17 @@ def _factor(ratio: float) -> float:
     return ratio if ratio >= 1 or ratio <= 0 else 1 / ratio
 
 
-# an interval of which the ends are further apart, on both sides of no change, is not worth its figures
+# An interval with ends on both sides of no change is not written where their quotient is larger than this.
 MAX_INTERVAL, TOO_WIDE = 10.0, "too wide to say"
 
 
 def change_interval(
     low: float | None, high: float | None, *, ratio: float | None, words: Words = TIMES, is_directed: bool = True
 ) -> str:
-    """Format the interval of a change: `4 % faster to 8 % slower`, or `21–26 %` beside a word that says the direction.
+    """Format the interval of a change: `21–26 %`, or `4 % faster to 8 % slower` where both directions are possible.
 
-    Without such a word (`is_directed` false) it says the direction itself. It is `too wide to say` where the interval
-    is of no use.
+    Where no word beside it says the direction (`is_directed` is false), the interval says it: `21–26 % slower`. Return
+    `too wide to say` where the ends are too far apart.
     """
     if low is None or high is None or not ratio:
         return NOT_MEASURED
@@ -177,24 +176,27 @@ def share(fraction: float) -> str:
 
 
 def accuracy(share: float) -> str:
-    """Format a share as `98.1 %`; it shows 0 or 100 % only where the share is exactly that."""
+    """Format a share as `98.1 %`; only an exact 0 or 1 is written as 0 or 100 %."""
     text = f"{100 * share:.1f}"
     return f"{text} %" if share in (0.0, 1.0) or text not in ("0.0", "100.0") else f"{100 * share:.3f} %"
 
 
 def format_cosine(value: float) -> str:
-    """Format a cosine: `0.910`, with as many nines as it has: `0.99998`; it shows 1 only where it is exactly 1."""
+    """Format a cosine: `0.910`, or `0.99998` with all its nines; only an exact 1 is written as 1."""
     text = plain(value)
     return text if value == 1 or float(text.replace(MINUS, "-")) != 1 else fixed(value, _decimals(1 - value, 1, 12))
 
 
 def explains(moved: float, part: float, *, unit: str = "µs", whose: str = "the") -> str:
-    """Format what part of a change something explains, and of what: `explains 96 % of the 74 µs`; where it is more
-    than the whole, `changed by +98 µs, the whole by +74 µs`."""
+    """Format what part of a change something explains: `explains 96 % of the 74 µs`.
+
+    `moved` is how much it changed, and `part` which share of the whole change that is. Where it changed by more than
+    the whole, write `changed by +98 µs, the whole by +74 µs`.
+    """
     whole = moved / part
-    if part > ALL:
-        all_of_it = "the whole" if whose == "the" else whose.removesuffix("'s")
-        return f"changed by {signed(moved)} {unit}, {all_of_it} by {signed(whole)} {unit}"
+    if part > MAX_WHOLE:
+        owner = "the whole" if whose == "the" else whose.removesuffix("'s")
+        return f"changed by {signed(moved)} {unit}, {owner} by {signed(whole)} {unit}"
     return f"explains {share(part) if part <= 1.0 else 'all'} of {whose} {plain(abs(whole))} {unit}"
 
 
@@ -210,7 +212,7 @@ def plain(value: float, *, unit: str = "") -> str:
 
 @_measured
 def rate(value: float, interval: Interval | None = None, *, time: float | None = None) -> str:
-    """Format a rate, with no more digits than `interval`, that of the time it is computed from, allows."""
+    """Format a rate that is computed from `time`, with no more digits than the interval of that time allows."""
     half = half_width(interval)
     if not half or not time or value <= 0 or half <= 0:
         return plain(value)
@@ -221,10 +223,10 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
 def format_divisible_pair(
     old: float, new: float, *, low: float | None = None, high: float | None = None, apart: Interval | None = None
 ) -> tuple[str, str] | None:
-    """Format two values with enough digits that their ratio lies between `low` and `high`.
+    """Format two values with so many digits, three at least, that the quotient new / old of what is written lies
+    between `low` and `high`, and the difference new − old within `apart`.
 
-    The difference then also lies within `apart`. There are three digits at least. Return None where no number of
-    digits is enough.
+    Return None where no number of digits is enough.
     """
     for digits in PAIR_DIGITS:
         texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
@@ -277,21 +279,21 @@ def duration(seconds: float) -> str:
     whole = ceil(seconds)
     for name, length, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if whole >= length:
-            rest = whole % length // part
-            return f"{whole // length} {name}{f' {rest} {smaller}' if rest else ''}"
+            remainder = whole % length // part
+            return f"{whole // length} {name}{f' {remainder} {smaller}' if remainder else ''}"
     return f"{whole} s"
 
 
 @_measured
 def scientific(value: float) -> str:
-    """Format a difference or a p with two digits, `2.4e-07`, where it is small or very large, and plainly
-    otherwise."""
+    """Format a number with two digits, `2.4e-07`, where it is small or very large, and with three digits otherwise."""
     if value == 0 or 0.001 <= abs(value) < 10000:
         return fixed(value, decimals_of(value)) if value else "0"
     return f"{value:.1e}".replace("-", MINUS)
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
+    """Write a number before its noun: `1 launch`, `2 launches`."""
     return f"{fixed(number, 0)} {singular if number == 1 else plural or singular + 's'}"
 
 

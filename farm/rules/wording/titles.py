@@ -7,9 +7,9 @@ from farm.contract.cells import Call, Runtime
 from farm.rules.runtimes import distributions, engines, frameworks, indexes, plugins, providers
 from farm.rules.wording.numbers import counted
 
-# of a program that asks for an inference
+# the ways in which a program asks for an inference
 CALLS: Mapping[Call, str] = {"bound": "io-binding", "run": "session.run"}
-# `CPU`, `CUDA`; an unknown provider keeps its own part
+# `CPU` or `CUDA`; an unknown provider by its own name
 provider = providers.title
 
 

@@ -9,7 +9,7 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A word with its sign: neither stands alone. `tone` says its colour: a class of the stylesheet, a terminal's."""
+    """A word with its mark, which are always shown together. `tone` names their colour on pages and terminals."""
 
     mark: str
     word: str
@@ -18,12 +18,12 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Sign):
-    """`opposite`: the word from the other side."""
+    """`opposite` is the verdict where the two sides are swapped; empty where it is the same."""
 
     opposite: str = ""
 
 
-# what somebody must look at comes first
+# in the order in which they are listed: what somebody must look at comes first
 VERDICTS: Mapping[str, Verdict] = {
     "slower": Verdict("▲", "slower", "slower", "faster"),
     # of items per second
@@ -45,9 +45,9 @@ GAINS = tuple(word for word, sign in VERDICTS.items() if sign.tone == "faster")
 CHANGES = LOSSES + GAINS
 _RANKS = {word: {"slower": 0, "faster": 1}.get(sign.tone, place) for place, (word, sign) in enumerate(VERDICTS.items())}
 
-# what leads before any verdict on speed
+# what comes before any verdict on speed
 WRONG, ELSEWHERE = "wrong outputs", "placed differently"
-# of two sides the first one alone
+# the baseline of a comparison alone has wrong outputs
 WRONG_BASE = f"base: {WRONG}"
 
 STATES = {
@@ -148,5 +148,6 @@ def rank(word: str) -> int:
 
 
 def opposite_of(word: Word) -> Word:
-    known = VERDICTS.get(word)
-    return cast(Word, known.opposite) if known is not None and known.opposite else word
+    """Return the verdict where the two sides are swapped."""
+    verdict = VERDICTS.get(word)
+    return cast(Word, verdict.opposite) if verdict is not None and verdict.opposite else word

@@ -212,4 +212,4 @@ def test_noise_that_comes_back_does_not_wander_however_often_it_repeats() -> Non
 def test_a_value_of_a_long_series_is_judged_by_its_interval_once_its_round_is_decided(
     ratio: float, low: float | None, high: float | None, is_open: bool, word: str
 ) -> None:
-    assert judge_series_value(ratio, low, high, is_open=is_open, words=numbers.TIMES) == word
+    assert judge_series_value(ratio, low, high, is_undecided=is_open, words=numbers.TIMES) == word
