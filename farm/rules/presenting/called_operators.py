@@ -8,14 +8,15 @@ from math import inf
 
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.cells.metrics import JUDGED
-from farm.rules.presenting.outside_graph import MAX_SHARE, explain_outside
-from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share, group_by_type
+from farm.rules.tracing.attribution import TypeChange, group_by_type
 from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import is_change
 
 US_PER_MS = 1000.0
+# What moved by more than this share of a change cannot be a part of it.
+MAX_SHARE = 1.5
 
 
 def list_changed_operators(comparison: Comparison) -> list[OperatorChange]:
@@ -99,21 +100,6 @@ def describe_changed_type(comparison: Comparison) -> str:
     part = "" if whole_type.nodes == largest.nodes else f"{largest.nodes} of them "
     whose = "its" if largest.nodes == 1 else "their"
     return f"{largest.op_type}: {type_times(whole_type)}, {part}{comparison.verdict} by {whose} own pairs"
-
-
-def describe_cause(comparison: Comparison) -> str:
-    """Say in a sentence what a change of the latency comes from; empty where nothing is known.
-
-    That is the operator type that explains most of it, or choosing a token, or, where traces contradict the change,
-    the type that changed most by its own pairs.
-    """
-    largest = find_largest_share(comparison.operators)
-    if largest is not None and largest.share is not None and largest.share >= NAMED_SHARE:
-        return f"{largest.op_type} {numbers.explains(largest.moved_us, largest.share)}."
-    if outside := explain_outside(comparison):
-        return f"It comes from {outside}."
-    changed_type = "" if largest else describe_changed_type(comparison)
-    return f"{changed_type}." if changed_type else ""
 
 
 def find_latency_change(comparison: Comparison) -> MetricChange | None:

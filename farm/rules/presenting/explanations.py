@@ -1,19 +1,23 @@
 """Explains a change by what the traces of both sides show; of cells that generate, also by their two phases."""
 
 from farm.contract.document_cells import Cell
-from farm.contract.document_comparisons import Comparison
+from farm.contract.document_comparisons import Comparison, MetricChange
+from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU
 from farm.rules.presenting.called_operators import (
+    MAX_SHARE,
     describe_certainty,
     describe_changed_type,
     describe_trace_noise,
     explain_trace_doubt,
     type_times,
 )
-from farm.rules.presenting.outside_graph import explain_outside
 from farm.rules.presenting.prefills import find_prefill, is_generated
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
-from farm.rules.wording.numbers import change, explains
+from farm.rules.wording.numbers import change, explains, latency
 from farm.rules.wording.vocabulary import is_change
+
+# Choosing a token, which happens outside the graph, is named from this share of the change of its time on.
+MIN_OUTSIDE_SHARE = 0.5
 
 
 def explain_change(comparison: Comparison) -> str | None:
@@ -43,10 +47,52 @@ def _explain_latency(comparison: Comparison) -> str | None:
     return f"{text} ({notes})" if notes else text
 
 
+def describe_cause(comparison: Comparison) -> str:
+    """Say in a sentence what a change of the latency comes from; empty where nothing is known.
+
+    That is the operator type that explains most of it, or choosing a token, or, where traces contradict the change,
+    the type that changed most by its own pairs.
+    """
+    largest = find_largest_share(comparison.operators)
+    if largest is not None and largest.share is not None and largest.share >= NAMED_SHARE:
+        return f"{largest.op_type} {explains(largest.moved_us, largest.share)}."
+    if outside := explain_outside(comparison):
+        return f"It comes from {outside}."
+    changed_type = "" if largest else describe_changed_type(comparison)
+    return f"{changed_type}." if changed_type else ""
+
+
 def find_cause(comparison: Comparison) -> str:
     """Return the operator type that a change comes from; empty where none explains a part worth naming."""
     largest = find_largest_share(comparison.operators)
     return largest.op_type if largest is not None and (largest.share or 0.0) >= NAMED_SHARE else ""
+
+
+def explain_outside(comparison: Comparison) -> str | None:
+    """Explain the change: `outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the 12 ms`.
+
+    Return None where choosing the token does not explain it.
+    """
+    if not is_change(comparison.verdict):
+        return None
+    choosing, token = _find_choosing(comparison), comparison.metrics[0] if comparison.metrics else None
+    if choosing is None or token is None or token.candidate == token.baseline:
+        return None
+    moved_ms = choosing.candidate - choosing.baseline
+    share = moved_ms / (token.candidate - token.baseline)
+    if not MIN_OUTSIDE_SHARE <= share <= MAX_SHARE:
+        return None
+    times = f"{latency(choosing.baseline)} → {latency(choosing.candidate)}"
+    return f"outside the graph: choosing a token, {times}, {explains(moved_ms, share, unit='ms')}"
+
+
+def _find_choosing(comparison: Comparison) -> MetricChange | None:
+    """Return the time of choosing a token, where launches report its processor time and it changed as the token did."""
+    changes = {change.name: change for change in comparison.metrics}
+    if OUTSIDE_CPU not in changes:
+        return None
+    both = (changes.get(name) for name in (OUTSIDE_CPU, OUTSIDE))
+    return next((change for change in both if change is not None and change.verdict == comparison.verdict), None)
 
 
 def describe_phases(comparison: Comparison, candidate: Cell) -> str:

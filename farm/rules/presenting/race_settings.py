@@ -44,7 +44,7 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
         ),
         *([Number("CPU time, ms", lambda row: written(row.setting.cpu_p50_ms))] if is_by_processor else []),
         *([Number("items/s by the clock", lambda row: written(row.setting.throughput))] if is_throughput else []),
-        Number("against the first", lambda row: Entry(_compare_with_first(row.setting), row.setting.ratio)),
+        Number("against the first", lambda row: Entry(_format_change(row.setting), row.setting.ratio)),
         Number("memory", lambda row: written(row.setting.peak_memory_bytes, numbers.memory)),
         Number("accuracy", lambda row: Entry(row.setting.accuracy)),
         Prose("Note", lambda row: Entry(row.setting.note)),
@@ -52,11 +52,7 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
     return Table.of(id, "Settings that were measured", columns, rows).without_unmeasured()
 
 
-def make_left_table(found: Found, *, id: str = "left") -> Table:
-    return Table.of(id, "Settings that left", LEFT_COLUMNS, found.left)
-
-
-def _compare_with_first(setting: FoundSetting) -> str:
+def _format_change(setting: FoundSetting) -> str:
     if not setting.ratio:
         return ""
     return numbers.change_interval(setting.ratio_low, setting.ratio_high, ratio=setting.ratio, is_directed=False)

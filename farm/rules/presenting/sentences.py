@@ -13,9 +13,8 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import fusions, metric_changes, parities, simulated
-from farm.rules.presenting.called_operators import describe_cause
 from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.explanations import describe_phases
+from farm.rules.presenting.explanations import describe_cause, describe_phases
 from farm.rules.presenting.headlines import (
     WORK_AXES,
     Opening,

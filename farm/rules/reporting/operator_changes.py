@@ -8,8 +8,7 @@ from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.presenting.called_operators import find_latency_change, find_timed_us
-from farm.rules.presenting.outside_graph import MAX_SHARE
+from farm.rules.presenting.called_operators import MAX_SHARE, find_latency_change, find_timed_us
 from farm.rules.presenting.prefills import find_prefill
 from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
 from farm.rules.tracing.executions import MIN_TRACES

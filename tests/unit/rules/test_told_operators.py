@@ -5,14 +5,13 @@ import pytest
 from dashboard.figures.operators import draw_operators, make_sides
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.presenting.called_operators import (
-    describe_cause,
     describe_largest_type,
     describe_order,
     list_named_operators,
     operators_heading,
     sort_operators,
 )
-from farm.rules.presenting.explanations import explain_change
+from farm.rules.presenting.explanations import describe_cause, explain_change
 from farm.rules.presenting.sentences import verdict_line
 from farm.rules.wording.numbers import THIN
 from tests.documents import NEW, make_cell, make_comparison, make_document
