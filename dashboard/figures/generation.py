@@ -24,7 +24,7 @@ def list_stretches(cell: Cell) -> list[CellPhase]:
 
 def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """Draw a bar for each cell: the time of a generation for the prompt, for the tokens, and outside the graph."""
-    bars, times = CellBars(cells, address), times.with_one_clock(cells)
+    bars, times = CellBars(cells, address), times.with_same_clock(cells)
     known = {cell.id: make_generation(cell, times) for cell in cells}
     parts = (
         Part("prefill", "@accent", lambda cell: known[cell.id].prompt_ms),
@@ -81,7 +81,7 @@ def _make_entry(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """Draw the time to the first token over the length of the prompt, with a line for cells that differ in nothing
     else."""
-    ordered, times = sorted(cells, key=_prompt_tokens), times.with_one_clock(cells)
+    ordered, times = sorted(cells, key=_prompt_tokens), times.with_same_clock(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
     for cell in ordered:

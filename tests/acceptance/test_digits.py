@@ -79,7 +79,7 @@ def test_the_models_page_shows_size_latency_accuracy_parity_and_the_pareto_chart
     [table] = re.findall(r"<table.*?</table>", page[page.index('id="chart-pareto"') :], re.DOTALL)[:1]
     rows = [row for row in re.findall(r"<tr\b.*?</tr>", table, re.DOTALL) if f"/runs/{document.run}/cells/" in row]
     assert len(rows) == len(variants(document))
-    times = Times.of(variants(document), document.comparisons).with_one_clock(variants(document))
+    times = Times.of(variants(document), document.comparisons).with_same_clock(variants(document))
     for cell in variants(document):
         [row] = [row for row in rows if f"/cells/{cell.id}/" in row]
         assert cell.accuracy.value is not None

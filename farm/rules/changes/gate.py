@@ -265,7 +265,7 @@ def _compare_headline(pair: Pair, subject: str, base: str) -> Iterator[Observati
     elif change.quantity == "items":
         yield Observation("slower", f"{subject} has {change.text} ({level} interval {change.interval}) against {base}")
     elif comparison.verdict_from == "rate":
-        headline = metric_changes.headline_metric(comparison)
+        headline = metric_changes.headline_metric_name(comparison)
         rates = [f": {metric_changes.describe(metric)}" for metric in comparison.metrics if metric.name == headline]
         yield Observation("lower", f"{subject} keeps its bound up to a lower rate than {base}{''.join(rates)}")
     else:

@@ -177,6 +177,5 @@ def judge_series_value(
 
 
 def _widen(figures: tuple[float, float, float], factor: float) -> tuple[float, float]:
-    """Return the ends of an interval that is wider by this factor, on the log scale."""
     middle, low, high = (log(figure) for figure in figures)
     return exp(middle - factor * (middle - low)), exp(middle + factor * (high - middle))

@@ -53,10 +53,10 @@ def make_answer(document: Document) -> Answer:
     if opening.wrong_cells:
         headline = name_models(_name_wrong(opening, cells), opening.wrong_cells)
         wrong = sentences.describe_wrong(opening, cells)
-        answer = Answer(headline, explain_wrong(opening.wrong_cells), _join(wrong, *_repeat(lead), *others))
+        answer = Answer(headline, explain_wrong(opening.wrong_cells), _join(wrong, *_list_lead_texts(lead), *others))
     elif opening.are_misplaced_first:
         headline = name_models(_count_misplaced(opening, cells), opening.misplaced_cells)
-        answer = Answer(headline, "", _join(misplaced, *_repeat(lead), *others))
+        answer = Answer(headline, "", _join(misplaced, *_list_lead_texts(lead), *others))
     elif lead is not None:
         answer = replace(lead, rest=_join(lead.rest, misplaced, *others))
     else:
@@ -74,8 +74,7 @@ def _list_other_sentences(document: Document, opening: Opening, unmeasured: str)
     ]
 
 
-def _repeat(lead: Answer | None) -> list[str]:
-    """Write the answer about the leading comparison as sentences below another headline."""
+def _list_lead_texts(lead: Answer | None) -> list[str]:
     return [] if lead is None else [f"{lead.headline} ({lead.because}).", lead.rest]
 
 

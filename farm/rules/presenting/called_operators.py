@@ -103,7 +103,6 @@ def describe_changed_type(comparison: Comparison) -> str:
 
 
 def find_latency_change(comparison: Comparison) -> MetricChange | None:
-    """Return the change of the time of an inference; None where that was not judged."""
     return next((metric for metric in comparison.metrics if metric.name == JUDGED.name), None)
 
 

@@ -53,7 +53,7 @@ def format_setting(measured: Measured) -> str:
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 
-def tell_settings_apart(measured: Sequence[Measured]) -> list[str]:
+def format_distinct_settings(measured: Sequence[Measured]) -> list[str]:
     """Format several settings of one machine; those with equal words each get the axes on which they differ."""
     texts = list(map(format_setting, measured))
     varying = {
@@ -79,7 +79,6 @@ def count_as_good(top: Top) -> str:
 
 
 def items_heading(measured: Sequence[Measured]) -> str:
-    """Return the heading of a column of items per second, which says whether they are of processor time."""
     by_processor = [setting.are_items_of_processor for setting in measured]
     return metric_heading("items/s", by_processor) if any(setting.is_processor for setting in measured) else "items/s"
 

@@ -90,7 +90,6 @@ class Opening:
 
     @property
     def axis(self) -> str:
-        """The axis of the leading comparison, or of the first one that wrong outputs won; empty without comparisons."""
         first = self.lead or next(iter(self.comparisons), None)
         return "" if first is None else first.axis
 
@@ -100,7 +99,6 @@ class Opening:
 
     @property
     def are_misplaced_first(self) -> bool:
-        """Whether the providers that did not start come before the leading comparison."""
         return bool(self.misplaced_cells) and (self.lead is None or self.lead.priority > Priority.LOST_PROVIDER)
 
 
@@ -157,7 +155,6 @@ def _lead_order(ranked: RankedComparison) -> tuple[int, tuple[int, str], int, fl
 
 
 def axis_rank(axis: str) -> tuple[int, str]:
-    """Return what axes are sorted by: those that readers ask for first, then the others by name."""
     return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
 

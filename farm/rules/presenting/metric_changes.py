@@ -25,22 +25,21 @@ OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 def replace_headline_verdict(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
     """Return the comparison's metrics, with this verdict on the headline metric."""
     return [
-        change.model_copy(update={"verdict": verdict}) if change.name == headline_metric(comparison) else change
+        change.model_copy(update={"verdict": verdict}) if change.name == headline_metric_name(comparison) else change
         for change in comparison.metrics
     ]
 
 
-def headline_metric(comparison: Comparison) -> str:
-    """Return the name of the metric that the comparison's own verdict is on."""
+def headline_metric_name(comparison: Comparison) -> str:
     return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 
 def find_headline_change(comparison: Comparison) -> MetricChange | None:
-    return find_metric(headline_metric(comparison), comparison)
+    return find_metric(headline_metric_name(comparison), comparison)
 
 
 def list_further(comparison: Comparison) -> list[MetricChange]:
-    return [change for change in comparison.metrics if change.name != headline_metric(comparison)]
+    return [change for change in comparison.metrics if change.name != headline_metric_name(comparison)]
 
 
 def list_beside(comparison: Comparison) -> list[MetricChange]:

@@ -297,7 +297,6 @@ def _state_change(comparison: Comparison, change: Change, cells: Mapping[str, Ce
 
 
 def _describe_shared(axis: str, cell: Cell) -> str:
-    """Name the settings that both sides share, and the runtime where it is not what differs."""
     runtime = "" if axis in ("runtime", TWIN) else _name_side("runtime", cell)
     return ", ".join(filter(None, (label.workload_label(cell, without=axis), runtime)))
 

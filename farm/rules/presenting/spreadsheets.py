@@ -36,7 +36,6 @@ def make_csv(document: Document) -> str:
 
 
 def list_rows(document: Document) -> list[dict[str, object]]:
-    """Return a mapping from heads to values for each cell, in the order of the heads."""
     rows = (dict(zip(_VALUES_ORDER, _list_values(cell), strict=True)) for cell in document.cells)
     return [{head: row[head] for head in HEADS} for row in rows]
 

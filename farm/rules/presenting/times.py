@@ -62,7 +62,7 @@ class Times:
         }
         return cls(frozenset(by_processor), {side: _find_medians(side, pairs) for side, pairs in compared.items()})
 
-    def with_one_clock(self, cells: Iterable[Cell]) -> "Times":
+    def with_same_clock(self, cells: Iterable[Cell]) -> "Times":
         """Return the decision for cells that are compared with each other: processor time for all, where it is shown of
         one."""
         ids = {cell.id for cell in cells if cell.p50_ms and cell.cpu_p50_ms}
@@ -150,13 +150,11 @@ def metric_heading(text: str, by_processor: Sequence[bool], *, is_p50: bool = Fa
 
 
 def format_items(cell: Cell, *, is_processor: bool) -> str:
-    """Format a cell's items per second: `1 520 items/s`, or `1 520 items/s of CPU time`."""
     clock = " of CPU time" if is_processor and items_per_cpu_second(cell) is not None else ""
     return f"{format_items_per_s(cell)} items/s{clock}"
 
 
 def format_compared_items(cell: Cell, comparisons: Iterable[Comparison]) -> str:
-    """Format a cell's items per second by the clock that the verdicts of its comparisons rest on."""
     times = Times.of([cell], comparisons)
     return format_items(times.with_compared_time(cell), is_processor=cell.id in times.by_processor)
 

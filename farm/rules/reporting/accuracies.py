@@ -43,11 +43,10 @@ def make_accuracy(report: AccuracyReport, *, measured_by: str | None = None) -> 
         samples = evaluation.unpack_samples(report)
         mean = accuracy.share_of_right(samples) if samples.dtype.kind == "b" else accuracy.mean_error(samples)
         figures = {"value": mean.value, "ci_low": mean.ci_low, "ci_high": mean.ci_high, "samples": report.samples}
-    return _describe(accuracy_without_value.model_copy(update=figures))
+    return _add_text(accuracy_without_value.model_copy(update=figures))
 
 
-def _describe(judged: doc_cells.Accuracy, sentence: str = "") -> doc_cells.Accuracy:
-    """Return the accuracy with its figures in words, and this sentence after them."""
+def _add_text(judged: doc_cells.Accuracy, sentence: str = "") -> doc_cells.Accuracy:
     text = f"{accuracy_metrics.metric_of(judged).describe(judged)} {sentence}".rstrip()
     return judged.model_copy(update={"text": text})
 
@@ -126,7 +125,7 @@ def _compare_with_earlier(new: doc_cells.Accuracy, earlier: Sequence[doc_cells.A
     if not is_loss_shown(compared):
         return new
     loss = accuracy_metrics.metric_of(compared).format_loss(compared)
-    return _describe(compared, f"An earlier version on the same data: {loss}.")
+    return _add_text(compared, f"An earlier version on the same data: {loss}.")
 
 
 def find_baseline(
@@ -222,7 +221,7 @@ def _compare_with_baseline(
         }
     )
     against = baseline.model if baseline.model_sha256 != cell.model_sha256 else baseline.uploaded
-    return _describe(compared, _describe_difference(compared, difference.change, against=against or "FP32"))
+    return _add_text(compared, _describe_difference(compared, difference.change, against=against or "FP32"))
 
 
 def _unpack_samples(judged: doc_cells.Accuracy) -> evaluation.Judged:

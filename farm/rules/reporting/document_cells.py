@@ -198,7 +198,6 @@ def _read_check(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
 
 
 def _select_tolerances(tolerances: Mapping[str, Tolerance], check: CheckReport | None) -> Mapping[str, Tolerance]:
-    """Return the tolerances of the outputs that the check saw, by name; all of them where it saw none."""
     names = {output.name for output in check.outputs} if check is not None else set()
     return {name: tolerances[name] for name in sorted(tolerances) if not names or name in names}
 

@@ -157,6 +157,5 @@ def _make_comparison(
 
 
 def _name_figures(clock: str, figures: Comparison | None) -> dict[str, float | None]:
-    """Return the figures by one clock under their keys in the document: `wall_ratio`."""
     names = ("ratio", "ci_low", "ci_high")
     return {f"{clock}_{name}": getattr(figures, name) if figures is not None else None for name in names}

@@ -31,7 +31,6 @@ def correct_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def is_tested(comparison: Comparison) -> bool:
-    """Whether the headline verdict counts among those that are corrected for their number."""
     return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 

@@ -75,7 +75,6 @@ def _share_out(nodes: Sequence[NodeChange], timed: doc_comparisons.MetricChange 
 
 
 def _attribute_same_rounds(old: Mapping[int, TraceReport], new: Mapping[int, TraceReport]) -> Attribution:
-    """Attribute the change by the traces of the rounds that both arms were traced in."""
     rounds = sorted(old.keys() & new.keys())
     return attribute([old[number] for number in rounds], [new[number] for number in rounds])
 

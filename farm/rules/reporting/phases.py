@@ -23,7 +23,6 @@ def summarise_phases(samples: Sequence[Sample]) -> list[doc_cells.CellPhase]:
 
 
 def describe_result(summary: CellSummary | None, scenario: Scenario, phases: Sequence[doc_cells.CellPhase] = ()) -> str:
-    """Describe what a cell's launches reported, in the words of its scenario; empty without launches."""
     return "" if summary is None else scenario.describe_result(summary.launched, p99_ms=summary.p99_ms, phases=phases)
 
 

@@ -293,7 +293,6 @@ def scientific(value: float) -> str:
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """Write a number before its noun: `1 launch`, `2 launches`."""
     return f"{fixed(number, 0)} {singular if number == 1 else plural or singular + 's'}"
 
 

@@ -148,6 +148,5 @@ def rank(word: str) -> int:
 
 
 def opposite_of(word: Word) -> Word:
-    """Return the verdict where the two sides are swapped."""
     verdict = VERDICTS.get(word)
     return cast(Word, verdict.opposite) if verdict is not None and verdict.opposite else word

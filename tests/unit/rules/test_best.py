@@ -9,7 +9,7 @@ from farm.rules.comparing.signed_ranks import too_few_sentence
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import find_best_settings, find_left_out
 from farm.rules.presenting.hardware import Measured, find_targets, with_comparable_times, with_verdicts
-from farm.rules.presenting.hardware_words import format_setting, tell_settings_apart
+from farm.rules.presenting.hardware_words import format_distinct_settings, format_setting
 from farm.rules.presenting.lines import BUSY
 
 
@@ -141,7 +141,7 @@ def test_optimization_and_session_options_are_part_of_a_settings_name() -> None:
 
 def test_settings_of_the_same_words_are_told_apart_by_the_axis_on_which_they_differ() -> None:
     newer, older = measured("c4", opset=26), measured("c5", opset=17)
-    names = tell_settings_apart([newer, older, EIGHT])
+    names = format_distinct_settings([newer, older, EIGHT])
     assert names == [f"{format_setting(ONE)}, opset 26", f"{format_setting(ONE)}, opset 17", format_setting(EIGHT)]
     found = make_panel(1, [newer, older], "")
     assert found is not None

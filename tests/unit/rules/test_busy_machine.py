@@ -158,5 +158,5 @@ def test_cells_that_are_compared_are_told_by_processor_time_as_soon_as_one_is() 
         make_cell("c1", p50_ms=9.0, cpu_p50_ms=1.0), make_cell("c2", p50_ms=2.0, cpu_p50_ms=1.9), make_cell("c3")
     )  # fmt: skip
     times = Times(frozenset({"c1"}))
-    assert times.with_one_clock([busy, quiet, clock]).by_processor == {"c1", "c2"}
-    assert times.with_one_clock([quiet, clock]) == times
+    assert times.with_same_clock([busy, quiet, clock]).by_processor == {"c1", "c2"}
+    assert times.with_same_clock([quiet, clock]) == times
