@@ -206,7 +206,7 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
         nodes=len(online),
         offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
         only=_describe_bound_nodes(bound, unavailable) if not online and len(bound) == len(queues) else (),
-        kept=[describe_barred_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
+        barred=[describe_barred_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
         hardware=sorted({block.hardware for block in queued}),
         team=run.team.name,
     )

@@ -82,7 +82,7 @@ def plan_run(
         measured = read_latencies(side)
         facts.append(model_facts if measured is None else model_facts.model_copy(update=measured._asdict()))
     unavailable = () if fleet else list_unavailable_nodes(version.model.team, uploader=uploader)
-    idle_reasons = [describe_kept_node(node.name, reason) for node, reason in unavailable]
+    idle_reasons = [describe_barred_node(node.name, reason) for node, reason in unavailable]
     return planner.plan(
         declared,
         facts,
