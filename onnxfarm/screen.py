@@ -44,7 +44,7 @@ from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain
-from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, signed
+from farm.rules.wording.vocabulary import WRONG, is_change, mark_word, rank, sign_of
 from onnxfarm.outputs import print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
@@ -165,7 +165,7 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
         if is_eventful:
             state = WRONG if is_wrong(cell) else str(cell.status)
             notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []
-            row.append(colour_text(", ".join([signed(state), *notes]), state))
+            row.append(colour_text(", ".join([mark_word(state), *notes]), state))
         table.add_row(*row)
     return table
 
@@ -251,7 +251,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
         more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
         heading = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         text = "the reason is above." if reason.text in opening else reason.text
-        heading = f"{signed(alike[0].status)} {heading}{axes}: {text}"
+        heading = f"{mark_word(alike[0].status)} {heading}{axes}: {text}"
         print_lines(heading, *(f"    {way_out}" for way_out in refusals.list_ways_out(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:

@@ -8,7 +8,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from farm.rules.presenting import tables
-from farm.rules.wording.vocabulary import WRONG, sign_of, signed
+from farm.rules.wording.vocabulary import WRONG, mark_word, sign_of
 from onnxfarm.outputs import make_table
 
 # by the tone of a word
@@ -44,7 +44,7 @@ def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
     same = {
         head: values.pop()
         for head, values in texts.items()
-        if table.row_count > 1 and len(values) == 1 and not min(values).startswith(("fail", signed(WRONG)))
+        if table.row_count > 1 and len(values) == 1 and not min(values).startswith(("fail", mark_word(WRONG)))
     }
     narrower = _select_columns(table, [column for column in table.columns if column.header not in same])
     return ", ".join(f"{head} {value}" for head, value in same.items() if value), narrower

@@ -17,7 +17,7 @@ from farm.rules.presenting.times import Times, clock_title
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import find_undominated, pareto_front
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import WRONG, signed
+from farm.rules.wording.vocabulary import WRONG, mark_word
 
 CELLS, HARDWARE = "pareto", "hardware"
 NO_CELL = (

@@ -77,7 +77,7 @@ def _run_suite(runtime: Runtime, *, suite: Path, home: Path, work: Path, console
     try:
         installed = store.provide(runtime)
     except RuntimeUnavailableError as error:
-        raise Usage(refusals.describe(error.reason)) from error
+        raise Usage(refusals.describe_reason(error.reason)) from error
     stage = stages.stage_runner(home)
     folder = work / str(runtime)
     folder.mkdir()

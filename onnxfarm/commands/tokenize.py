@@ -97,7 +97,7 @@ def _run_tokenizer(
             texts, model=imported.folder / imported.main, runtime=installed, stage=stages.stage_runner(home), work=work
         )
     except (RuntimeUnavailableError, tokens.TokenizationError) as problem:
-        raise Usage(refusals.describe(problem.reason)) from problem
+        raise Usage(refusals.describe_reason(problem.reason)) from problem
     except SandboxError as problem:
         raise Infrastructure(str(problem)) from problem
 

@@ -103,13 +103,13 @@ def find_divergence(
         try:
             return divergence.find_divergence(question)
         except ReasonedError as problem:
-            raise Infrastructure(refusals.describe(problem.reason)) from problem
+            raise Infrastructure(refusals.describe_reason(problem.reason)) from problem
 
 
 def _plan_cell(matrix: Matrix, request: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
     """Return the one cell of a matrix. Raises Usage for several, or with the reason why it cannot run."""
     plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=request.seed)
-    refused = [refusals.describe(point.reason) for point in plan.refused]
+    refused = [refusals.describe_reason(point.reason) for point in plan.refused]
     if refused or plan.problem:
         raise Usage(refused[0] if refused else str(plan.problem))
     specs = [arm.spec for block in plan.blocks for arm in block.arms]
@@ -171,7 +171,7 @@ def _make_comparer(
     try:
         installed = bench.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:
-        raise Infrastructure(refusals.describe(problem.reason)) from problem
+        raise Infrastructure(refusals.describe_reason(problem.reason)) from problem
     stages.compile_stage(bench.stage, python=installed.python)
     tolerance = preset.tolerance
     scratch = bench.folder / f"side-{spec.digest[:16]}"

@@ -79,7 +79,7 @@ def check_installable(document: Document) -> None:
             continue
         offered = fetch_listing(cell.runtime.distribution).offered
         if offered and cell.runtime.version not in offered:
-            raise Usage(refusals.describe(cell.reason))
+            raise Usage(refusals.describe_reason(cell.reason))
         raise Infrastructure(cell.reason.text + ("" if offered else " The package index does not answer either."))
 
 

@@ -167,7 +167,7 @@ def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except orders.WorkshopError as problem:
-        sentence = refusals.describe(problem.reason)
+        sentence = refusals.describe_reason(problem.reason)
         raise Usage(f"{path}: {sentence}" if path else sentence) from problem
 
 

@@ -17,7 +17,7 @@ from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import Line, is_loss_shown, line_of
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import signed
+from farm.rules.wording.vocabulary import mark_word
 
 MAX_ROWS = 8
 MAX_REASONS = 3
@@ -191,12 +191,12 @@ def _list_columns(row: Row) -> list[str]:
     setting = as_code(setting_label(row.old, row.new))
     failed_checks = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
     if row.line is None:
-        statuses = [signed(cell.status) for cell in (row.old, row.new)]
+        statuses = [mark_word(cell.status) for cell in (row.old, row.new)]
         return [setting, *statuses, "", ", ".join(failed_checks) or "not compared"]
     change, unit = row.line.change, row.line.unit
     values = [f"{value} {unit}" for value in row.line.sides or ()] or ["", ""]
     size = f"{change.text} ({change.interval})" if change.is_decided else change.interval
-    return [setting, *values, size, ", ".join([signed(change.word), *failed_checks])]
+    return [setting, *values, size, ", ".join([mark_word(change.word), *failed_checks])]
 
 
 def _explain_first_row(rows: Sequence[Row]) -> Iterator[str]:

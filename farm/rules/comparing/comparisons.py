@@ -65,7 +65,7 @@ def _explain_verdict(comparison: Comparison) -> str:
     if comparison.reason:
         return f". {comparison.reason}"
     if comparison.rounds_used < look_levels.LOOKS[0]:
-        return f". {look_levels.too_few_sentence(comparison.rounds_used)}"
+        return f". {look_levels.explain_too_few_rounds(comparison.rounds_used)}"
     wait = (
         f"about {comparison.rounds_needed} rounds in all would decide"
         if comparison.rounds_needed

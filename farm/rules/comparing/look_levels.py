@@ -60,7 +60,7 @@ def describe_later_rounds(count: int, *, look: int) -> str:
     )
 
 
-def too_few_sentence(rounds: int, *, min_rounds: int = LOOKS[0]) -> str:
+def explain_too_few_rounds(rounds: int, *, min_rounds: int = LOOKS[0]) -> str:
     decide = "1 round decides" if rounds == 1 else f"{rounds} rounds decide"
     return f"{decide} nothing: a verdict takes at least {min_rounds}."
 

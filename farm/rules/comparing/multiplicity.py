@@ -1,4 +1,4 @@
-"""Many comparisons at once, of which some look significant by chance: which of them hold."""
+"""Decides which of many verdicts hold, where some look significant by chance."""
 
 from collections.abc import Sequence
 
@@ -24,9 +24,9 @@ def benjamini_hochberg(p_values: Sequence[float], level: float = LEVEL) -> list[
     return [bool(holds) for holds in p <= largest]
 
 
-def chance_sentence(count: int, what: str) -> str:
-    """Say why a comparison that looks changed is not called so among `count` of them. `what`: their singular noun."""
+def explain_chance(count: int, noun: str) -> str:
+    """Say why a verdict that looks like a change is not called so among `count` of them; `noun` names one of them."""
     return (
-        f"Among {count} {what}{'' if count == 1 else 's'} this one may be chance (Benjamini-Hochberg at "
+        f"Among {count} {noun}{'' if count == 1 else 's'} this one may be chance (Benjamini-Hochberg at "
         f"{percent(LEVEL)}): measure it alone, or with a longer budget."
     )

@@ -19,7 +19,7 @@ def median_interval(values: Sequence[float], *, level: float = INTERVAL_LEVEL) -
     return averages[rank - 1], averages[-rank]
 
 
-def too_few_sentence(launches: int) -> str:
+def explain_too_few_launches(launches: int) -> str:
     decide = "1 launch decides" if launches == 1 else f"{launches} launches decide"
     return f"{decide} nothing: {AT_LEAST}."
 

@@ -127,7 +127,7 @@ def too_few_sentence(counting: int, *, measured: int, min_rounds: int, is_out_of
 
     `counting` is how many of the `measured` rounds have a pair that counts.
     """
-    text = look_levels.too_few_sentence(measured, min_rounds=min_rounds)
+    text = look_levels.explain_too_few_rounds(measured, min_rounds=min_rounds)
     if counting < measured:
         has = "has" if counting == 1 else "have"
         undisturbed = f"{counting} of {counted(measured, 'round')} {has} both samples undisturbed"

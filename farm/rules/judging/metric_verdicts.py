@@ -153,7 +153,7 @@ def _explain_undecided(figures: Comparison, *, timed: int, rounds: int) -> str:
         return ""
     if figures.rounds_used >= look_levels.LOOKS[0]:
         return f"Changes under {percent(figures.smallest_detectable)} cannot be detected yet."
-    too_few = look_levels.too_few_sentence(figures.rounds_used)
+    too_few = look_levels.explain_too_few_rounds(figures.rounds_used)
     return f"{timed} of {counted(rounds, 'round')} timed it: {too_few}" if timed < rounds else too_few.capitalize()
 
 

@@ -15,7 +15,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import items_per_cpu_second
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.comparing.signed_ranks import AT_LEAST, too_few_sentence
+from farm.rules.comparing.signed_ranks import AT_LEAST, explain_too_few_launches
 from farm.rules.presenting.lines import fails_parity, is_loss_shown
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -84,7 +84,7 @@ class Top:
         if not self.unclear:
             return ""
         if self.settings[0].cell.p50_ci_ms is None:
-            return too_few_sentence(len(self.settings[0].cell.samples_ms))
+            return explain_too_few_launches(len(self.settings[0].cell.samples_ms))
         return f"Of {counted(self.unclear, 'other')} there are too few launches to tell: {AT_LEAST}."
 
 

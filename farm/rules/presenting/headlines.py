@@ -21,7 +21,7 @@ from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.cell_counts import list_own
 from farm.rules.presenting.lines import how_far_off, is_other_model, is_wrong, why_wrong
-from farm.rules.presenting.prefills import is_generated, list_changes
+from farm.rules.presenting.prefills import is_generated, list_prompt_and_rate_changes
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import rank, sign_of
@@ -142,7 +142,7 @@ def _find_gravest_change(comparison: Comparison, cells: Mapping[str, Cell]) -> C
     are_alike = old is not None and new is not None and old.scenario == new.scenario and is_generated(new)
     if not are_alike or own.quantity != "latency" or own.word == "not comparable":
         return own
-    decided = [change for change in (own, *list_changes(comparison)) if change.is_decided]
+    decided = [change for change in (own, *list_prompt_and_rate_changes(comparison)) if change.is_decided]
     return min(decided, key=lambda change: (change.is_gain, -change.size), default=own)
 
 

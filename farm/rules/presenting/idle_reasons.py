@@ -49,7 +49,7 @@ class Waiting:
     team: str = ""  # whose run it is
 
 
-def idle_reason(waiting: Waiting) -> str:
+def explain_idle_run(waiting: Waiting) -> str:
     """Say what the run waits for first; empty where nothing is left to be measured."""
     if waiting.queued:
         return _explain_queued(waiting)

@@ -27,7 +27,7 @@ def find_prefill(comparison: Comparison) -> MetricChange | None:
     return by_processor or changes.get(TTFT)
 
 
-def list_changes(comparison: Comparison) -> list[Change]:
+def list_prompt_and_rate_changes(comparison: Comparison) -> list[Change]:
     """List the changes beside the token's own: of the prompt, and of all tokens per second by the same clock."""
     changes: list[tuple[Quantity, MetricChange | None]] = [("prefill", find_prefill(comparison))]
     if comparison.verdict_from == "wall":

@@ -34,7 +34,7 @@ def list_ways_out(alike: Sequence[WithReason]) -> list[str]:
     return changes + ([] if reason is None else [_refer_to_docs(reason)])
 
 
-def describe(reason: Reason) -> str:
+def describe_reason(reason: Reason) -> str:
     return f"{reason.text} {_refer_to_docs(reason)}"
 
 

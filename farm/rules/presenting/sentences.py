@@ -31,7 +31,7 @@ from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, percent
-from farm.rules.wording.vocabulary import signed
+from farm.rules.wording.vocabulary import mark_word
 
 GLANCE = (
     "This is a glance: one launch of each cell, with nothing compared and no operators traced, and the next launch may "
@@ -136,7 +136,7 @@ def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, ch
     """
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     change = change or change_between(comparison, baseline, candidate)
-    return f"{signed(change.word)}{change.unit}: {_state_change(comparison, change, cells)}"
+    return f"{mark_word(change.word)}{change.unit}: {_state_change(comparison, change, cells)}"
 
 
 def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
@@ -144,7 +144,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     subject = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload_label(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         reason = cell.reason.text if cell.reason is not None else "it was not measured."
-        return f"{signed(cell.status)}: {subject}: {reason}"
+        return f"{mark_word(cell.status)}: {subject}: {reason}"
     launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     wall_time = latency(cell.p50_ms, cell.p50_ci_ms)
     note = f" {cell.reason.text}" if cell.reason is not None else ""

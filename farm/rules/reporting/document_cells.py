@@ -135,7 +135,7 @@ def _make_cell(
         "model_bytes": record.sizes.get(spec.digest),
         "phases": cell_phases,
         "scenario_text": phases.describe_result(summary, scenario, cell_phases)
-        or generated.describe(summary, tokens, trace, batch=workload.batch or 1),
+        or generated.describe_tokens(summary, tokens, trace, batch=workload.batch or 1),
         "tokens": tokens.tokens,
     }
     cell = doc_cells.Cell.model_validate(fields)

@@ -36,7 +36,7 @@ def is_tested(comparison: Comparison) -> bool:
 
 def make_undecided(comparison: Comparison, *, among: int) -> Comparison:
     """Return the comparison as undecided, because it may be chance among so many comparisons."""
-    reason = " ".join(filter(None, (multiplicity.chance_sentence(among, "comparison"), comparison.reason)))
+    reason = " ".join(filter(None, (multiplicity.explain_chance(among, "comparison"), comparison.reason)))
     metrics = metric_changes.replace_headline_verdict(comparison, "undecided")
     return comparison.model_copy(update={"verdict": "undecided", "reason": reason, "metrics": metrics})
 
@@ -55,7 +55,7 @@ def _correct_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[f
     chance = {
         id(change) for change, is_held in zip(tested, holds, strict=True) if not is_held and is_change(change.verdict)
     }
-    undecided = {"verdict": "undecided", "reason": multiplicity.chance_sentence(among, "verdict")}
+    undecided = {"verdict": "undecided", "reason": multiplicity.explain_chance(among, "verdict")}
 
     def correct(change: MetricChange) -> MetricChange:
         return change.model_copy(update=undecided) if id(change) in chance else change

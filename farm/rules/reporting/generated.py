@@ -98,7 +98,9 @@ def fail_on_tokens(parity: doc_cells.Parity, generated: Generated, summary: Cell
     return parity.model_copy(update={"verdict": "fail", "text": " ".join([*wrong, parity.text]).strip()})
 
 
-def describe(summary: CellSummary | None, generated: Generated, trace: TraceReport | None = None, *, batch: int) -> str:
+def describe_tokens(
+    summary: CellSummary | None, generated: Generated, trace: TraceReport | None = None, *, batch: int
+) -> str:
     """Describe in sentences the time of the first and the next tokens, how the tokens compare, and what the trace
     shows.
 

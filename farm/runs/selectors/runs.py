@@ -19,7 +19,7 @@ from farm.fleet.selectors.nodes import list_unavailable_nodes, name_or_removed, 
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
 from farm.rules.presenting.cell_counts import OPEN, CellCounts
-from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, idle_reason
+from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, explain_idle_run
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Block, Event, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
@@ -174,9 +174,9 @@ def idle_moment_of(run_id: int) -> Moment:
     if not queued:
         pending = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING)
         trials = [trial.words for trial in pending.select_related("node").order_by("pk")[:MAX_NAMED]]
-        return Moment(idle_reason(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
+        return Moment(explain_idle_run(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
     since = min((block.since for block in queued if block.since is not None), default=run.created_at)
-    return Moment(idle_reason(_describe_waiting(run, queued, preparing=len(preparing))), since)
+    return Moment(explain_idle_run(_describe_waiting(run, queued, preparing=len(preparing))), since)
 
 
 def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int) -> Waiting:

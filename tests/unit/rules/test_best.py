@@ -5,7 +5,7 @@ import pytest
 from dashboard.reading.best_settings import make_panel
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.comparing.signed_ranks import too_few_sentence
+from farm.rules.comparing.signed_ranks import explain_too_few_launches
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import find_best_settings, find_left_out
 from farm.rules.presenting.hardware import Measured, find_targets, with_comparable_times, with_verdicts
@@ -176,7 +176,7 @@ def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell(
     assert found.fastest.doubt == "Of 1 other there are too few launches to tell: an interval takes at least 6."
     (alone,) = find_best_settings([once], budget_ms=None)
     assert (alone.fastest.settings, alone.fastest.doubt) == ([once], "")
-    assert too_few_sentence(1) == "1 launch decides nothing: an interval takes at least 6."
+    assert explain_too_few_launches(1) == "1 launch decides nothing: an interval takes at least 6."
 
 
 def busy(name: str, cpu_ms: float, **changes: object) -> Measured:

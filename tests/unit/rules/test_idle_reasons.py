@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from farm.contract.node import NodeSettings
-from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, explain_pause, idle_reason
+from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, explain_idle_run, explain_pause
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, ex
     ],
 )
 def test_a_standstill_has_its_reason(waiting: Waiting, sentence: str) -> None:
-    assert idle_reason(waiting) == sentence
+    assert explain_idle_run(waiting) == sentence
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What did not finish, each reason once."""
 
 from farm.contract.reasons import Reason, ReasonCode, WayOut
-from farm.rules.presenting.refusals import describe, group_by_reason, list_ways_out
+from farm.rules.presenting.refusals import describe_reason, group_by_reason, list_ways_out
 from farm.rules.wording.reasons import REASONS
 from tests.documents import make_cell
 
@@ -28,7 +28,7 @@ def test_what_explains_a_reason_is_said_after_its_way_out() -> None:
     reason = Reason(code=ReasonCode.NO_NODE, text="No node has it.")
     cell = make_cell("c1", reason=reason, way_out=WayOut(label="Leave hardware out"))
     assert list_ways_out([cell]) == ["Leave hardware out", "More: onnxfarm docs no_node"]
-    assert describe(reason) == "No node has it. More: onnxfarm docs no_node"
+    assert describe_reason(reason) == "No node has it. More: onnxfarm docs no_node"
 
 
 def test_every_code_is_explained() -> None:
