@@ -125,7 +125,7 @@ def _draw_group(
     ink = theme.SOFT if colour_of is None else theme.INK
     hovers = [
         f"{names[point.cell.id]}<br>{point.words}<br>{weight.format(weight.read(point.cell))}"
-        f"{f'<br>{signed(WRONG)}' if is_wrong(point.cell) else ''}"
+        f"{f'<br>{mark_word(WRONG)}' if is_wrong(point.cell) else ''}"
         for point in points
     ]
     marker = {
@@ -157,9 +157,7 @@ def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: C
     """Draw the settings that may be recommended, of the batch size that most of them have, in the colour of their
     target or provider. `names`: the targets in the order of their colours."""
     judged = _select_usual_recipe(
-        _make_point(
-            own.cell, address(own), target_label(own), hardware_words.format_setting(own), is_processor=own.is_processor
-        )
+        _make_point(own.cell, address(own), target_label(own), format_setting(own), is_processor=own.is_processor)
         for own in measured
         if fault_of(own.cell) is None
     )

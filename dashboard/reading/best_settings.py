@@ -73,7 +73,7 @@ def make_panel(
     shown = [measured for best in best_of_nodes for measured in (*best.most_items.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
     rows = [row for best in best_of_nodes for row in _make_rows(best, budget, address, says=len(kinds) > 1)]
-    table = Table("best-settings", "Best settings on each machine", _make_heads(title_of(sorted(kinds))), rows)
+    table = Table("best-settings", "Best settings on each machine", _make_heads(clock_title(sorted(kinds))), rows)
     title = f"The best of {numbers.counted(len(settings), 'measured setting')}"
     return Panel(
         version=version,

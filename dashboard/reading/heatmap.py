@@ -338,7 +338,8 @@ def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tupl
             return "", "its own median, over all its launches, is apart otherwise than the pairs, so it is left out"
     timed = grid.timed[cell.id]
     unit = "tokens/s" if prefills.is_generated(cell) else "items/s"
-    return f"{format_items_per_s(timed)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(timed), ""
+    text = f"{format_items_per_s(timed)} {unit}" if grid.is_of_items and own is not None else grid.metric.write(timed)
+    return text, ""
 
 
 def _make_open_place(cell: Cell, state: str, href: str, times: Times) -> Place:

@@ -108,7 +108,7 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> 
     ).without_unmeasured()
     judged = pareto.draw_hardware(drawn, names, address)
     among = newest if asked.version == EVERY else shown
-    bests = {hardware_words.target(target): target.best for target in among if target.best is not None}
+    bests = {hardware_words.name_target(target): target.best for target in among if target.best is not None}
     title = f"The best setting on {numbers.counted(len(bests), 'target')}"
     return Panel(
         asked=asked,

@@ -14,7 +14,7 @@ from farm.rules.wording.numbers import counted, listed
 
 
 def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = ()) -> Answer | None:
-    """Say which precisions lose accuracy, with their figures, and which one that keeps it is slower than another.
+    """Say which precisions lose accuracy, and which one that keeps it is slower than another.
 
     Return None where no cell was judged on labelled data.
     """
@@ -29,11 +29,8 @@ def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = (
     worst = {name: min((accuracy for _, accuracy in pairs), key=_gain) for name, pairs in by_precision.items()}
     headline = _write_headline(worst, _find_slowest(cells, comparisons))
     first = judged[0][1]
-    figures = " · ".join(_format_figures(precision, accuracy) for precision, accuracy in worst.items())
-    return Answer(
-        name_models(headline, [cell for cell, _ in judged]),
-        f"{metric_of(first).title} of {counted(first.n, 'sample')}: {figures}",
-    )
+    basis = f"{metric_of(first).title} of {counted(first.n, 'sample')}"
+    return Answer(name_models(headline, [cell for cell, _ in judged]), basis)
 
 
 def _gain(accuracy: Accuracy) -> float:
@@ -41,12 +38,6 @@ def _gain(accuracy: Accuracy) -> float:
     if accuracy.difference is None:
         return inf
     return accuracy.difference if accuracy.higher_is_better else -accuracy.difference
-
-
-def _format_figures(precision: str, accuracy: Accuracy) -> str:
-    metric = metric_of(accuracy)
-    reached = f"{precision} {metric.format_reached(accuracy)}"
-    return ", ".join(filter(None, (reached, metric.format_difference(accuracy))))
 
 
 def _find_slowest(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> tuple[str, str]:
