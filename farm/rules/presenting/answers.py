@@ -85,10 +85,10 @@ def _join(*texts: str) -> str:
 def _name_wrong(opening: Opening, cells: Mapping[str, Cell]) -> str:
     wrong = opening.wrong_cells
     measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
-    if len(wrong) < len(measured):
-        names = name_cells(wrong, measured)
-        if names and is_short(headline := f"Wrong outputs of {names}"):
-            return headline
+    names = name_cells(wrong, measured) if len(wrong) < len(measured) else ""
+    headline = f"Wrong outputs of {names}"
+    if names and is_short(headline):
+        return headline
     return f"Wrong outputs in {len(wrong)} of {counted(len(measured), 'cell')}"
 
 

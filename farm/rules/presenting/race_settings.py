@@ -52,6 +52,10 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
     return Table.of(id, "Settings that were measured", columns, rows).without_unmeasured()
 
 
+def make_left_table(found: Found, *, id: str = "left") -> Table:
+    return Table.of(id, "Settings that left", LEFT_COLUMNS, found.left)
+
+
 def _format_change(setting: FoundSetting) -> str:
     if not setting.ratio:
         return ""
