@@ -99,7 +99,6 @@ def operators() -> bytes:
 
 @cache
 def release() -> str:
-    """The version of Netron, which is a part of its files' addresses."""
     return version("netron") if folder() else ""
 
 

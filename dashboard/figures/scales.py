@@ -6,7 +6,7 @@ A linear axis ends on a tick at or beyond the outermost value, so that no whiske
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import count
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, inf, isfinite, log10
 
 from dashboard.figures.theme import Json
 from farm.rules.wording import numbers
@@ -27,6 +27,8 @@ APART = 1 / 7
 # round changes away from 1, by how far they lie from it
 SLOWER = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 FASTER = (0.98, 0.95, 0.9, 0.8, 0.67, 0.5, 0.33, 0.2, 0.1, 0.05, 0.02, 0.01)
+# of a logarithmic axis of at most so many decades: the first digits of its ticks
+DIGITS_OF_TICKS: tuple[tuple[float, tuple[int, ...]], ...] = ((1.5, (1, 2, 5)), (3.0, (1, 3)), (inf, (1,)))
 # of a time axis: minutes, hours, days, weeks, months and years
 HOURS_BETWEEN_TICKS = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760, 17520, 87600)
 
@@ -64,11 +66,7 @@ def make_logarithmic(values: Sequence[float]) -> Json:
     """Make a logarithmic scale with ticks at round numbers. `values` must be above zero."""
     lowest, highest = min(values), max(values)
     decades = log10(highest / lowest)
-    digits: tuple[int, ...] = (1,)
-    if decades <= 1.5:
-        digits = (1, 2, 5)
-    elif decades <= 3:
-        digits = (1, 3)
+    digits = next(digits for most, digits in DIGITS_OF_TICKS if decades <= most)
     powers = range(floor(log10(lowest)) - 1, ceil(log10(highest)) + 2)
     round_numbers = [float(f"{digit}e{power}") for power in powers for digit in digits]
     low = max(number for number in round_numbers if number <= lowest * (1 + 1e-9))

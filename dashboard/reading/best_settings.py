@@ -21,6 +21,8 @@ from farm.rules.wording.vocabulary import WRONG, mark_word
 MAX_BUDGET_MS = 1e7
 # of settings that launches do not tell apart so many have a row
 MAX_ALIKE = 4
+# from a measured setting to the page of its cell
+CellAddress = Callable[[Measured], str]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def cell_address(measured: Measured) -> str:
 
 
 def make_panel(
-    version: int | None, settings: Sequence[Measured], typed: str, address: Callable[[Measured], str] = cell_address
+    version: int | None, settings: Sequence[Measured], typed: str, address: CellAddress = cell_address
 ) -> Panel | None:
     """Make the panel; None where nothing was measured. `typed`: the latency budget in ms as it stands in the
     address."""
@@ -156,9 +158,7 @@ def _describe_setting(measured: Measured) -> str:
     return f"{format_setting(measured)} on {measured.node}, {hardware_words.format_latency(measured)}"
 
 
-def _make_rows(
-    best: Best, budget: float | None, address: Callable[[Measured], str], *, says: bool
-) -> list[tuple[Entry, ...]]:
+def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: bool) -> list[tuple[Entry, ...]]:
     """`says`: which time is processor time."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most_items == best.fastest:

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from dashboard.figures import accuracies, latency, pareto
 from dashboard.figures.figure import Figure, items_entry
 from dashboard.reading import file_rows
-from dashboard.reading.best_settings import cell_address, parse_budget, parse_number, time_entry
+from dashboard.reading.best_settings import CellAddress, cell_address, parse_budget, parse_number, time_entry
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import can_write
@@ -26,8 +26,6 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 from farm.runs.selectors.hardware import measured_across
 
-# from a measured cell to its page
-Address = Callable[[Measured], str]
 GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most items/s"}
 WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
 NEWEST, EVERY = "newest", "all"
@@ -93,7 +91,7 @@ def read_question(given: Mapping[str, str]) -> Asked:
     )
 
 
-def make_panel(measured: Sequence[Measured], asked: Asked, address: Address) -> Panel:
+def make_panel(measured: Sequence[Measured], asked: Asked, address: CellAddress) -> Panel:
     """Answers the question from the measured settings. `address` makes links to cells, empty on a shared page."""
     every = find_targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
     found = select_targets(every, asked.version)
@@ -143,7 +141,7 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
     return (percent / 100, "") if 0 <= percent <= 100 else (None, "The loss must be between 0 and 100 %.")
 
 
-def _list_columns(asked: Asked, address: Address, shown: Sequence[Target]) -> list[Column[Target]]:
+def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -> list[Column[Target]]:
     bests = [target.best for target in shown if target.best is not None]
     time, says = clock_title(by := [best.is_processor for best in bests]), len(set(by)) > 1
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
@@ -193,7 +191,7 @@ def _keeping_entry(target: Target) -> Entry:
     return Entry(sign=SIGNS[target.keeping], value=list(SIGNS).index(target.keeping))
 
 
-def _setting_entry(target: Target, address: Address) -> Entry:
+def _setting_entry(target: Target, address: CellAddress) -> Entry:
     if target.best is None:
         return Entry("none: every setting was left out")
     others = hardware_words.count_as_good(target.top).rstrip(".")
@@ -216,7 +214,7 @@ def _settings_entry(target: Target) -> Entry:
     return Entry(str(target.settings), target.settings, soft=left_out)
 
 
-def _make_grid(every: Sequence[Target], address: Address) -> Table:
+def _make_grid(every: Sequence[Target], address: CellAddress) -> Table:
     """Make the table of versions and targets, with the best p50 of each."""
     names = list(dict.fromkeys(hardware_words.name_target(target) for target in every))[:MAX_TARGETS]
     by_place = {(target.version, hardware_words.name_target(target)): target for target in every}

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from farm.registry.models import Model, Version
     from farm.registry.selectors import Counted, Removal
     from farm.registry.services import Removed
-    from farm.rules.presenting.hardware import Measured
     from farm.runs.models import Run
 
 
@@ -300,7 +299,7 @@ def describe_best(
     budget: str = "",
     *,
     otherwise: str = UNMEASURED,
-    address: Callable[["Measured"], str] = best_settings.cell_address,
+    address: best_settings.CellAddress = best_settings.cell_address,
 ) -> dict[str, object]:
     """Say how fast the model is at best, with the settings as chips. `budget`: the latency in ms as it was typed."""
     best = best_settings.make_panel(*measured_settings(user, model), budget, address)
