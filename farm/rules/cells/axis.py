@@ -1,4 +1,4 @@
-"""One axis: what a document's cell has on it, how a matrix declares it, and where a CellSpec holds it."""
+"""What an axis is: how it is read off a document's cell and off a CellSpec, and how a matrix declares it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,18 @@ NO_DEFAULT: Final = _NoDefault()
 
 @dataclass(frozen=True, slots=True)
 class MatrixAxis:
-    """An axis as a matrix declares it.
-
-    `read` parses one written value and raises MatrixProblem; `schema` is the JSON schema of a written value; `value_in`
-    takes the value out of a CellSpec, and gives None where nothing is written. `part` names the part of a CellSpec that
-    holds the value as a field, unchanged; None where planning works the value out. `help` and `example` are the help
-    text of the `bench` option of such an axis, and a few of its values.
-    """
+    """An axis as a matrix declares it."""
 
     name: str
+    # parses one written value; raises MatrixProblem
     read: Callable[[object], Value]
+    # the JSON schema of a written value
     schema: Schema
+    # reads the value of a CellSpec; None where a matrix need not write it
     value_in: Callable[[CellSpec], Value | None]
+    # the part of a CellSpec that holds the value as a field; None where planning works the value out
     part: Part | None = None
+    # the help text of the option of `bench` for this axis, and a few values
     help: str = ""
     example: str = ""
 
@@ -55,22 +54,23 @@ class MatrixAxis:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis, and how a document's cell is read along it.
+    """One axis, and how a document's cell is read along it."""
 
-    `name` is its key in a matrix; `fields` are the keys of a document's cell that hold it, by default the name itself.
-    `value_of`, `short_of`, `label_of` and `sort_key_of` replace what the methods derive from the first of `fields`.
-    A value equal to `default` is left out of sentences. `is_setting`: it says what is measured, not where.
-    """
-
+    # its key in a matrix
     name: str
     heading: str
+    # these four replace what the methods below derive from the first of `fields`
     value_of: Callable[[Cell], SupportsRichComparison] | None = None
     short_of: Callable[[Cell], str] | None = None
     label_of: Callable[[Cell], str] | None = None
     sort_key_of: Callable[[Cell], SupportsRichComparison] | None = None
+    # a value that sentences leave out
     default: object = NO_DEFAULT
+    # the fields of a document's cell that hold it; by default the one of its own name
     fields: tuple[str, ...] = ()
+    # whether it says what is measured, and not where
     is_setting: bool = True
+    # None where no matrix declares it
     declared: MatrixAxis | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +85,9 @@ class Axis:
         if self.short_of:
             return self.short_of(cell)
         value = self.value(cell)
-        return "" if value is None else {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return "" if value is None else str(value)
 
     def label(self, cell: Cell) -> str:
         """Write the value so that it is clear without the heading: `batch 8`, `arena on`."""

@@ -1,4 +1,4 @@
-"""How the array of one input is made, as workloads, matrices and commands write it: `0..177`, `normal`, `16000`.
+"""Parses how the array of one input is made, as workloads, matrices and commands write it.
 
     VALUE           this number everywhere: a mask's 1, a speed's 1, a state's 0, a sampling rate of 16000
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
@@ -11,7 +11,7 @@
     text:A|B|…      strings, one of these each
     words           strings of some words each; `words:A|B|…` of these words
 
-Random ones follow the run's seed; `@SEED` behind them makes them the same in every run.
+Random forms follow the run's seed; with `@SEED` after them they are the same in every run.
 """
 
 import re
@@ -38,7 +38,7 @@ _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"^({_NUMBER})\.\.({_NUMBER})$")
 _VALUE = re.compile(rf"^{_NUMBER}$")
 _SEEDED = re.compile(r"^(.*)@(\d{1,9})$")
-# what 64 bits hold, with a sign or without
+# the smallest and the largest number of 64 bits, with a sign or without
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 _FRACTIONS = ("float", "bfloat")
 _FULL = {"int8": "-128..127", "uint8": "0..255"}
@@ -46,30 +46,30 @@ _FULL = {"int8": "-128..127", "uint8": "0..255"}
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One way to make the array of an input.
-
-    `low` and `high` are the limits of its numbers, equal for a single value; `dimension` names the dynamic dimension
-    whose size is used. `seed`: of random numbers; None: the run's own. `texts` and `numbers` are those to draw from.
-    """
+    """One way to make the array of an input."""
 
     kind: str
+    # the limits of its numbers, equal for a single value
     low: Number = 0
     high: Number = 0
+    # the dynamic dimension whose size is used
     dimension: str = ""
+    # of random numbers; None: the run's own
     seed: int | None = None
+    # the texts or the numbers to draw from
     texts: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
 
 
 def parse(text: str) -> Fill:
     """Parse one of the forms above. Raises MatrixProblem for any other text."""
-    seeded = _SEEDED.match(text)
-    random = _parse_random(seeded[1] if seeded else text, text)
-    if random is not None:
-        return replace(random, seed=int(seeded[2])) if seeded else random
-    fixed = None if seeded else _parse_fixed(text)
-    if fixed is not None:
-        return fixed
+    if seeded := _SEEDED.match(text):
+        random = _parse_random(seeded[1], text)
+        fill = None if random is None else replace(random, seed=int(seeded[2]))
+    else:
+        fill = _parse_random(text, text) or _parse_fixed(text)
+    if fill is not None:
+        return fill
     raise MatrixProblem(
         f"An input cannot be made of {text!r}: write a number, LOW..HIGH, normal, below:DIMENSION, of:A|B, boxes:HIGH, "
         "positions[:DIMENSION], size:DIMENSION, text:A|B or words[:A|B]."
@@ -77,7 +77,7 @@ def parse(text: str) -> Fill:
 
 
 def _parse_random(plain: str, text: str) -> Fill | None:
-    """Parse a form whose values depend on the seed; None where it has no such form."""
+    """Parse a form whose values depend on the seed; None for any other. `text` is what errors quote."""
     kind, _, numbers = plain.partition(":")
     if plain in (NORMAL, WORDS):
         return Fill(plain)
@@ -178,7 +178,7 @@ def read_fills(written: object) -> dict[str, str]:
 
 
 def describe_fill(text: str, *, seed: int) -> str:
-    """Say in words how an array was made: `random, 0 to 177, seed 0`. `seed`: the run's own.
+    """Say in words how an array was made: `random, 0 to 177, seed 0`; `seed` is the run's own.
 
     A text that this release cannot parse is returned as it is.
     """
@@ -186,18 +186,18 @@ def describe_fill(text: str, *, seed: int) -> str:
         fill = parse(text)
     except MatrixProblem:
         return text
-    used = seed if fill.seed is None else fill.seed
+    seed = seed if fill.seed is None else fill.seed
     words = {
-        NORMAL: f"random, standard normal, seed {used}",
-        "range": f"random, {fill.low} to {fill.high}, seed {used}",
+        NORMAL: f"random, standard normal, seed {seed}",
+        "range": f"random, {fill.low} to {fill.high}, seed {seed}",
         POSITIONS: f"counted from the size of {fill.dimension}" if fill.dimension else "0, 1, 2, …",
-        OF: f"random of {', '.join(map(str, fill.numbers))}, seed {used}",
-        BOXES: f"random boxes, 0 to {fill.high}, seed {used}",
-        BELOW: f"random, 0 to below the size of {fill.dimension}, seed {used}",
+        OF: f"random of {', '.join(map(str, fill.numbers))}, seed {seed}",
+        BOXES: f"random boxes, 0 to {fill.high}, seed {seed}",
+        BELOW: f"random, 0 to below the size of {fill.dimension}, seed {seed}",
         "size": f"the size of {fill.dimension}",
         "value": f"{fill.low} everywhere",
-        TEXT: f"random of {', '.join(fill.texts)}, seed {used}",
-        WORDS: f"random words, seed {used}",
+        TEXT: f"random of {', '.join(fill.texts)}, seed {seed}",
+        WORDS: f"random words, seed {seed}",
     }
     return words[fill.kind]
 

@@ -28,11 +28,12 @@ Size = int | Literal["random"]
 
 @dataclass(frozen=True)
 class Fresh(Scenario):
-    """`sets` sets of inputs, taken in turn. `shapes`: the sizes that each dimension takes. Methods: see `Scenario`."""
+    """`sets` sets of inputs, taken in turn. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = "fresh"
     own_metrics: ClassVar[frozenset[str]] = frozenset({GROWTH})
     sets: int = MIN_SETS
+    # the sizes that each dimension takes
     shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
 
     @classmethod

@@ -23,28 +23,27 @@ USUAL_NEW, MIN_NEW, MAX_NEW = 64, 2, 4096
 MAX_BATCH, MAX_SEED = 64, (1 << 31) - 1
 _OPTIONS: Final = ("prompt", "new", "sampling", "temperature", "seed", "batch", "given")
 _DIGEST = re.compile(r"^[0-9a-f]{64}$", re.ASCII)
-# how many times a launch generates, warming up included; worker.runner.scenarios.generate
+# how many times a launch generates, warming up included, as worker.runner.scenarios.generate does
 GENERATIONS = 7
-# what a token takes of the time of one inference over the whole input; the prompt takes about all of it
+# the share that a token takes of one inference over the whole input, which the prompt takes about once
 TOKEN_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Generate(Scenario):
-    """A generation of `new` tokens after a prompt of `prompt` tokens. Methods: see `Scenario`.
-
-    A `prompt` of 0 means that nobody said how long it is: planning decides. `seed` draws the prompt and the tokens;
-    None: the run's own. `given` is the SHA-256 of a file of prompts; empty: the prompt is drawn. `batch` is how many
-    sequences run at once, which a cell says in its workload; None: as the matrix's batch says.
-    """
+    """A generation of `new` tokens after a prompt of `prompt` tokens. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = "generate"
     takes_prompts: ClassVar[bool] = True
+    # 0 where planning decides
     prompt: int = 0
     new: int = USUAL_NEW
     sampler: Sampler = samplers.LIKELIEST
+    # of the prompt and the tokens that are drawn; None: the run's own
     seed: int | None = None
+    # how many sequences run at once; None: as the matrix's batch says
     batch: int | None = None
+    # the SHA-256 of a file of prompts; empty: the prompt is drawn
     given: str = ""
 
     @classmethod
@@ -138,7 +137,7 @@ class Generate(Scenario):
         return work.seed if self.seed is None else self.seed
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """Fill in the prompt: where no length was asked for, the prompts that the model came with, else 128 tokens.
+        """Fill in the prompt where no length was asked for: the prompts that came with the model, or 128 tokens.
 
         Where neither scenario nor matrix gives a batch, it becomes the number of given prompts.
         """

@@ -1,4 +1,4 @@
-"""Whether the memory of a cell on fresh inputs settles or grows, and by how much.
+"""Says whether the memory of a cell on fresh inputs settles or grows, and by how much.
 
 A growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval, which one launch alone lacks.
 """
@@ -18,18 +18,16 @@ def is_settled(growth: Figure) -> bool:
 
 def describe_growth(growth: Figure) -> str:
     """Say in one sentence whether memory grows, settles or is undecided."""
-    size = f"{_format_mib(growth.value)} MiB in 1,000 inferences{_format_interval(growth)}."
+    size = f"{_format_mib(growth.value)} MiB in 1,000 inferences"
+    if growth.low is not None and growth.high is not None:
+        interval = f"{_format_mib(growth.low)} to {_format_mib(growth.high)}"
+        size += f" (95 % interval {interval}, {len(growth.samples)} launches)"
+    size += "."
     if is_growing(growth):
         return f"Memory grows by {size}"
     return f"Memory settles: {size}" if is_settled(growth) else f"Whether memory grows is undecided: {size}"
 
 
-def _format_interval(growth: Figure) -> str:
-    if growth.low is None or growth.high is None:
-        return ""
-    return f" (95 % interval {_format_mib(growth.low)} to {_format_mib(growth.high)}, {len(growth.samples)} launches)"
-
-
 def _format_mib(value: float) -> str:
-    # no minus before a zero
+    # adding zero removes the minus before a zero
     return f"{round(value / MIB, 2) + 0.0:.2f}"

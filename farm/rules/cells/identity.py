@@ -1,4 +1,4 @@
-"""What a cell is: the fields of its CellSpec that a matrix decides, and what a document says of them."""
+"""Makes the fields of a CellSpec that a matrix decides, and those of a document's cell that say what it measures."""
 
 from collections.abc import Mapping
 
@@ -11,15 +11,15 @@ from farm.rules.cells.values import Value
 
 
 def part_fields(values: Mapping[str, Value], part: Part) -> dict[str, object]:
-    """Take from a point's values by axis those that are fields of this part of a CellSpec, by the field's name."""
+    """Return the fields of this part of a CellSpec that a point's values set."""
     return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
 
 
 def document_fields(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
-    """Build the fields of a document's cell that say what it measures.
+    """Make the fields of a document's cell that say what it measures.
 
-    `opset`: the model's own, for a cell that keeps it; None: not known. `session`: the name of its session set.
-    `sustained_s`: for how many seconds its block works on after the rounds.
+    `opset` is the model's own, for a cell that keeps it, and None where it is not known. `session` is the name of its
+    session set, and `sustained_s` the seconds for which its block works on after the rounds.
     """
     return {
         "digest": spec.digest,

@@ -1,4 +1,4 @@
-"""What cells are called: by the axes along which they differ, or by the values that are no defaults."""
+"""Names cells by the axes along which they differ, or by their values that are no defaults."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -7,16 +7,16 @@ from farm.rules.cells.axes import AXES, BY_NAME, Axis
 
 # the axes of a workload in the order of a label: provider and precision come first
 _FIRST = ("provider", "precision")
-_APART = ("model", "opset", "runtime")
-_SETTINGS = [axis for axis in AXES if axis.is_setting and axis.name not in _APART]
+_NOT_WORKLOAD = ("model", "opset", "runtime")
+_SETTINGS = [axis for axis in AXES if axis.is_setting and axis.name not in _NOT_WORKLOAD]
 WORKLOAD = tuple(sorted(_SETTINGS, key=lambda axis: axis.name not in _FIRST))
 
 
 def varying_axes(cells: Iterable[Cell]) -> list[Axis]:
     """List the axes along which these cells differ, in the order of AXES, without those that follow from others."""
     cells = list(cells)
-    found = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
-    return [axis for axis in found if not _is_implied(axis, cells)]
+    varying = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
+    return [axis for axis in varying if not _is_implied(axis, cells)]
 
 
 def label_along(cell: Cell, axes: Sequence[Axis]) -> str:
@@ -52,8 +52,8 @@ def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
     A refused point has no node, which alone does not make the node an axis.
     """
     if axis.name == "node":
-        ran = [cell for cell in cells if cell.node]
-        return len({cell.node for cell in ran}) <= 1 or _follows(ran, lambda c: c.hardware, lambda c: c.node)
+        on_nodes = [cell for cell in cells if cell.node]
+        return len({cell.node for cell in on_nodes}) <= 1 or _follows(on_nodes, lambda c: c.hardware, lambda c: c.node)
     return axis.name == "hardware" and _follows(cells, lambda c: c.provider, lambda c: c.hardware)
 
 

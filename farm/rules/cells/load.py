@@ -27,31 +27,31 @@ _REAL = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)(ms|s|us|)$", re.ASCII)
 _UNITS: Final = {"": 1.0, "ms": 1.0, "s": 1000.0, "us": 0.001}
 # a rate is held where at least this share of the requests is answered in time
 HELD = 0.95
-# arrivals at each rate, and the rates to drive as fractions of the one that is found; worker.runner.scenarios.load
+# the arrivals at each rate, and the rates that are driven, as fractions of the one that is looked for, as
+# worker.runner.scenarios.load does
 ARRIVALS = 700
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 USUAL_PART = 0.6
-# a bound is usually so many latencies long: by it the latency of an unknown model is guessed
-USUAL_BOUND = 10.0
+# a bound is usually so many latencies long, by which the latency of an unknown model is guessed
+TYPICAL_BOUND = 10.0
 # how often a rate is driven anew because the generator was late
 TRIES = 3
 
 
 @dataclass(frozen=True)
 class Load(Scenario):
-    """An open loop: `rate` requests per second on `streams` streams. Methods: see `Scenario`.
-
-    `bound_ms` is the limit that the p99 is to keep; None: there is none. A `rate` of None asks for the highest rate
-    whose p99 keeps the bound. `sessions`: whether the streams share a session or `each` has its own.
-    """
+    """An open loop: requests arrive at `rate` per second on `streams` streams. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = "load"
     schema: ClassVar[Mapping[str, Any]] = {"type": "object"}
     is_single_stream: ClassVar[bool] = False
     is_open: ClassVar[bool] = True
+    # None asks for the highest rate whose p99 keeps the bound
     rate: float | None = None
+    # the limit that the p99 is to keep; None where there is none
     bound_ms: float | None = None
     streams: int = 1
+    # whether the streams share a session, or each has its own
     sessions: Literal["shared", "each"] = "shared"
 
     @classmethod
@@ -150,7 +150,7 @@ class Load(Scenario):
         if self.rate is not None:
             return ARRIVALS / self.rate
         if latency_ms is None and self.bound_ms is not None:
-            latency_ms = min(UNKNOWN_LATENCY_MS, self.bound_ms / USUAL_BOUND)
+            latency_ms = min(UNKNOWN_LATENCY_MS, self.bound_ms / TYPICAL_BOUND)
         rate = USUAL_PART * self.streams / ((latency_ms or UNKNOWN_LATENCY_MS) / 1000.0)
         return sum(ARRIVALS / (part * rate) for part in AROUND)
 

@@ -1,4 +1,4 @@
-"""The matrix that declares chosen cells and no others, which people copy to measure them again."""
+"""Builds the matrix that declares chosen cells and no others, which people copy to measure them again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,17 +25,17 @@ T = TypeVar("T")
 def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = None) -> PlainMatrix:
     """Build axes whose product is exactly these cells; where no product is, each cell stands by itself in `include`.
 
-    `names`: the name of each cell's session set, by the cell's digest. How inputs are made, tolerances, given inputs,
-    calibration data and the seed are no axes and are left out.
+    `names` has the name of each cell's session set, by the cell's digest. How inputs are made, tolerances, given
+    inputs, calibration data and the seed are no axes and are left out.
     """
     sets = _make_session_sets(cells, names or {})
-    full = _distinct({**axis_values(cell), "session": sets[_make_key(cell.session)]} for cell in cells)
+    full_points = _distinct({**axis_values(cell), "session": sets[_make_key(cell.session)]} for cell in cells)
     # an axis on which every cell has the default is left out
-    axes = [a for a in MATRIX_AXES if any(a in point and point[a] != _DEFAULTS.get(a) for point in full)]
-    points = [{axis: point[axis] for axis in axes if axis in point} for point in full]
+    axes = [axis for axis in MATRIX_AXES if any(axis in p and p[axis] != _DEFAULTS.get(axis) for p in full_points)]
+    points = [{axis: point[axis] for axis in axes if axis in point} for point in full_points]
     declared = {axis: _distinct(point[axis] for point in points if axis in point) for axis in axes}
-    is_as_large = prod(len(values) for values in declared.values()) == len(points)
-    if is_as_large and all(
+    has_same_size = prod(len(values) for values in declared.values()) == len(points)
+    if has_same_size and all(
         dict(zip(declared, values, strict=True)) in points for values in product(*declared.values())
     ):
         return {axis: [to_plain(value) for value in values] for axis, values in declared.items()}
@@ -66,8 +66,9 @@ def _make_session_sets(cells: Iterable[CellSpec], names: Mapping[str, str]) -> d
     for cell in cells:
         options = session_set_of(cell.session, name=DEFAULT.name)
         taken = {DEFAULT.name, *(other.name for other in sets.values())}
-        free = (name for name in (names.get(cell.digest, ""), *(f"session-{n}" for n in range(1, len(taken) + 1))))
-        name = DEFAULT.name if options == DEFAULT else next(name for name in free if name and name not in taken)
+        candidates = (names.get(cell.digest, ""), *(f"session-{number}" for number in range(1, len(taken) + 1)))
+        free_name = next(name for name in candidates if name and name not in taken)
+        name = DEFAULT.name if options == DEFAULT else free_name
         sets.setdefault(_make_key(cell.session), replace(options, name=name))
     return sets
 

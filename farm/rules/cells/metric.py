@@ -21,58 +21,63 @@ RATE: Words = ("higher", "lower")
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How comparisons judge a metric of which every launch gives a figure.
+    """How comparisons judge a metric of which every launch gives a figure."""
 
-    `by` is the method: the `ratio` or the `difference` of launches paired by round; `fastest`, the ratio together with
-    the fastest launches, for what is short and happens once in a launch; `repeat` for what every launch repeats alike.
-    `margin` is the largest change that does not matter: a fraction for ratios, which counts where it is more than the
-    block's own margin, else an amount in the metric's unit, or a fraction where `is_share`. `kinds` are the scenarios
-    whose launches are judged by it; empty: all. `is_told`: the run's sentence names it. `alerts_as` is the kind of
-    change that a watch alerts with when the metric gets worse by at least `min_alert`, in the metric's unit.
-    """
-
+    # what a verdict calls more of it, and less
     words: Words
+    # the method: `ratio` or `difference` of launches that are paired by round; `fastest`, which is the ratio together
+    # with the fastest launches, for what is short and happens once in a launch; `repeat` for what every launch repeats
+    # alike
     by: Literal["ratio", "fastest", "difference", "repeat"] = "ratio"
+    # the largest change that does not matter: a fraction for ratios, where the block's own margin may be larger, and
+    # otherwise an amount in the metric's unit
     margin: float = 0.0
+    # whether the margin of a repeat is a fraction too
     is_share: bool = False
+    # the scenarios whose launches are judged by it; empty: all
     kinds: tuple[str, ...] = ()
+    # whether the run's sentence names it
     is_told: bool = False
+    # the kind of change that a watch alerts with where the metric gets worse by at least `min_alert`, in the metric's
+    # unit
     alerts_as: str = ""
     min_alert: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric.
+    """One metric."""
 
-    `name` is its key in samples, documents and CSV; `title` heads it on pages, which leave out one without a title.
-    `summary` makes the cell's figure from one figure per launch; None: the figure comes once, from the check pass or
-    from all timings together. `samples_as` and `interval_as` are the document's fields for the launches' figures and
-    the interval, where it has them. `is_judged`: it is the metric that verdicts are about. `from_timings`: how many
-    timings it needs. `absent` says why a cell of one thread on the CPU lacks it, where its page is to say so.
-    `judging`: how two arms are compared in it. `phase` is the part of a launch whose wall-clock time stands in for a
-    figure; `processor` is the metric of a launch that holds the processor time of the same work. `derive` works it out
-    from other figures of the cell, where none was recorded. `launch_title` is the title of the launches' figure, which
-    verdicts compare, where the cell's own figure is that of the check pass.
-    """
-
+    # its key in samples, documents and CSV
     name: str
+    # its heading on pages, which leave out a metric without one
     title: str = ""
     unit: str = ""
     better: Literal["less", "more", ""] = ""
+    # makes the cell's figure from those of its launches; None: the figure comes once, from the check pass or from all
+    # timings together
     summary: Summary | None = None
     noise: Noise = "unknown"
     reads: Reading = "plain"
     note: str = ""
+    # the fields of a document's cell for the launches' figures and the interval; empty where it has none
     samples_as: str = ""
     interval_as: str = ""
+    # whether verdicts are about it
     is_judged: bool = False
+    # how many timings it needs
     from_timings: int = 0
+    # why a cell of one thread on the CPU lacks it, where its page is to say so
     absent: str = ""
+    # how two arms are compared in it; None: they are not
     judging: Judging | None = None
+    # the part of a launch whose wall-clock time stands in for a figure
     phase: str = ""
+    # the metric of a launch that holds the processor time of the same work
     processor: str = ""
+    # works it out from other figures of the cell where none was recorded
     derive: Callable[[Cell], float | None] | None = None
+    # the title of the launches' figure, which verdicts compare, where the cell's own is that of the check pass
     launch_title: str = ""
 
     @property

@@ -33,23 +33,22 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure that launches give under `metrics` by this name, and how two arms are compared in it.
-
-    `by` is the method: the `ratio` of launches paired by round, for what is never 0; their `difference`, for what may
-    be 0; `repeat`, for what every launch repeats alike. `margin` is the largest change that does not matter: a fraction
-    for a ratio, which counts where it is more than the block's own margin, else an amount in `unit`. `is_told`: the
-    run's sentence names it, and a gate judges it unasked. `alerts_as` is the kind of change that a watch alerts with
-    when it gets worse by at least `min_alert`, in `unit`.
-    """
+    """A figure that launches give under `metrics` by this name, and how two arms are compared in it."""
 
     name: str
     title: str
     unit: str = ""
     better: Better = "less"
+    # the method: `ratio` of launches paired by round, for what is never 0; their `difference`, for what may be 0;
+    # `repeat`, for what every launch repeats alike
     by: By = "ratio"
+    # the largest change that does not matter: a fraction for a ratio, where the block's own margin may be larger, and
+    # otherwise an amount in `unit`
     margin: float = 0.0
     note: str = ""
+    # whether the run's sentence names it, and a gate judges it unasked
     is_told: bool = False
+    # the kind of change that a watch alerts with where it gets worse by at least `min_alert`, in `unit`
     alerts_as: str = ""
     min_alert: float = 0.0
 
@@ -57,9 +56,9 @@ class Measure:
     def metric(self) -> Metric:
         """The entry of our table: the median of the launches, with the interval of their spread."""
         words = self._words
-        reads: Literal["latency", "memory", "plain"] = "plain"
-        if words is not RATE:
-            reads = "memory" if words is SIZE else "latency" if self.unit == "ms" else "plain"
+        reads: Literal["latency", "memory", "plain"] = "memory" if words is SIZE else "plain"
+        if words is TIME and self.unit == "ms":
+            reads = "latency"
         judging = Judging(
             words,
             by=self.by,
@@ -84,9 +83,9 @@ class Measure:
     @property
     def _words(self) -> Words:
         """The verdict's words: slower for a time and bigger for a size, where less is better; else higher."""
-        if self.better == "more":
-            return RATE
-        return TIME if self.unit in _TIMES else SIZE if self.unit == "bytes" else RATE
+        if self.better == "less" and self.unit in _TIMES:
+            return TIME
+        return SIZE if self.better == "less" and self.unit == "bytes" else RATE
 
 
 def find_problems(given: object) -> Iterator[str]:

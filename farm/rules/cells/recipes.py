@@ -1,4 +1,4 @@
-"""Recipes of a precision: which options each takes, how they are written, and what follows from the hardware.
+"""Reads and writes recipes: which options each precision takes, and which the hardware decides.
 
 An option is written `name: value` in a matrix file and `:name=value` after the precision on a command line, as in
 `int8-qdq:per-channel:exclude-nodes=conv1+conv2`. Options with their default are left out, so that the same variant
@@ -77,24 +77,27 @@ def parse_precision(text: str) -> tuple[str, dict[str, str]]:
     return name, read_options(name, options)
 
 
-def read_options(precision: str, given: Mapping[str, object]) -> dict[str, str]:
-    """Check options and write them as a recipe holds them: text by name, sorted, without defaults.
+def read_options(precision: str, written: Mapping[str, object]) -> dict[str, str]:
+    """Read options into the form of a recipe: text by name, sorted, without defaults.
 
-    Given values are text, true or false, or a list of names. Raises RecipeProblem where the precision is unknown, or
-    an option is unknown to it or has a value that it cannot have.
+    Values are written as text, true or false, or a list of names. Raises RecipeProblem where the precision is unknown,
+    or an option is unknown to it or has a value that it cannot have.
     """
     if precision not in PRECISIONS:
         raise RecipeProblem(choice_sentence("precision", precision, PRECISIONS))
     allowed = _OPTIONS[precision]
-    read = {}
-    for key, value in given.items():
+    options = {}
+    for key, value in written.items():
+        if not allowed:
+            raise RecipeProblem(
+                f"{precision} takes no options, and {key!r} is given: leave it out, or choose another precision."
+            )
         if key not in allowed:
-            none = f"{precision} takes no options, and {key!r} is given: leave it out, or choose another precision."
-            raise RecipeProblem(choice_sentence(f"option of {precision}", key, allowed) if allowed else none)
-        written = _read_option(key, value)
-        if written != _DEFAULTS.get(key, "" if key in _LISTS else "false"):
-            read[key] = written
-    return dict(sorted(read.items()))
+            raise RecipeProblem(choice_sentence(f"option of {precision}", key, allowed))
+        option = _read_option(key, value)
+        if option != _DEFAULTS.get(key, "" if key in _LISTS else "false"):
+            options[key] = option
+    return dict(sorted(options.items()))
 
 
 def split_names(value: str) -> tuple[str, ...]:
@@ -102,7 +105,7 @@ def split_names(value: str) -> tuple[str, ...]:
 
 
 def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]:
-    """Choose the options that a static recipe leaves to the hardware. `tags`: of the machines that may measure it.
+    """Choose the options that a static recipe leaves to the hardware, by the tags of the machines that may measure it.
 
     The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8).
     """
@@ -136,15 +139,15 @@ def describe_recipe(recipe: Recipe) -> str:
 def describe_precision(precision: str, recipe: str = "", *, uploaded: str = "") -> str:
     """Write a cell's precision with its options, and whether its calibration data are random.
 
-    `recipe`: the text of `describe_recipe`; `uploaded`: that of `describe_uploaded`. Unsigned activations, which are
-    usual, are left out.
+    `recipe` is the text of `describe_recipe`, and `uploaded` that of `describe_uploaded`. Unsigned activations are left
+    out, because they are usual.
     """
     if precision == "fp32" and uploaded not in ("", "fp32"):
         return f"as uploaded: {uploaded}"
     parts = recipe.split(", ")
     text = next((part for part in parts if part.partition(":")[0] == precision), precision)
-    drawn = " (random calibration data)" if f"{RANDOM} calibration data" in parts else ""
-    return text.replace(":activation=uint8", "") + drawn
+    data = " (random calibration data)" if f"{RANDOM} calibration data" in parts else ""
+    return text.replace(":activation=uint8", "") + data
 
 
 def describe_uploaded(
@@ -152,8 +155,8 @@ def describe_uploaded(
 ) -> str:
     """Name the number type of a model as it was uploaded: `fp16`, `int8 QDQ`, `int4`; empty where it stores no numbers.
 
-    `dtypes`: bytes of weights by type; `operators`: names, with the domain in front where it is not ONNX's own. None
-    means that a fact is not known.
+    `dtypes` are the bytes of weights by type; `operators` are names, with the domain in front where it is not ONNX's
+    own. None stands for a fact that is not known.
     """
     dtypes, operators = dtypes or {}, operators or ()
     kinds = {name.rpartition(".")[2] for name in operators}
@@ -161,7 +164,7 @@ def describe_uploaded(
         return "int4"
     if is_quantised:
         return "int8 QDQ" if "DequantizeLinear" in kinds and not any("QLinear" in kind for kind in kinds) else "int8"
-    floats = {_FLOATS[name]: many for name, many in dtypes.items() if name in _FLOATS}
+    floats = {_FLOATS[name]: size for name, size in dtypes.items() if name in _FLOATS}
     return max(floats, key=floats.__getitem__, default="")
 
 

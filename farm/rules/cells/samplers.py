@@ -19,12 +19,10 @@ Kind = Literal["greedy", "top-p", "top-k"]
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """How tokens are chosen: `greedy` takes the likeliest, `top-p` and `top-k` draw one of the likeliest.
-
-    `limit`: the probability that the tokens of `top-p` sum up to, or the number of tokens of `top-k`; 0 for `greedy`.
-    """
+    """How tokens are chosen: `greedy` takes the likeliest, `top-p` and `top-k` draw one of the likeliest."""
 
     kind: Kind = GREEDY
+    # the probability that the tokens of `top-p` sum up to, or the number of tokens of `top-k`; 0 for `greedy`
     limit: float = 0.0
     temperature: float = 1.0
 
@@ -37,8 +35,8 @@ class Sampler:
         """Its options in the scenario's text, as `sampling=top-p=0.9`; none for `greedy`."""
         if not self.draws_tokens:
             return []
-        warmth = [f"temperature={self.temperature:g}"] if self.temperature != 1.0 else []
-        return [f"sampling={self.kind}={self.limit:g}", *warmth]
+        temperature = [f"temperature={self.temperature:g}"] if self.temperature != 1.0 else []
+        return [f"sampling={self.kind}={self.limit:g}", *temperature]
 
     @property
     def label(self) -> str:
@@ -55,19 +53,19 @@ class Sampler:
 LIKELIEST: Final = Sampler()
 
 
-def pop_sampler(given: MutableMapping[str, object]) -> Sampler:
+def pop_sampler(options: MutableMapping[str, object]) -> Sampler:
     """Take `sampling` and `temperature` out of the options of `generate`, and read them. Raises MatrixProblem."""
-    written, warmth = given.pop("sampling", GREEDY), given.pop("temperature", None)
-    sampling = _parse_sampling(str(written).strip())
-    if sampling is None:
+    written, temperature = options.pop("sampling", GREEDY), options.pop("temperature", None)
+    sampler = _parse_sampling(str(written).strip())
+    if sampler is None:
         raise MatrixProblem(
             f"sampling of generate is {written!r}: write greedy, top-p=0.9 (up to 1) or top-k=40 (1 to {MAX_K})."
         )
-    if warmth is None:
-        return sampling
-    if not sampling.draws_tokens:
+    if temperature is None:
+        return sampler
+    if not sampler.draws_tokens:
         raise MatrixProblem("temperature of generate changes nothing for greedy: leave it out, or write top-p=0.9.")
-    return Sampler(sampling.kind, sampling.limit, _read_temperature(warmth))
+    return Sampler(sampler.kind, sampler.limit, _read_temperature(temperature))
 
 
 def _parse_sampling(text: str) -> Sampler | None:

@@ -1,6 +1,6 @@
 """What a scenario is: what one launch does with the session. Its class answers every question about it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -14,25 +14,22 @@ from farm.rules.runtimes.models import ModelFacts
 
 # assumed for a model that was never measured
 UNKNOWN_LATENCY_MS = 10.0
-# so long may a launch be where a block of ten minutes has two arms and eight rounds
+# how long a launch may be where a block of ten minutes has two arms and eight rounds
 MAX_LAUNCH_S = 600.0 / 16
 
 
-class ShapeProblem(Protocol):
-    """Says why a model's dimension cannot have one size; None where it can."""
-
-    def __call__(self, name: str, size: int, /) -> str | None: ...
+# says why a model's dimension, by name, cannot have a size; None where it can
+ShapeProblem = Callable[[str, int], str | None]
 
 
 class Entry(Protocol):
-    """An entry of the table of scenarios: one of our subclasses of `Scenario`, or an entry that a package declares.
+    """An entry of the table of scenarios: one of our subclasses of `Scenario`, or one that a package declares."""
 
-    `schema`: the JSON schema of its options. `takes_value`: whether its text is `name:value`, without a named option.
-    """
-
+    # the JSON schema of its options
     @property
     def schema(self) -> Mapping[str, Any]: ...
 
+    # whether its text is `name:value`, without a named option
     @property
     def takes_value(self) -> bool: ...
 
@@ -43,19 +40,20 @@ class Entry(Protocol):
 class Scenario:
     """One scenario with its options.
 
-    `kind` is the name that metrics are declared for. `is_plain`: launches run one input in one session, so that they
-    may take turns and be traced. `is_single_stream`: inferences run one after another, so that the thread's own time
-    shows what other programs took. `is_open`: requests arrive whether or not the last one was answered.
-    `takes_prompts`: a prompt and the tokens after it are measured and traced apart. Durations are seconds of wall-clock
-    time, and `latency_ms` is None for a model that was never measured.
+    Durations are seconds of wall-clock time, and `latency_ms` is None for a model that was never measured.
     """
 
+    # the name that metrics are declared for
     kind: ClassVar[str]
     schema: ClassVar[Mapping[str, Any]] = {"type": ["object", "null"]}
     takes_value: ClassVar[bool] = False
+    # whether launches run one input in one session, so that they may take turns and be traced
     is_plain: ClassVar[bool] = False
+    # whether inferences run one after another, so that the thread's own time shows what other programs took
     is_single_stream: ClassVar[bool] = True
+    # whether requests arrive although the last one was not answered
     is_open: ClassVar[bool] = False
+    # whether a prompt and the tokens after it are measured and traced apart
     takes_prompts: ClassVar[bool] = False
     # metrics that only launches of this scenario give
     own_metrics: ClassVar[frozenset[str]] = frozenset()
@@ -144,12 +142,12 @@ class Scenario:
         return dict(work)
 
     def runner_settings(self, work: Workload) -> dict[str, object]:
-        """Build what the runner is told of the scenario. `made`: inputs without random numbers, made for each set."""
+        """Make the runner's settings; `made` are the inputs without random numbers, which are made for each set."""
         made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
         return {"kind": self.name, "seed": work.seed, "made": made}
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """Fill in what the scenario leaves to the model. `is_batched`: whether the matrix sets a batch."""
+        """Fill in what the scenario leaves to the model; `is_batched` says whether the matrix sets a batch."""
         return self
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The metrics that scenarios other than `single` add: of generating, of fresh inputs, of a load."""
 
+from functools import partial
 from statistics import median
 
 from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric
@@ -18,80 +19,66 @@ OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
 TTFT_CPU, TPOT_GROWTH, DIFFERING_ROWS = "ttft_cpu_ms", "tpot_growth_ms_per_1000", "differing_rows"
 PERPLEXITY = "perplexity"
 
+# a metric of the median over launches, whose noise is that between launches
+_launch_metric = partial(Metric, summary=median, noise="launches")
 OF_SCENARIOS: tuple[Metric, ...] = (
-    Metric(
+    _launch_metric(
         TPOT,
         "time per token",
         "ms",
         "less",
-        summary=median,
-        noise="launches",
         reads="latency",
         note="the graph alone, for each token behind the first: the p50 above is of the same times",
         judging=Judging(TIME),
     ),
-    Metric(
+    _launch_metric(
         TTFT,
         "time to the first token",
         "ms",
         "less",
-        summary=median,
-        noise="launches",
         reads="latency",
         note="the graph over the prompt, and choosing the token",
         judging=Judging(TIME, alerts_as="ttft"),
     ),
-    Metric(
+    _launch_metric(
         TTFT_CPU,
         "processor time to the first token",
         "ms",
         "less",
-        summary=median,
-        noise="launches",
         reads="latency",
         note="the thread's own time over the prompt, without the turns that other programs took",
         judging=Judging(TIME),
     ),
-    Metric(
+    _launch_metric(
         TOKENS_RATE,
         "tokens",
         "tokens/s",
         "more",
-        summary=median,
-        noise="launches",
         note="by the clock, prompt and choosing included",
         judging=Judging(RATE),
     ),
-    Metric(
-        "prefill_tokens_per_s", "prompt", "tokens/s", "more", summary=median, noise="launches", judging=Judging(RATE)
-    ),
-    Metric(
+    _launch_metric("prefill_tokens_per_s", "prompt", "tokens/s", "more", judging=Judging(RATE)),
+    _launch_metric(
         OUTSIDE,
         "outside the graph",
         "ms",
         "less",
-        summary=median,
-        noise="launches",
         note="choosing the token, for each token behind the first",
         judging=Judging(TIME, margin=0.1),
     ),
-    Metric(
+    _launch_metric(
         OUTSIDE_CPU,
         "outside the graph, processor time",
         "ms",
         "less",
-        summary=median,
-        noise="launches",
         note="of the thread that chooses the token",
         judging=Judging(TIME, margin=0.1),
     ),
-    Metric(
+    _launch_metric(
         TPOT_GROWTH,
         "growth of the time per token",
         "ms",
         "less",
-        summary=median,
-        noise="launches",
         note="over 1,000 positions, from the first to the last quarter of the new tokens",
         judging=Judging(TIME, by="difference", margin=MIN_TOKEN_GROWTH),
     ),
@@ -114,34 +101,28 @@ OF_SCENARIOS: tuple[Metric, ...] = (
         note="of the text that was given, by its token ids",
         judging=Judging(RATE, by="repeat", margin=0.01, is_share=True),
     ),
-    Metric(
+    _launch_metric(
         GROWTH,
         "growth per 1,000 inferences",
         "bytes",
         "less",
-        summary=median,
-        noise="launches",
         reads="memory",
         note="of resident memory, once it has settled",
         judging=Judging(SIZE, by="difference", margin=MIN_GROWTH, is_told=True, alerts_as="growth"),
     ),
-    Metric(
+    _launch_metric(
         MAX_RATE,
         "highest rate",
         "requests/s",
         "more",
-        summary=median,
-        noise="launches",
         note="whose p99 keeps the bound",
         judging=Judging(RATE, margin=0.05, is_told=True),
     ),
-    Metric(
+    _launch_metric(
         GOODPUT,
         "goodput",
         "requests/s",
         "more",
-        summary=median,
-        noise="launches",
         note="requests that kept the bound",
         judging=Judging(RATE, margin=0.05),
     ),

@@ -1,4 +1,4 @@
-"""The table of scenarios: which there are, how a matrix and the command line write them, and which a cell has.
+"""The table of scenarios: reads them from matrices and command lines, and finds the scenario of a cell.
 
 A workload holds its scenario as one text: `single`, `fresh:sequence=16+64+random`, `sustained:10`. A closed loop,
 `load:closed=4`, is held as the workload's `concurrency`, so that older cells keep their digests.
@@ -68,7 +68,7 @@ def _parse_cached(text: object) -> Scenario:
 
 
 def _parse_uncached(value: object) -> Scenario:
-    name, options = _name_and_options(value)
+    name, options = _split_name(value)
     if (entry := ENTRIES.get(name)) is None:
         raise MatrixProblem(OUTSIDE.refused.get(name) or choice_sentence("scenario", name, ENTRIES))
     return entry.read(options)
@@ -95,7 +95,7 @@ def of_workload(workload: Workload) -> Scenario:
 def recorded_text(workload: Workload, *, sustained_s: float = 0.0) -> str:
     """Write the scenario as a document records it.
 
-    `sustained_s`: of the cell's block, which alone held it before 23 November 2026.
+    `sustained_s` is that of the cell's block, which alone held it before 23 November 2026.
     """
     scenario = of_workload(workload)
     return Sustained(sustained_s / 60.0).text if scenario == Single() and sustained_s > 0 else scenario.text
@@ -114,16 +114,16 @@ def runner_settings(spec: CellSpec) -> dict[str, object]:
     return of_cell(spec).runner_settings(spec.workload)
 
 
-def workload_fields(given: Mapping[str, object]) -> dict[str, object]:
+def workload_fields(fields: Mapping[str, object]) -> dict[str, object]:
     """Move what the scenario says of streams or batch into the other fields of a workload. Raises MatrixProblem."""
-    return parse(given.get("scenario", SINGLE)).workload_fields(given)
+    return parse(fields.get("scenario", SINGLE)).workload_fields(fields)
 
 
 def describe(text: str) -> str:
     return parse_recorded(text).label
 
 
-def _name_and_options(value: object) -> tuple[str, object]:
+def _split_name(value: object) -> tuple[str, object]:
     """Split a written scenario into its name and its options, which may still be of any type."""
     if isinstance(value, str):
         name, *options = (part.strip() for part in value.strip().split(":"))

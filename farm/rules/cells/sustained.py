@@ -11,20 +11,19 @@ POINT_S = 60.0
 MIN_POINTS = 6
 # a curve throttles where, from some moment to its end, every point is slower than the first by more than this
 THROTTLED = 0.05
-# so many points at least must stay slow: a single slow minute at the end may be chance
+# at least so many points must stay slow, since a single slow minute at the end may be chance
 LASTING_POINTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """How latency changed along a curve. Changes are fractions of the first point's p50: 0.1 is 10 % slower.
+    """How latency changed along a curve. Changes are fractions of the first point's p50: 0.1 is 10 % slower."""
 
-    `after_s`: seconds until latency rose for good; None: it did not. `change`: the median change of the points from
-    there on, or of all points after the first. `lowest`, `highest`: the extreme changes of the whole curve.
-    """
-
+    # seconds until latency rose for good; None where it did not
     after_s: float | None
+    # the median change of the points from there on, or of all points after the first
     change: float
+    # the extreme changes of the whole curve
     lowest: float
     highest: float
 
@@ -36,7 +35,7 @@ def point_seconds(total_s: float) -> float:
 def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
     """Find out whether and when latency rose for good; None for fewer than three points, which show no level.
 
-    `starts_s`: when each point begins; `p50s`: its p50, in any unit.
+    `starts_s` says when each point begins, and `p50s` has its p50 in any unit.
     """
     if len(p50s) <= LASTING_POINTS:
         return None
@@ -46,26 +45,26 @@ def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttl
     while slow_from > 0 and changes[slow_from - 1] > THROTTLED:
         slow_from -= 1
     is_lasting = len(changes) - slow_from >= LASTING_POINTS
-    last = changes[slow_from:] if is_lasting else changes[1:]
+    settled_changes = changes[slow_from:] if is_lasting else changes[1:]
     return Throttling(
         after_s=starts_s[slow_from] if is_lasting else None,
-        change=median(last),
+        change=median(settled_changes),
         lowest=min(changes),
         highest=max(changes),
     )
 
 
-def describe_curve(found: Throttling | None, *, total_s: float) -> str:
-    """Say in one sentence whether a curve of `total_s` seconds throttles; None: it has too few points."""
+def describe_curve(throttling: Throttling | None, *, total_s: float) -> str:
+    """Say in one sentence whether a curve of `total_s` seconds throttles; None stands for too few points."""
     span = _format_duration(total_s)
-    if found is None:
+    if throttling is None:
         return f"Too few points in {span} to tell a level: sustain it for longer."
-    if found.after_s is not None:
-        rise = percent(round(found.change, 2))
-        return f"Throttles after {_format_duration(found.after_s)}: p50 stays {rise} above its first point."
-    if max(abs(found.lowest), abs(found.highest)) <= THROTTLED:
+    if throttling.after_s is not None:
+        rise = percent(round(throttling.change, 2))
+        return f"Throttles after {_format_duration(throttling.after_s)}: p50 stays {rise} above its first point."
+    if max(abs(throttling.lowest), abs(throttling.highest)) <= THROTTLED:
         return f"Steady for {span}: p50 stays within {percent(THROTTLED)} of its first point."
-    low, high = change(1.0 + found.lowest), change(1.0 + found.highest)
+    low, high = change(1.0 + throttling.lowest), change(1.0 + throttling.highest)
     return f"No lasting slowdown in {span}: p50 was {low} to {high} than at its first point."
 
 

@@ -1,4 +1,4 @@
-"""Cells that ask for more threads than a machine has cores: they wait for each other and hold up everything else."""
+"""Refuses cells that ask for more threads than a machine has cores, since these would only wait for each other."""
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -10,18 +10,21 @@ from farm.rules.wording.numbers import counted
 def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
     """Say why a machine with so many logical cores does not measure this cell; None where it does.
 
-    `cores` of None means that they were not counted: nothing is refused. Sessions that run at once each have threads of
-    their own; those of a device only wait for it, and are not multiplied.
+    Nothing is refused where `cores` is None, because they are not known. Sessions that run at once each have threads of
+    their own, but those of a device only wait for it and are not multiplied.
     """
     if cores is None or needed_cores(spec) <= cores:
         return None
-    each, streams = _count_threads_per_session(spec), _count_sessions_at_once(spec)
-    what = "thread" if spec.session.threads == each else "inter-op thread"
-    if each > cores or streams == 1:
-        wanted, way_out = f"{each} {what}s", f"{cores} or fewer"
+    threads, streams = _count_threads_per_session(spec), _count_sessions_at_once(spec)
+    kind = "thread" if spec.session.threads == threads else "inter-op thread"
+    if threads > cores or streams == 1:
+        asked, way_out = f"{threads} {kind}s", f"{cores} or fewer"
     else:
-        wanted, way_out = f"{counted(streams, 'stream')} of {counted(each, what)}", f"{cores // each} or fewer at once"
-    text = f"{wanted} on a machine of {cores} cores only wait for each other: ask for {way_out}."
+        asked, way_out = (
+            f"{counted(streams, 'stream')} of {counted(threads, kind)}",
+            f"{cores // threads} or fewer at once",
+        )
+    text = f"{asked} on a machine of {cores} cores only wait for each other: ask for {way_out}."
     return Reason(code=ReasonCode.NOT_SUPPORTED, text=text)
 
 

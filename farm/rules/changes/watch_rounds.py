@@ -6,7 +6,7 @@ fresh block has confirmed it. Parity and placement are deterministic.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import log
 from typing import Annotated, Literal
 
@@ -142,71 +142,61 @@ class Judgement:
         return "news" if self.news else "quiet"
 
 
-@dataclass(slots=True)
-class _Notes:
-    """The parts of a judgement while its pairs are judged."""
-
-    findings: list[Finding] = field(default_factory=list)
-    news: list[str] = field(default_factory=list)
-    undecided: list[str] = field(default_factory=list)
-    passed: list[str] = field(default_factory=list)
-    infra: list[str] = field(default_factory=list)
-    cleared: set[tuple[Key, str]] = field(default_factory=set)
-    settled: set[tuple[Key, str, str | None]] = field(default_factory=set)
-
-
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
     """Judge every pair of cells of `old` and `new` by the rule; texts are names of models, and not runtimes."""
     pairs = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
-    notes = _Notes()
-    for pair in pairs:
-        _judge_pair(pair, rule, notes)
-    found = {(finding.kind, finding.series) for finding in notes.findings}
+    infra = [_find_infra_reason(pair) for pair in pairs]
+    by_kind = [
+        (kind.key, pair, list(find_changes(kind, pair, allowed=rule.allowed(kind.key))))
+        for pair, reason in zip(pairs, infra, strict=True)
+        if not reason
+        for kind in KINDS.values()
+    ]
+    changes = [(key, pair, change) for key, pair, changes_of_kind in by_kind for change in changes_of_kind]
+    alerting = [(key, pair, change) for key, pair, change in changes if key in rule.kinds]
+    findings = [_make_finding(key, pair, change) for key, pair, change in alerting if change.verdict == "worse"]
+    cleared = {
+        (key, pair.series) for key, pair, change in changes if change.verdict in ("better", "well") and pair.is_finished
+    }
     return Judgement(
-        findings=tuple(notes.findings),
-        news=tuple(notes.news),
-        undecided=tuple(notes.undecided),
-        passed=tuple(notes.passed),
-        infra=tuple(notes.infra),
+        findings=tuple(findings),
+        news=tuple(
+            _describe_worse(pair, change) if change.verdict == "worse" else change.text
+            for key, pair, change in changes
+            if change.verdict == "better" or (change.verdict == "worse" and key not in rule.kinds)
+        ),
+        undecided=tuple(change.text for _, _, change in alerting if change.verdict == "undecided"),
+        passed=tuple(
+            f"{change.text} It is surely within what the rule lets pass."
+            for _, _, change in alerting
+            if change.verdict == "passed"
+        ),
+        infra=tuple(filter(None, infra)),
         compared=sum(pair.is_finished for pair in pairs),
-        cleared=frozenset(notes.cleared - found),
-        settled=frozenset(notes.settled),
+        cleared=frozenset(cleared - {(finding.kind, finding.series) for finding in findings}),
+        settled=frozenset(
+            (key, pair.series, pair.old.node)
+            for key, pair, changes_of_kind in by_kind
+            if pair.is_finished and all(change.verdict != "undecided" for change in changes_of_kind)
+        ),
     )
 
 
-def _judge_pair(pair: Pair, rule: Rule, notes: _Notes) -> None:
+def _find_infra_reason(pair: Pair) -> str:
+    """Say why the pipeline itself failed a cell of the pair; empty where it did not."""
     for cell in (pair.old, pair.new):
         if cell.reason is not None and cell.reason.code in INFRA_CODES and cell.status is not CellStatus.DONE:
-            notes.infra.append(f"{series_label(cell)} on {cell.runtime}: {cell.reason.text}")
-            return
-    for kind in KINDS.values():
-        changes = list(find_changes(kind, pair, allowed=rule.allowed(kind.key)))
-        for change in changes:
-            _note_change(notes, rule, kind.key, pair, change)
-        if pair.is_finished and all(change.verdict != "undecided" for change in changes):
-            notes.settled.add((kind.key, pair.series, pair.old.node))
+            return f"{series_label(cell)} on {cell.runtime}: {cell.reason.text}"
+    return ""
 
 
-def _note_change(notes: _Notes, rule: Rule, kind: Key, pair: Pair, change: Change) -> None:
-    """Note a change under its verdict; one that is worse is news where the rule does not alert on its kind."""
-    match change.verdict:
-        case "worse":
-            moved = package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)
-            text = f"{change.text} {moved}".rstrip()
-            if kind in rule.kinds:
-                notes.findings.append(
-                    Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, change.size)
-                )
-            else:
-                notes.news.append(text)
-        case "undecided" if kind in rule.kinds:
-            notes.undecided.append(change.text)
-        case "passed" if kind in rule.kinds:
-            notes.passed.append(f"{change.text} It is surely within what the rule lets pass.")
-        case "better":
-            notes.news.append(change.text)
-    if change.verdict in ("better", "well") and pair.is_finished:
-        notes.cleared.add((kind, pair.series))
+def _make_finding(kind: Key, pair: Pair, change: Change) -> Finding:
+    text = _describe_worse(pair, change)
+    return Finding(kind, pair.series, pair.old.id, pair.new.id, pair.old.node, text, change.size)
+
+
+def _describe_worse(pair: Pair, change: Change) -> str:
+    return f"{change.text} {package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)}".rstrip()
 
 
 def sort_by_confirmation(

@@ -50,18 +50,17 @@ class NotADecoder(Exception):
 
 @dataclass(frozen=True)
 class Decoder:
-    """What each input and output is for, by name; an empty name: the model has none of these.
-
-    `caches`: each past with its present. `heads`: of keys and values, each of `width` numbers. `vocabulary`: None where
-    the scores' shape does not say.
-    """
+    """What each input and output of a decoder is for, by name; an empty name stands for none."""
 
     tokens: str
     scores: str
+    # each past with its present
     caches: tuple[tuple[str, str], ...]
     layers: int
+    # how many heads keys and values have, and the numbers of each
     heads: int
     width: int
+    # None where the shape of the scores does not say
     vocabulary: int | None
     mask: str = ""
     positions: str = ""

@@ -18,15 +18,14 @@ class ScoresProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """How the scores of two decoders differ over a given text.
+    """How the scores of two decoders differ over a given text."""
 
-    `largest`: the largest difference of a score, `place` tokens after the prompt; `beyond`: how many of the `places`
-    have a difference beyond the tolerance.
-    """
-
+    # how many places were compared
     places: int
+    # the largest difference of a score, and how many tokens after the prompt it is
     largest: float
     place: int
+    # how many of the places have a difference beyond the tolerance
     beyond: int
 
     @property

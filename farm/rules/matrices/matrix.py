@@ -240,7 +240,7 @@ def count_points(matrix: Matrix) -> int:
     """Count the most points a matrix can have: those of the product that stay, and one for each `include` entry."""
     points = prod(len(values) for values in matrix.axes.values())
     if matrix.exclude and points <= _MAX_PRODUCT:
-        points = int(Product(matrix.axes).without(matrix.exclude).sum())
+        points = int(Product(matrix.axes).mark_remaining(matrix.exclude).sum())
     return points + len(matrix.include)
 
 

@@ -1,4 +1,4 @@
-"""From a matrix to its points: the product of the axes, then `exclude`, then `include`, as GitHub Actions does it."""
+"""Expands a matrix into its points: the product of the axes, `exclude` and `include`, as GitHub Actions does it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +18,10 @@ Positions = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of values. `positions`: the index of each value on its axis, which tells equal ones apart.
-
-    `values` and `positions` have the same keys: the axes that this point sets.
-    """
+    """One combination of values, with a value and a position for each axis that it sets."""
 
     values: Mapping[str, Value]
+    # the index of each value on its axis, which tells equal values apart
     positions: Mapping[str, int]
 
     @property
@@ -47,10 +45,10 @@ def expand(matrix: Matrix) -> Expansion:
     """
     product = Product(matrix.axes)
     scale = _Scale(matrix, product)
-    remaining = product.without(matrix.exclude)
+    remaining = product.mark_remaining(matrix.exclude)
     if has_no_product := not matrix.axes and bool(matrix.include):
         remaining[...] = False
-    # where each point of the product stands on an axis that the matrix does not declare, -1: nowhere
+    # the position of each point of the product on axes that the matrix does not declare; -1 where it has none
     added: dict[str, NDArray[np.intp]] = {}
     alone: list[Point] = []
     for entry in matrix.include:

@@ -1,4 +1,4 @@
-"""The product of a matrix's axes as an array: one dimension an axis, one element a value."""
+"""The product of a matrix's axes as an array with a dimension for each axis."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,25 +13,26 @@ Index = tuple[NDArray[np.intp], ...]
 
 
 class Product:
-    """`places`: where each value stands on its axis, by axis and `key_of`; one that is listed twice has two."""
+    """All combinations of the values of some axes."""
 
     def __init__(self, axes: Mapping[str, Sequence[Value]]) -> None:
         self.shape = tuple(len(values) for values in axes.values())
         keys = {name: [comparison_key(value) for value in values] for name, values in axes.items()}
-        self.places = {name: group_by(range(len(own)), own.__getitem__) for name, own in keys.items()}
+        # the indices of each value on its axis, by axis and comparison key; a value that is listed twice has two
+        self.places = {name: group_by(range(len(texts)), texts.__getitem__) for name, texts in keys.items()}
 
     def index_of(self, selector: Selector) -> Index:
         """Find the numpy index of the points that match all declared axes of a selector."""
-        chosen = [
+        places_by_axis = [
             self.places[name].get(comparison_key(selector[name]), []) if name in selector else range(size)
             for name, size in zip(self.places, self.shape, strict=True)
         ]
-        return np.ix_(*(np.array(places, dtype=np.intp) for places in chosen))
+        return np.ix_(*(np.array(places, dtype=np.intp) for places in places_by_axis))
 
-    def without(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
+    def mark_remaining(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
         """Mark the points of the product that no selector excludes."""
         remains = np.ones(self.shape, dtype=np.bool_)
-        # the same entry a thousand times is one
+        # an entry that is written a thousand times is applied once
         different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}
         for selector in different.values():
             remains[self.index_of(selector)] = False

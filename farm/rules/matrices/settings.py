@@ -1,4 +1,4 @@
-"""Settings of a matrix: what it says beside its axes."""
+"""Reads the settings of a matrix: all keys beside its axes."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from farm.rules.cells.single import Sustained
 from farm.rules.runtimes.nearest import shorten_repr
 
 MAX_PARALLEL = 1_000
-# smaller wishes are under what one number can tell apart
+# smaller changes are below what the numbers tell apart
 MIN_WISH = 0.0001
 MAX_TOLERANCES = 64
 # beside the one that is submitted, so that a block has room for two settings of each
@@ -64,7 +64,9 @@ def read_fraction(written: object) -> float | None:
 
 def read_models(written: object) -> tuple[str, ...]:
     """Read versions of models, each NAME@VERSION or `previous`. Raises MatrixProblem."""
-    named = [written] if isinstance(written, str) else [] if written is None else written
+    if written is None:
+        return ()
+    named = [written] if isinstance(written, str) else written
     if not isinstance(named, list | tuple) or len(named) > MAX_MODELS:
         raise MatrixProblem(
             f"models is {shorten_repr(written)}: write up to {MAX_MODELS} versions, such as [encoder@2]."

@@ -1,4 +1,4 @@
-"""The settings to search for the best where nobody names any, by what a provider runs on."""
+"""Builds the settings among which the best is searched for where nobody names any."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,16 +9,16 @@ from farm.rules.matrices.matrix import Matrix, parse
 from farm.rules.runtimes import providers
 
 MAX_COUNTS = 4
-# that compete where throughput is the goal
+# the batches that compete where throughput is the goal
 BATCHES = (1, 8, 32)
 ARENA_OFF = {"name": "arena off", "arena": False}
 SPINNING_OFF = {"name": "spinning off", "spinning": False}
 
 
 def default_space(names: Sequence[str], *, cores: int, beside: Matrix | None = None) -> Matrix:
-    """Build the space of these providers. Its first point is the default: the upload's own precision, a thread a core.
+    """Build the space of these providers, whose first point has the upload's own precision and a thread for each core.
 
-    `beside`: a matrix whose settings are kept, and whose axes are added. Raises MatrixProblem.
+    `beside` is a matrix whose settings are kept and whose axes are added. Raises MatrixProblem.
     """
     points = [point for name in names for point in _list_points(name, cores)]
     declared = beside or Matrix()

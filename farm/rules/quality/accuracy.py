@@ -1,4 +1,4 @@
-"""Accuracy on labelled data, with intervals, and whether a variant lost some: both judged on the same samples.
+"""Computes accuracy on labelled data with intervals, and tests whether a variant lost some on the same samples.
 
 Sources. Interval of a share: Wilson (JASA 22, 1927). Paired difference of shares: Newcombe's method 10 (Statistics in
 Medicine 17, 1998). Test: McNemar's, exact. Difference of mean errors: paired t. scipy.stats would say the same and cost
@@ -39,7 +39,7 @@ class Share:
 class Difference:
     """New minus old, in the unit of the metric, with its interval at LEVEL and the p of the paired test.
 
-    `only_old` and `only_new`: samples that only one of the two got right; None for errors that are no yes or no.
+    `only_old` and `only_new` count the samples that only one of the two got right; both are None for mean errors.
     """
 
     value: float

@@ -24,24 +24,27 @@ MAX_TITLE, MAX_NOTE, MAX_AT_ONCE = 60, 200, 4096
 
 @dataclass(frozen=True, slots=True)
 class AccuracyMetric:
-    """A metric by the name that recipes have for it, what it is called, and what a sample is in it, in words (`note`).
+    """A metric of accuracy."""
 
-    `judge`: the module whose `Outside` judges, copied beside the runner as a file; of our own `module:name` there.
-    `is_yes_or_no`: a sample is right or wrong, and `right` is what a right one is called; else it is a number.
-    `is_share`: told in percent and points. `least` and `most`: what values it can have. `at_once`: samples in a batch.
-    """
-
+    # as recipes have it
     name: str
+    # in words
     title: str
+    # the module whose `Outside` judges, which is copied beside the runner; for our own, `module:name` there
     judge: str
     labels: LabelShape
+    # what a sample is in it, in words
     note: str
     higher_is_better: bool = True
+    # whether it is written in percent and points
     is_share: bool = True
+    # whether a sample is right or wrong, and what a right one is called
     is_yes_or_no: bool = False
     right: str = "right"
+    # the smallest and the largest value that it can have
     least: float = 0.0
     most: float = 1.0
+    # how many samples are judged in a batch
     at_once: int = 64
 
     def format_value(self, value: float | None) -> str:

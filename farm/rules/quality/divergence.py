@@ -23,10 +23,11 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class FirstDifference:
-    """The first tensor that differs, the node that makes it, and the tensors looked at with what was seen."""
+    """The first tensor that differs, and the node that makes it."""
 
     tensor: str
     node: GraphNode
+    # the tensors that were compared, each with whether it agreed
     seen: tuple[tuple[str, bool], ...]
 
 

@@ -1,4 +1,4 @@
-"""The search for the first divergent node, as the node's agent and the workshop agree on it.
+"""What the agent and the workshop agree on for the search for the first divergent node.
 
 The agent runs the candidate, the workshop the confined processes that cut a model open, and neither imports the other:
 what starts a search hands it to the agent.
@@ -57,24 +57,24 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Where candidate and reference diverge.
+    """Where candidate and reference diverge."""
 
-    `tensor` is the first that differs and `node` makes it; `part` are the nodes of the smallest cut that still shows
-    it, written to `folder` with its `inputs` and the `reference` of its output. `parity` is the candidate's on the
-    whole model, `tensor_parity` of the tensor, `part_parity` on the cut: None when no cut within reach showed it.
-    `looks`: the tensors looked at, each with whether it agreed.
-    """
-
+    # the first tensor that differs, and the node that makes it
     tensor: str
     node: GraphNode
+    # the nodes of the smallest cut of the model that still shows it
     part: tuple[str, ...]
+    # where that cut is written, with its inputs and the reference of its output
     folder: Path
     main: str
     inputs: Path
     reference: Path
+    # the candidate's on the whole model, of the tensor, and on the cut; None where no cut within reach shows the
+    # difference
     parity: OutputParity
     tensor_parity: OutputParity
     part_parity: OutputParity | None
+    # the tensors that were compared, each with whether it agreed
     looks: tuple[tuple[str, bool], ...]
 
     def sentence(self) -> str:

@@ -21,16 +21,16 @@ _NO_TOLERANCE = 1e30
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What an output must keep. A `min_` of None is not asked for; shares and cosines are 0–1.
-
-    `max_step`: by how much whole numbers of 8 bits, which stand for steps of a scale, may be off.
-    """
+    """What an output must keep. Shares and cosines are 0–1."""
 
     name: str
     atol: float = 0.0
     rtol: float = 0.0
+    # None where it is not asked for
     min_cosine: float | None = None
+    # None where it is not asked for
     min_agreement: float | None = None
+    # by how much whole numbers of 8 bits, which stand for steps of a scale, may be off
     max_step: int = 0
 
     @property
@@ -65,12 +65,13 @@ _TYPES = {"float16": FP16, "bfloat16": BF16}
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict and the sentence that says why. `preset`: what the sentence is about, where several were judged by;
-    `is_unjudged`: nobody can say what is right."""
+    """A verdict and the sentence that says why."""
 
     verdict: Verdict
     text: str
+    # the preset that the sentence is about, where outputs were judged by several
     preset: Preset | None = field(default=None, compare=False)
+    # whether nobody can say what is right
     is_unjudged: bool = field(default=False, compare=False)
 
     def with_reference_named(self, other: str) -> "Judgement":

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-# by family: operators in float, and what a runtime executes for them in few bits
+from farm.contract.document_cells import OperatorTime
+from farm.contract.reports import Operator
+
+# by family: operators in float, and the operators in few bits that a runtime executes in their place
 _FAMILIES = {
     "Conv": (
         {"Conv", "FusedConv", "NhwcFusedConv", "ConvTranspose"},
@@ -22,20 +24,9 @@ _FAMILIES = {
 }
 
 
-class Executed(Protocol):
-    """One executed node, as traces and bench documents have it."""
-
-    @property
-    def op_type(self) -> str: ...
-    @property
-    def time_us(self) -> float: ...
-    @property
-    def node(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class FloatOperators:
-    """A family of operators: how many ran, the names of those that ran in float, and their share of the whole time."""
+    """A family of operators: how many ran, which nodes ran in float, and their share of the whole time."""
 
     family: str
     ran: int
@@ -47,7 +38,7 @@ class FloatOperators:
         return f"{len(self.in_float)} of {self.ran} {self.family} stayed FP32, {share} of the time."
 
 
-def find_float_operators(operators: Iterable[Executed]) -> list[FloatOperators]:
+def find_float_operators(operators: Iterable[Operator | OperatorTime]) -> list[FloatOperators]:
     """Return for each family of operators what ran in float, the most time first.
 
     Families that ran only in few bits are included, with a time share of 0; families that did not run are not.

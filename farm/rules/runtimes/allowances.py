@@ -1,4 +1,4 @@
-"""What an admin or a machine's owner allows beyond the known packages: by name, plug-ins with a range.
+"""Reads what an admin or a machine's owner allows beyond the known packages.
 
 An allowance is the name of a package, or `NAME+onnxruntime>=1.29,<1.31` of a plug-in: the package is then installed
 beside a release of that range and of no other.
@@ -35,7 +35,7 @@ def read_names(text: str) -> frozenset[str]:
     parts = re.split(r",(?!\s*[<>=!~])", text)
     allowances = set()
     for name, plus, beside in (part.strip().partition("+") for part in parts if part.strip()):
-        package = _name_of(name.strip())
+        package = _read_name(name.strip())
         allowances.add(f"{package}{_BESIDE}{_parse_range(package, beside)}" if plus else package)
     return frozenset(allowances)
 
@@ -64,14 +64,14 @@ def newest_release_in(releases: SpecifierSet) -> str | None:
     return max(fitting, key=release_order, default=None)
 
 
-def _is_beyond(releases: SpecifierSet) -> bool:
+def _begins_after_all(releases: SpecifierSet) -> bool:
     """Whether a range begins after every known release, so that it cannot be said to hold none."""
     last = release_order(ONNXRUNTIME[-1])
     starts = (clause for clause in releases if clause.operator in (">=", ">", "==", "~="))
     return any(release_order(clause.version.removesuffix(".*")) > last for clause in starts)
 
 
-def _name_of(text: str) -> str:
+def _read_name(text: str) -> str:
     try:
         name = canonicalize_name(text, validate=True) if text.isascii() else ""
     except InvalidName:
@@ -89,14 +89,14 @@ def _parse_range(package: str, text: str) -> SpecifierSet:
         raise RuntimeProblem(f"{package} is a build of ONNX Runtime: no other one can stand beside it.")
     name, releases = re.fullmatch(r"\s*([A-Za-z0-9._-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     try:
-        found = SpecifierSet(releases) if name == PLAIN.package and releases.strip() and releases.isascii() else None
+        range_ = SpecifierSet(releases) if name == PLAIN.package and releases.strip() and releases.isascii() else None
     except InvalidSpecifier:
-        found = None
-    if found is None:
+        range_ = None
+    if range_ is None:
         raise RuntimeProblem(
             f"{shorten_repr(text)} is not a range of ONNX Runtime: write it like `{package}+onnxruntime>=1.29,<1.31`."
         )
-    if newest_release_in(found) is None and not _is_beyond(found):
+    if newest_release_in(range_) is None and not _begins_after_all(range_):
         span = f"{ONNXRUNTIME[0]} to {ONNXRUNTIME[-1]}"
-        raise RuntimeProblem(f"No known release of ONNX Runtime lies in {found}: there are {span} for {package}.")
-    return found
+        raise RuntimeProblem(f"No known release of ONNX Runtime lies in {range_}: there are {span} for {package}.")
+    return range_

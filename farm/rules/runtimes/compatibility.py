@@ -1,4 +1,4 @@
-"""Finds which releases load a model, for each known release: what a deployment's health check needs.
+"""Finds which of the known releases load a model.
 
 A row is measured where the model was given to that very release, and derived from the table of operator sets and IR
 versions elsewhere. What was measured counts before what is derived.
@@ -15,11 +15,12 @@ from farm.rules.runtimes.order import release_order
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """What of a model decides which releases load it. `unused`: domains of `imports` that no node uses."""
+    """What of a model decides which releases load it."""
 
     imports: Mapping[str, int]
     ir_version: int
     custom_domains: tuple[str, ...] = ()
+    # domains of `imports` that no node uses
     unused: tuple[str, ...] = ()
 
     @classmethod
@@ -36,19 +37,20 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One release. `reason` is None when it loads; `tidied` when only a variant with tidied stamps does.
-
-    `is_measured`: a runner of this release was given the model. `executed_nodes`: what a trace counted on it, None
-    where none was taken; `differs`: another count than on the newest release traced, so that its fusions are others.
-    """
+    """Whether one release loads the model."""
 
     version: str
+    # why it does not load; None where it does
     reason: Reason | None
+    # whether a runner of this release was given the model
     is_measured: bool = False
+    # whether a variant with tidied stamps would load
     tidied: bool = False
+    # how many nodes a trace counted; None where there is none
     executed_nodes: int | None = None
+    # whether that is another number than on the newest release that was traced, because fusions differ
     differs: bool = False
-    # newer than any release that was tried, as the model is
+    # whether it is newer than any release that was tried, as the model is
     is_untried: bool = False
 
     @property
@@ -61,12 +63,14 @@ class Row:
             return "not known: no machine has tried what it loads"
         if self.reason is None:
             return f"loads, but with different fusions: {self.executed_nodes} nodes run" if self.differs else "loads"
-        way = " A variant converted to another opset loads." if self.tidied else ""
-        return f"{self.reason.text}{way}"
+        way_out = " A variant converted to another opset loads." if self.tidied else ""
+        return f"{self.reason.text}{way_out}"
 
     @property
     def basis(self) -> str:
-        return "untried" if self.is_untried else "measured" if self.is_measured else "derived"
+        if self.is_untried:
+            return "untried"
+        return "measured" if self.is_measured else "derived"
 
 
 def compatibility_rows(
@@ -82,21 +86,21 @@ def compatibility_rows(
     `measured` says why a release refused the model when it was given to it, None where it loaded. `executed` are the
     nodes that a trace counted. `learnt` is what releases beyond the table were seen to load.
     """
-    counted, known = executed or {}, measured or {}
-    versions = sorted({*releases.ONNXRUNTIME, *more, *known}, key=release_order)
-    newest = next((counted[version] for version in reversed(versions) if version in counted), None)
+    nodes, reasons = executed or {}, measured or {}
+    versions = sorted({*releases.ONNXRUNTIME, *more, *reasons}, key=release_order)
+    newest_nodes = next((nodes[version] for version in reversed(versions) if version in nodes), None)
     rows = []
     for version in versions:
-        reason = known[version] if version in known else _find_refusal(stamps, version, learnt)
+        reason = reasons[version] if version in reasons else _find_refusal(stamps, version, learnt)
         rows.append(
             Row(
                 version=version,
                 reason=reason,
-                is_measured=version in known,
-                is_untried=version not in known and _is_untried(stamps, version, learnt),
+                is_measured=version in reasons,
+                is_untried=version not in reasons and _is_untried(stamps, version, learnt),
                 tidied=reason is not None and _find_refusal(stamps.tidy(), version, learnt) is None,
-                executed_nodes=counted.get(version),
-                differs=version in counted and counted[version] != newest,
+                executed_nodes=nodes.get(version),
+                differs=version in nodes and nodes[version] != newest_nodes,
             )
         )
     return rows
@@ -111,15 +115,14 @@ def verdict_sentence(rows: Sequence[Row]) -> str:
     oldest = find_oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."
-    later = [row.version for row in rows[[row.version for row in rows].index(oldest) :] if not row.loads]
-    but = f", but not on {', '.join(later)}" if later else ""
-    tried = sum(row.is_measured for row in rows)
-    how = (
-        f"{tried} of {len(rows)} releases were measured"
-        if tried
-        else "derived from its opsets and IR version, not measured"
-    )
-    return f"Loads on ONNX Runtime {oldest} and newer{but} ({how})."
+    start = [row.version for row in rows].index(oldest)
+    failing = [row.version for row in rows[start:] if not row.loads]
+    exceptions = f", but not on {', '.join(failing)}" if failing else ""
+    measured = sum(row.is_measured for row in rows)
+    basis = "derived from its opsets and IR version, not measured"
+    if measured:
+        basis = f"{measured} of {len(rows)} releases were measured"
+    return f"Loads on ONNX Runtime {oldest} and newer{exceptions} ({basis})."
 
 
 def table_as_plain(rows: Sequence[Row]) -> dict[str, object]:
@@ -147,8 +150,10 @@ def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
     """Join neighbouring releases with the same answer: the first version, the last, and a row that stands for them."""
     ranges: list[tuple[str, str, Row]] = []
     for row in rows:
-        same = ranges and _make_key(ranges[-1][2]) == _make_key(row)
-        ranges[-1:] = [(ranges[-1][0], row.version, row)] if same else [*ranges[-1:], (row.version, row.version, row)]
+        first = row.version
+        if ranges and _make_key(ranges[-1][2]) == _make_key(row):
+            first = ranges.pop()[0]
+        ranges.append((first, row.version, row))
     return ranges
 
 
@@ -157,7 +162,7 @@ def _find_refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason
 
 
 def _is_untried(stamps: Stamps, version: str, learnt: opsets.Learnt) -> bool:
-    """Whether the release only loads by assumption: the newest one that is known would refuse the model."""
+    """Whether the release is only assumed to load the model, which the newest known one refuses."""
     limits = opsets.limits_of(version, learnt)
     newest = "{}.{}".format(*opsets.NEWEST)
     return limits is not None and limits.is_assumed and _find_refusal(stamps, newest, opsets.NOTHING) is not None

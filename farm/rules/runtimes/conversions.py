@@ -1,13 +1,12 @@
-"""How far a model's operator set can be converted, and what stops it there."""
+"""Says how far a model's operator set can be converted, and what stops it there."""
 
 from farm.contract.base import Message
 
 
 class OpsetReach(Message):
-    """The oldest and newest default operator set that onnx's converter makes of a model.
+    """The oldest and newest default operator set that onnx's converter makes of a model, and what stops it there.
 
-    `below` and `above` say what stops it there, and are empty where nothing does. None: not known, it is tried when
-    somebody asks for it.
+    Where a limit is None it is not known, and a conversion is tried when somebody asks for it.
     """
 
     lowest: int | None = None
@@ -24,5 +23,5 @@ class OpsetReach(Message):
         return ""
 
 
-def explain_stop(why: str, *, current: int | None, wanted: int) -> str:
-    return f"Opset {current} cannot be converted to {wanted}: {why}. Export the model with opset {wanted} instead."
+def explain_stop(obstacle: str, *, current: int | None, wanted: int) -> str:
+    return f"Opset {current} cannot be converted to {wanted}: {obstacle}. Export the model with opset {wanted} instead."

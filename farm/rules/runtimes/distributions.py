@@ -1,4 +1,4 @@
-"""Which packages a node may install as a runtime, and how one is written.
+"""Reads runtimes, and says which packages a node may install as one.
 
 Names and versions are read as `packaging` reads them, never by hand: what an installer would understand differently
 (an address, extras, a marker, a range, a second line) is no runtime here. A package that is not listed is installed
@@ -44,11 +44,11 @@ def parse_runtime(text: str, *, allowed: Collection[str] = ()) -> Runtime:
     gets the newest of its range. `allowed` are packages beyond the list, as `read_names` returns them. Raises
     RuntimeProblem where the text is no runtime or it may not be installed.
     """
-    named = _BESIDE.fullmatch(text.strip())
-    distribution, version = _split_requirement(named[1] if named is not None else text.strip())
+    pair = _BESIDE.fullmatch(text.strip())
+    distribution, version = _split_requirement(pair[1] if pair is not None else text.strip())
     if distribution is not None and (sentence := _explain_unknown(distribution, allowed)) is not None:
         raise RuntimeProblem(sentence)
-    core = parse_version(named[2]) if named is not None else ""
+    core = parse_version(pair[2]) if pair is not None else ""
     if distribution is None or version is None or core is None or (core and "+" in core + version):
         raise RuntimeProblem(unclear_sentence(text))
     version, local = plugins.split_pair(version)
@@ -105,9 +105,9 @@ def unclear_sentence(value: object) -> str:
 
 
 def refusal(runtime: Runtime, *, allowed: Collection[str] = ()) -> str | None:
-    """Say why a runtime may not be installed: nobody allowed its package, or its version is none; None where it may.
+    """Say why a runtime of a stored cell or an order may not be installed; None where it may.
 
-    It checks runtimes that come from elsewhere: a stored cell, an order.
+    Nobody allowed its package, or its version is not valid.
     """
     if (sentence := _explain_unknown(runtime.distribution, allowed)) is not None:
         return sentence

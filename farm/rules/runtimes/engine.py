@@ -1,4 +1,4 @@
-"""What an engine is: what runs models in a runtime's environment. Every question about it is answered by its entry.
+"""What an engine is: it runs the models of a runtime. Its entry answers every question about it.
 
 What measures with it is a file of `worker/runner/engines`.
 """
@@ -14,46 +14,49 @@ from farm.rules.runtimes.models import ModelFacts
 
 
 class Launched(Protocol):
-    """What an engine needs to know of a scenario.
-
-    `context_tokens`: how many the model holds at once; `drawn_tokens`: how many a launch draws at random.
-    """
+    """What an engine needs to know of a scenario."""
 
     @property
     def name(self) -> str: ...
     @property
     def takes_prompts(self) -> bool: ...
+    # how many tokens the model holds at once
     @property
     def context_tokens(self) -> int: ...
+    # how many tokens a launch draws at random
     @property
     def drawn_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine.
+    """One engine."""
 
-    `name`: as the runner's table has it. `module`: what is imported to see whether an environment works, and says its
-    version. `distribution`: the package that is it. `title`: in words. `runner`: of one from outside, the dotted module
-    whose class-like `Outside` runs it, copied beside the runner. `launch_s`: what a launch takes beyond ONNX Runtime's.
-
-    `stands_alone`: no ONNX Runtime beside it. `is_session`: it has profiles, and what providers compiled can be kept.
-    `runs_program`: the framework's program in place of the .onnx. `is_browser`: no node installs it. `has_streams`:
-    inferences at once. `names_dimensions`: inputs of other sizes can be made. `generates`: token by token.
-    """
-
+    # as the runner's table has it
     name: str
+    # what is imported to see whether an environment works, and which version it has
     module: str
+    # the package that it is
     distribution: str
+    # in words
     title: str
+    # for an engine of another package, the module whose class `Outside` runs it, which is copied beside the runner
     runner: str = ""
+    # the seconds that a launch takes longer than ONNX Runtime's
     launch_s: float = 0.0
+    # whether it has no ONNX Runtime beside it
     stands_alone: bool = True
+    # whether it has profiles, and what providers compiled can be kept
     is_session: bool = False
+    # whether it runs the framework's program in place of the .onnx
     runs_program: bool = False
+    # whether it runs in browsers, so that no node installs it
     is_browser: bool = False
+    # whether it runs several inferences at once
     has_streams: bool = True
+    # whether inputs of other sizes can be made
     names_dimensions: bool = True
+    # whether it generates token by token
     generates: bool = False
 
     @property
@@ -68,7 +71,7 @@ class Engine:
         return runtime
 
     def install_hint(self, core: Runtime) -> str:
-        """Return what to add to the message when it could not be installed. `core` is the ONNX Runtime beside it."""
+        """Return what to add to the message where it could not be installed beside this ONNX Runtime."""
         return ""
 
     def program(self, runtime: Runtime) -> str | None:

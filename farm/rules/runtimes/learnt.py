@@ -7,17 +7,17 @@ from farm.rules.runtimes import opsets, plugins
 from farm.rules.runtimes.provider_table import CPU
 
 
-def merge_learnt(said: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
+def merge_learnt(reports: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
     """Merge what machines report of their runtimes (`distribution==version`), by the version of ONNX Runtime.
 
     Of several answers the highest counts: a limit that is too low would refuse what loads; one that is too high lets a
     point be planned, which then fails with an explanation. Packages whose versions are not ONNX Runtime's are left out.
     """
     merged: dict[str, Loads] = {}
-    for loads in said:
-        for name, seen in loads.items():
+    for report in reports:
+        for name, loads in report.items():
             runtime = Runtime.of(name)
             version = plugins.core_of(runtime).version if runtime.distribution in CPU.packages else ""
             if opsets.is_newer_than_table(version):
-                merged[version] = seen.max_with(merged.get(version, seen))
+                merged[version] = loads.max_with(merged.get(version, loads))
     return merged

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from farm.rules.runtimes.distributions import parse_version
 
-# to be put after the Python whose pip is asked, before the distribution; and what is added to its environment
-# -P: the folder that somebody works in is no place to find pip in
+# the words between the Python whose pip is asked and the distribution, and what is added to its environment; by -P,
+# no pip of the current folder is run
 PIP_WORDS = ("-P", "-m", "pip", "index", "versions", "--no-input", "-vv", "--pre")
 PIP_ENVIRONMENT = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1"}
 MAX_REASON = 200
@@ -22,25 +22,27 @@ _NO_REASON = "<none given>"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """`offered`: versions with a file for the Python and platform that asked. `yanked`: version → why, or nothing."""
+    """What pip lists of a distribution."""
 
+    # versions with a file for the Python and the platform that asked
     offered: tuple[str, ...] = ()
+    # yanked versions with the reason, which may be empty
     yanked: dict[str, str] = field(default_factory=dict)
 
 
 def read_listing(text: str) -> Listing | None:
-    """Read what pip printed; returns None where it lists nothing, neither offered nor yanked.
+    """Read what pip printed; None where it lists no release at all.
 
-    A release is yanked where files of it are and none of it is on offer.
+    A release counts as yanked where files of it are yanked and none is on offer.
     """
     match = _LIST.search(text)
     parts = match.group(1).split(",") if match is not None else []
     offered = tuple(version for part in parts if (version := parse_version(part.strip())))
     yanked: dict[str, str] = {}
-    for why, address in _YANKED.findall(text):
+    for reason, address in _YANKED.findall(text):
         version = _read_version(address)
         if version and version not in offered:
-            yanked.setdefault(version, "" if why == _NO_REASON else " ".join(why.split())[:MAX_REASON])
+            yanked.setdefault(version, "" if reason == _NO_REASON else " ".join(reason.split())[:MAX_REASON])
     return Listing(offered, yanked) if match is not None or yanked else None
 
 

@@ -21,41 +21,39 @@ class ModelInput(Message):
 
 
 class SourceFacts(Message):
-    """The framework's program beside a model. `problem`: why it cannot be run, in one sentence; empty when it can.
-
-    `saved_by`: the release of the framework that saved it.
-    """
+    """The framework's program beside a model."""
 
     name: FileName
     bytes: Annotated[int, Field(ge=0)] = 0
+    # the release of the framework that saved it
     saved_by: Annotated[str, StringConstraints(max_length=64)] = ""
     operators: Annotated[int, Field(ge=0)] = 0
+    # why it cannot be run, in one sentence; empty where it can
     problem: Annotated[str, StringConstraints(max_length=2000)] = ""
 
 
 class CompiledFacts(Message):
-    """Code inside a model that providers compiled (ONNX Runtime's nodes EPContext).
+    """Code inside a model that providers compiled (ONNX Runtime's nodes EPContext)."""
 
-    `by`: the providers, as the model spells them. `sdk`, `hardware`: with what and for what it was compiled, where that
-    is said. `problem`: why it cannot be run here, in one sentence; empty when it can where the provider is.
-    """
-
+    # the providers, as the model spells them
     by: Annotated[tuple[Annotated[str, StringConstraints(max_length=200)], ...], Field(max_length=8)] = ()
+    # with what and for what it was compiled, where the model says so
     sdk: Annotated[str, StringConstraints(max_length=2000)] = ""
     hardware: Annotated[str, StringConstraints(max_length=2000)] = ""
+    # why it cannot be run here, in one sentence; empty where it can on those providers
     problem: Annotated[str, StringConstraints(max_length=2000)] = ""
 
 
 class GenaiFacts(Message):
-    """The configuration of onnxruntime-genai beside a model. `vocabulary`, `context`: in tokens.
-
-    `problem`: why it cannot generate, in one sentence; empty when it can.
-    """
+    """The configuration of onnxruntime-genai beside a model."""
 
     type: Annotated[str, StringConstraints(max_length=64)] = ""
+    # in tokens
     vocabulary: Annotated[int, Field(ge=0)] = 0
+    # in tokens
     context: Annotated[int, Field(ge=0)] = 0
     has_tokenizer: bool = False
+    # why it cannot generate, in one sentence; empty where it can
     problem: Annotated[str, StringConstraints(max_length=2000)] = ""
 
     @property
@@ -76,66 +74,72 @@ class ContextFacts(Message):
 
 
 class PromptFacts(Message):
-    """Prompts that came with a model, as token ids, and where there is one a text to score; `tokens`: of each row.
+    """Prompts that came with a model, as token ids, and perhaps a text to score."""
 
-    `sha256`: of the file that holds them.
-    """
-
+    # of the file that holds them
     sha256: Sha256
     rows: Annotated[int, Field(ge=1)]
+    # of each row
     tokens: Annotated[int, Field(ge=1)]
+    # of the text to score; 0 where there is none
     text_tokens: Annotated[int, Field(ge=0)] = 0
 
 
 class ModelFacts(Message):
-    """What planning must know of a model, as inspection found it.
-
-    `main`: the name of its .onnx. `batch`: the first dimension shared by the inputs: a number when it is fixed, a name
-    when it is dynamic, None when it is not a batch. `dims`: other dimensions by name, a number when fixed under that
-    name, None when dynamic.
-    `unused_opsets`: domains that no node uses. `inputs_batch`: the batch of given inputs.
-    `calibration_sha256`: of accepted calibration data; `calibration_problem`: why those that were given cannot serve.
-    `inputs`: empty where inspection is of before they were looked at; `outputs`: their names; `sizes`: what was chosen,
-    or given, for dynamic dimensions; `inputs_problem`: why nothing was found that the model runs with.
-    `generation_problem`: why it cannot generate; empty where it can, or was not looked into.
-    `latency_ms`: what one inference takes on average in the cells that were measured last, where it is known;
-    `quickest_ms`: the least of them. `source`: the framework's program that came with it.
-    `compiled`: code in it that runs on the provider alone that compiled it. `context`: None where nothing says it.
-    `is_grouped`: whether it has a GroupQueryAttention. `uploaded`: what its numbers are, `fp16`, `int8 QDQ`.
-    `unbound`: what of it no binding takes, in words. `draws`: its operators that draw random numbers without a seed.
-    """
+    """What planning must know of a model, as inspection found it."""
 
     name: str = "model"
+    # the name of its .onnx
     main: FileName = "model.onnx"
     bundle_sha256: Sha256
     main_sha256: Sha256
     opsets: dict[str, int] = Field(default_factory=dict)
     ir_version: int = 8
+    # domains that no node uses
     unused_opsets: tuple[str, ...] = ()
     opset_reach: OpsetReach = OpsetReach()
     custom_domains: tuple[str, ...] = ()
+    # the first dimension that the inputs share: a number where it is fixed, a name where it is dynamic, None where it
+    # is no batch
     batch: int | str | None = None
+    # other dimensions by name: a number where the name stands for a fixed size, None where it is dynamic
     dims: dict[str, int | None] = Field(default_factory=dict)
     is_quantised: bool = False
+    # what its numbers are: `fp16`, `int8 QDQ`
     uploaded: str = ""
     inputs_sha256: Sha256 | None = None
+    # the batch of given inputs
     inputs_batch: int | None = None
+    # empty where it was inspected before inputs were looked at
     inputs: tuple[ModelInput, ...] = ()
+    # their names
     outputs: tuple[str, ...] = ()
+    # the sizes that inspection chose, or that were given, for dynamic dimensions
     sizes: dict[str, int] = Field(default_factory=dict)
+    # why no inputs were found that the model runs with; empty where some were
     inputs_problem: str = ""
+    # why it cannot generate; empty where it can, or where nobody looked
     generation_problem: str = ""
+    # of the calibration data that were accepted
     calibration_sha256: Sha256 | None = None
+    # why calibration data that were given cannot serve
     calibration_problem: str = ""
+    # the average of one inference in the cells that were measured last, and the shortest of them; None where none was
     latency_ms: Annotated[float, Field(gt=0)] | None = None
     quickest_ms: Annotated[float, Field(gt=0)] | None = None
+    # the framework's program that came with it
     source: SourceFacts | None = None
     genai: GenaiFacts | None = None
+    # code in it that runs only on the provider that compiled it
     compiled: CompiledFacts | None = None
     prompts: PromptFacts | None = None
+    # None where nothing says how long a sequence may be
     context: ContextFacts | None = None
+    # whether it has a GroupQueryAttention
     is_grouped: bool = False
+    # which of its inputs or outputs no binding takes, in words
     unbound: str = ""
+    # its operators that draw random numbers without a seed
     draws: Annotated[str, StringConstraints(max_length=2000)] = ""
 
     @property

@@ -8,7 +8,8 @@ MAX_SHOWN = 60
 
 def nearest_word(word: str, valid: Iterable[str]) -> str | None:
     """Return the valid word that is most like this one, in any case; None where none is like it."""
-    matches = difflib.get_close_matches(word.lower(), by_lower := {v.lower(): v for v in valid}, n=1, cutoff=0.5)
+    by_lower = {valid_word.lower(): valid_word for valid_word in valid}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
     return by_lower[matches[0]] if matches else None
 
 

@@ -1,7 +1,7 @@
-"""Which operator sets and IR versions each release of ONNX Runtime loads, and the messages for those it does not.
+"""Says which operator sets and IR versions each release of ONNX Runtime loads, and refuses those it does not.
 
 Source: the releases themselves, each tried with a ladder of one-node models until November 2026; docs/variants.md has
-the table. What a newer one loads is learnt where it is installed, and until then assumed to be enough.
+the table. What a newer release loads is learnt where it is installed, and until then it is assumed to load anything.
 """
 
 import math
@@ -32,15 +32,16 @@ RUNTIME_DOMAINS = frozenset(
 
 
 class Limits(Loads):
-    """`is_assumed`: nobody has tried the release, which is newer than any known, so that the newest's count."""
+    """What a release loads."""
 
+    # whether nobody has tried the release, so that the newest known one's limits count
     is_assumed: bool = False
 
 
-# what was seen of releases that are newer than the table, by version
+# what releases that are newer than the table were seen to load, by version
 Learnt = Mapping[str, Loads]
 NOTHING: Final[Learnt] = MappingProxyType({})
-# from this minor release on
+# what releases load from this minor release on
 _SINCE = (
     ((1, 15), Limits(opset=19, ir=9, ml=3)),
     ((1, 17), Limits(opset=20, ir=9, ml=4)),
@@ -75,11 +76,11 @@ def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
 
     A release newer than the table loads at least what the table's newest does, whatever was learnt of it.
     """
-    known = [limits for since, limits in _SINCE if since <= minor_of(runtime_version)]
-    if not known or not is_newer_than_table(runtime_version):
-        return known[-1] if known else None
-    seen = learnt.get(runtime_version)
-    return Limits(**dict(known[-1].max_with(seen or known[-1])), is_assumed=seen is None)
+    limits = next((limits for since, limits in reversed(_SINCE) if since <= minor_of(runtime_version)), None)
+    if limits is None or not is_newer_than_table(runtime_version):
+        return limits
+    loads = learnt.get(runtime_version)
+    return Limits(**dict(limits.max_with(loads or limits)), is_assumed=loads is None)
 
 
 def is_newer_than_table(runtime_version: str) -> bool:
@@ -126,7 +127,7 @@ def refusal(
         text = f"ONNX Runtime {runtime_version} is older than 1.15, the oldest release measured here: take a newer one."
         return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=text)
     if limits.is_assumed:
-        return None  # nothing is known against it: the point is planned, and its check says what it loads
+        return None  # the point is planned, and its check says what the release loads
     return _refuse_too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, learnt=learnt)
 
 
@@ -147,26 +148,30 @@ def _refuse_too_new(
     for domain, version in sorted(opset_imports.items()):
         highest = _find_highest(domain, limits)
         if version > highest:
-            what = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
+            stamp = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
             lowest = find_lowest_runtime({domain: version}, 0, learnt)
-            text = _explain_too_new(what, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version)
+            text = _explain_too_new(
+                stamp, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version
+            )
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
-        what, lowest = f"IR version {ir_version}", find_lowest_runtime({}, ir_version, learnt)
-        text = _explain_too_new(what, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
+        stamp, lowest = f"IR version {ir_version}", find_lowest_runtime({}, ir_version, learnt)
+        text = _explain_too_new(stamp, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None
 
 
 def _find_highest(domain: str, limits: Loads) -> float:
-    return limits.opset if domain in ONNX_DOMAINS else limits.ml if domain == ML_DOMAIN else math.inf
+    if domain in ONNX_DOMAINS:
+        return limits.opset
+    return limits.ml if domain == ML_DOMAIN else math.inf
 
 
-def _explain_too_new(what: str, *, lowest: str | None, newest: str, highest: int, runtime: str) -> str:
+def _explain_too_new(stamp: str, *, lowest: str | None, newest: str, highest: int, runtime: str) -> str:
     loads = f"{runtime} loads up to {highest}"
     if lowest is None:
         return (
-            f"{what} is newer than any known ONNX Runtime loads, and {loads}: take a release after {newest}, or export "
-            "the model with an older one."
+            f"{stamp} is newer than any known ONNX Runtime loads, and {loads}: take a release after {newest}, or "
+            "export the model with an older one."
         )
-    return f"{what} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."
+    return f"{stamp} needs ONNX Runtime ≥ {lowest}, and {loads}: take a newer runtime, or export with an older one."

@@ -65,13 +65,13 @@ def moved_packages(old: Runtime, new: Runtime) -> tuple[str, ...]:
 
 
 def moved_sentence(old: Runtime, new: Runtime) -> str:
-    """Say which of the two packages changed, and where the other stayed; empty where the runtimes are not such
-    pairs."""
-    which, package = moved_packages(old, new), old.distribution
-    (own, core), (last_own, last_core) = split_pair(old.version), split_pair(new.version)
-    if which == (CORE,):
-        return f"ONNX Runtime moved, from {core} to {last_core}; {package} stayed at {own}."
-    if which == (package,):
-        return f"{package} moved, from {own} to {last_own}; ONNX Runtime stayed at {core}."
-    both = f"Both moved: {package} from {own} to {last_own}, ONNX Runtime from {core} to {last_core}."
-    return both if which else ""
+    """Say which of the two packages changed, and at which version the other stayed; empty unless both are pairs."""
+    moved, package = moved_packages(old, new), old.distribution
+    (own, core), (new_own, new_core) = split_pair(old.version), split_pair(new.version)
+    if not moved:
+        return ""
+    if moved == (CORE,):
+        return f"ONNX Runtime moved, from {core} to {new_core}; {package} stayed at {own}."
+    if moved == (package,):
+        return f"{package} moved, from {own} to {new_own}; ONNX Runtime stayed at {core}."
+    return f"Both moved: {package} from {own} to {new_own}, ONNX Runtime from {core} to {new_core}."

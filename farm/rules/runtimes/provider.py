@@ -11,14 +11,12 @@ Meter = Literal["processor", "nvidia"]
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A distribution of ONNX Runtime that carries the provider.
-
-    `extras`: asked for with it, where its metadata leave out what it needs. `is_complete`: it runs without the packages
-    that it names as its dependencies, so that they are not installed.
-    """
+    """A distribution of ONNX Runtime that carries the provider."""
 
     package: str
+    # the extras that are installed with it, where its metadata leave out what it needs
     extras: str = ""
+    # whether it runs without the packages that it depends on by its metadata, which are then not installed
     is_complete: bool = False
 
 
@@ -43,85 +41,79 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What of a machine makes a probe worth its download; all that is given must hold. It proves nothing.
+    """What of a machine makes a probe worth its download. All that is given must hold; it proves nothing."""
 
-    `systems`: values of sys.platform. `machines`: architectures. `files`: one of them exists (patterns). `libraries`:
-    the loader finds each. `stands_in`: an environment variable of the agent that, set to 1, replaces `files`; a device
-    of kind CPU is then the processor standing in.
-    """
-
+    # values of sys.platform
     systems: tuple[str, ...] = ("linux",)
+    # architectures
     machines: tuple[str, ...] = ()
+    # patterns of files, of which one exists
     files: tuple[str, ...] = ()
+    # libraries that the loader all finds
     libraries: tuple[str, ...] = ()
+    # an environment variable of the agent that, set to 1, replaces `files`; a device of kind CPU then stands in
     stands_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """A provider that compiles the graph: how its engine is kept and what shapes it is built for.
+    """How a provider that compiles the graph keeps its engine, and for which shapes it builds it."""
 
-    `cache`: the option that names the cache folder, which is the agent's to set, so that every launch of a cell loads
-    the engine of the first. `shapes`: the options for the smallest, usual and largest shapes, filled from the workload
-    where the matrix sets none of them.
-    """
-
+    # the option that names the cache folder; the agent sets it, so that every launch of a cell loads the first one's
+    # engine
     cache: str
+    # the options for the smallest, usual and largest shapes, which follow the workload where the matrix sets none of
+    # them
     shapes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One execution provider.
-
-    `title`: what people call it, where that is not ONNX Runtime's name without its ending. `meant_by`: words that may
-    mean it, answered with a question. `colour`: of its series in charts, 1 to 7, so that those that run one model
-    together have different ones; 0: one by its name. `needs`: what a machine has to have, in words that follow "it
-    takes".
-
-    `builds`, `plugins`: packages that carry it; none: a node's own build. `computes_with`: beginnings of the names of
-    packages that decide its speed, and that a change of runtime may bring along.
-
-    `options`: the names a matrix may set. `defaults`: what is passed when the matrix says nothing. `threads_option`: of
-    a provider with a pool of its own, the option that pins its number; the cell's threads unless the matrix sets it.
-    `building`: see there. `quantisation`: options of a static recipe that the provider decides.
-
-    `memory`: the name that OrtValue gives its memory, where tensors are bound there; latency is then reported with host
-    copies too. `meter`: what counts its energy. `environment`: names that a runner finds as the agent's owner set them.
-
-    `simulated_on`: tags of machines on which its plug-in brings a simulator of the device, whose cells have a tag of
-    their own.
-
-    `leaves_context`: what it compiled can be kept in a model (ONNX Runtime's EPContext), which is offered for download.
-
-    `probe_with`: the build that a probe installs, where plain `onnxruntime` has not got the provider, and `signs` of a
-    machine that is worth it; None: the owner has to ask.
-    """
+    """One execution provider."""
 
     name: str
     short: str
     device: Device
     tag: str
+    # what a machine has to have, in words that follow "it takes"
     needs: str
+    # what people call it, where that is not ONNX Runtime's name without its ending
     title: str = ""
+    # of its series in charts, 1 to 7, different for those that run one model together; 0: one by its name
     colour: int = 0
     aliases: tuple[str, ...] = ()
+    # words that may mean it, which are answered with a question
     meant_by: tuple[str, ...] = ()
+    # packages that carry it; none for a node's own build
     builds: tuple[Build, ...] = ()
     plugins: tuple[Plugin, ...] = ()
+    # how the names of packages begin that decide its speed, and that a change of runtime may bring along
     computes_with: tuple[str, ...] = ()
+    # the names that a matrix may set
     options: frozenset[str] = frozenset()
+    # options that are passed where the matrix sets none
     defaults: Mapping[str, str] = field(default_factory=dict)
     takes_any_option: bool = False
+    # the option for the number of threads of a provider with a pool of its own; the cell's threads unless the matrix
+    # sets it
     threads_option: str = ""
     building: Building | None = None
+    # the options of a static recipe that the provider decides
     quantisation: Mapping[str, str] = field(default_factory=dict)
+    # the name that OrtValue gives its memory, where tensors are bound there; latency is then reported with host copies
+    # too
     memory: str = ""
+    # what counts its energy
     meter: Meter | None = None
+    # variables that a runner finds as the agent's owner set them
     environment: tuple[str, ...] = ()
+    # the build that a probe installs where plain `onnxruntime` lacks the provider, and the signs of a machine that is
+    # worth it; without signs the owner has to ask
     probe_with: str = ""
     signs: Signs | None = None
+    # tags of machines on which its plug-in brings a simulator of the device, whose cells have a tag of their own
     simulated_on: frozenset[str] = frozenset()
+    # whether what it compiled can be kept in a model (ONNX Runtime's EPContext), which is offered for download
     leaves_context: bool = False
 
     @property

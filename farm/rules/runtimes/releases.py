@@ -1,4 +1,4 @@
-"""Which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
+"""Finds which releases exist: those the farm knows by itself, and those that nodes or the package index added."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -18,17 +18,16 @@ NEWEST = Runtime(distribution="onnxruntime", version=ONNXRUNTIME[-1])
 
 
 class Known(Message):
-    """What the package index says beyond the lists here.
+    """What the package index says beyond the lists here."""
 
-    `releases`: it offers them, or did; `yanked`: it took them back, with the reason. `newest`: what is measured when a
-    matrix names no runtime, `newest_pre` where it says `pre`. `silence`: why it could not be asked, in one sentence,
-    where that is so.
-    """
-
+    # releases that it offers, or did
     releases: tuple[SpelledRuntime, ...] = ()
+    # releases that it took back, with the reason
     yanked: dict[SpelledRuntime, str] = {}
+    # what is measured where a matrix names no runtime, and where it also says `pre`
     newest: SpelledRuntime = NEWEST
     newest_pre: SpelledRuntime | None = None
+    # why it could not be asked, in one sentence; empty where it was
     silence: str = ""
 
 
@@ -47,11 +46,12 @@ def unknown_sentence(
     extra = tuple(extra)
     plugin = plugins.plugin_of(runtime)
     if plugin is not None and plugins.split_pair(runtime.version)[1]:
-        # each of the two as if it stood alone; which releases a package of other people has, the installer knows
+        # only the installer knows which releases a package of other people has
         own, core = plugins.packages_of(runtime)
-        asked = [core] if plugin.beside and own not in yanked else [own, core]
-        return next(filter(None, (unknown_sentence(runtime, extra=extra, yanked=yanked) for runtime in asked)), None)
-    more = {other.version for other in extra if other.distribution == runtime.distribution}
+        packages = [core] if plugin.beside and own not in yanked else [own, core]
+        sentences = (unknown_sentence(package, extra=extra, yanked=yanked) for package in packages)
+        return next(filter(None, sentences), None)
+    more = _list_versions(runtime, extra)
     if frameworks.installed_as(runtime) in yanked:
         return yanked_sentence(runtime, yanked, more)
     elsewhere = _AT_INDEX if indexes.split_index(runtime.version)[1] else _ELSEWHERE.get(runtime.distribution)
@@ -65,7 +65,7 @@ def unknown_sentence(
         )
     if runtime.version in more or runtime.version in ONNXRUNTIME:
         return None
-    # which releases an engine of other people has, the installer knows
+    # only the installer knows which releases an engine of other people has
     is_known = bool(engines.engine_of(runtime).runner) or minor_of(runtime.version) in {
         minor_of(v) for v in ONNXRUNTIME
     }
@@ -116,27 +116,28 @@ def yanked_sentence(runtime: Runtime, yanked: Mapping[Runtime, str], more: Itera
 
     `yanked` are reasons by runtime, this release among them; `more` are versions beyond those known here.
     """
-    there, why = _list_offered(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
-    because = f" ({why.rstrip('.')})" if why else ""
-    other = f"the nearest that was not is {_find_nearest(runtime, there)}" if there else "name another one"
-    return f"{runtime} was yanked from the package index{because}: {other}."
+    there, reason = _list_offered(runtime, yanked, more), yanked[frameworks.installed_as(runtime)]
+    cause = f" ({reason.rstrip('.')})" if reason else ""
+    advice = f"the nearest that was not is {_find_nearest(runtime, there)}" if there else "name another one"
+    return f"{runtime} was yanked from the package index{cause}: {advice}."
 
 
 def _list_offered(runtime: Runtime, yanked: Iterable[Runtime], more: Iterable[str]) -> set[str]:
     """Return the known versions of its distribution, and `more`, without those that the index took back."""
     plugin, elsewhere = plugins.plugin_of(runtime), _ELSEWHERE.get(runtime.distribution)
     listed = ONNXRUNTIME if elsewhere is None else elsewhere.releases
-    taken_back = {other.version for other in yanked if other.distribution == runtime.distribution}
-    return {*(listed if plugin is None else plugin.releases), *more} - taken_back
+    return {*(listed if plugin is None else plugin.releases), *more} - _list_versions(runtime, yanked)
+
+
+def _list_versions(runtime: Runtime, releases: Iterable[Runtime]) -> set[str]:
+    return {release.version for release in releases if release.distribution == runtime.distribution}
 
 
 def newest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
     """Return the newest known finished release of the same distribution; None where there is none."""
-    there = _list_offered(
-        runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
-    )
+    there = _list_offered(runtime, yanked, _list_versions(runtime, extra))
     finished = [version for version in there if not is_prerelease(version)]
     newest = max(finished, key=release_order, default=None)
     return None if newest is None else runtime.model_copy(update={"version": newest})
@@ -146,17 +147,15 @@ def nearest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
     """Return the release on offer, of the same distribution, that is closest to this one; None where there is none."""
-    there = _list_offered(
-        runtime, yanked, (other.version for other in extra if other.distribution == runtime.distribution)
-    )
+    there = _list_offered(runtime, yanked, _list_versions(runtime, extra))
     return runtime.model_copy(update={"version": _find_nearest(runtime, there)}) if there else None
 
 
 def _find_nearest(runtime: Runtime, there: set[str]) -> str:
     """Return the closest of the given releases; of two as close, the newer one."""
-    wanted = _number_version(runtime.version)
-    ordered = sorted(there, key=release_order, reverse=True)
-    return min(ordered, key=lambda version: abs(_number_version(version) - wanted))
+    number = _number_version(runtime.version)
+    newest_first = sorted(there, key=release_order, reverse=True)
+    return min(newest_first, key=lambda version: abs(_number_version(version) - number))
 
 
 def _number_version(version: str) -> int:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from statistics import median
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from farm.base.grouping import group_by
+from farm.contract.document_comparisons import OperatorChange
 from farm.contract.reports import Operator, TraceReport
 from farm.rules.tracing.executions import MIN_TRACES, join_groups
 
@@ -30,50 +31,32 @@ NAMED_SHARE = 0.1
 Head = tuple[tuple[str, ...], Operator]
 
 
-class Timed(Protocol):
-    """An executed node, or an own one, and its time."""
+class NodeTime(NamedTuple):
+    """An own node and its time in one launch."""
 
-    @property
-    def node(self) -> str: ...
-    @property
-    def time_us(self) -> float: ...
-
-
-class Change(Protocol):
-    """What grouping looks at; a document's OperatorChange has it too."""
-
-    @property
-    def op_type(self) -> str: ...
-    @property
-    def baseline_us(self) -> float: ...
-    @property
-    def candidate_us(self) -> float: ...
-    @property
-    def moved_us(self) -> float: ...
-    @property
-    def share(self) -> float | None: ...
+    node: str
+    time_us: float
 
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """One group of the model's own nodes, in both arms. `share`: its part of the whole change; negative against it.
-
-    `op_type`: what was executed, the operator of the group with the most time. `moved_us` is the median difference
-    over paired traces, with its interval at 90 % or more; that and the share are None with fewer than five traces of an
-    arm.
-    `figures`: of the node's own pairs, where rounds were traced and it could be judged.
-    """
+    """One group of the model's own nodes, in both arms."""
 
     node: str
     covers: tuple[str, ...]
+    # the executed operator that took the most time of the group
     op_type: str
     provider: str
     baseline_us: float
     candidate_us: float
+    # the median difference over paired traces, with its interval at 90 % or more; without interval where an arm has
+    # fewer than five traces
     moved_us: float
     change_low_us: float | None = None
     change_high_us: float | None = None
+    # its part of the whole change, negative where it is against it; None where an arm has fewer than five traces
     share: float | None = None
+    # of the node's own pairs; None where rounds were not traced, or where it could not be judged
     figures: "Comparison | None" = None
 
     @property
@@ -126,19 +109,19 @@ def attribute_times(
     returns them.
     """
     changes = [
-        _node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])
+        _make_node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])
         for key, (members, head) in heads.items()
     ]
     whole = sum(change.moved_us for change in changes)
     everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
-    # traces of a busy machine: what they disagree about is more than what is to be explained
+    # traces of a busy machine may disagree about more than what is to be explained
     doubtful = sum(abs(change.moved_us) for change in changes if change.is_doubtful)
     explains = len(olds) >= MIN_TRACES and abs(whole) > max(MIN_CHANGE * everything, doubtful)
     shared = [replace(change, share=change.moved_us / whole) for change in changes] if explains else changes
     return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.moved_us), c.node))))
 
 
-def sum_group_times(operators: Iterable[Timed], group_of: Mapping[str, str]) -> dict[str, float]:
+def sum_group_times(operators: Iterable[Operator | NodeTime], group_of: Mapping[str, str]) -> dict[str, float]:
     """Return the time of each group in one process, in µs. `group_of` gives the group of a node."""
     times: dict[str, float] = {}
     for operator in operators:
@@ -164,9 +147,9 @@ def find_group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str])
     return {group: (tuple(sorted(members[group] - {head.node})), head) for group, head in heads.items()}
 
 
-def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], news: list[float]) -> NodeChange:
+def _make_node_change(covers: tuple[str, ...], head: Operator, olds: list[float], news: list[float]) -> NodeChange:
     differences = [new - old for old, new in zip(olds, news, strict=True)]
-    low, high = _interval(differences)
+    low, high = _find_interval(differences)
     return NodeChange(
         node=head.node,
         covers=covers,
@@ -180,7 +163,7 @@ def _node_change(covers: tuple[str, ...], head: Operator, olds: list[float], new
     )
 
 
-def _interval(differences: list[float]) -> tuple[float | None, float | None]:
+def _find_interval(differences: list[float]) -> tuple[float | None, float | None]:
     """Return the order statistics that contain the median difference at 90 % or more (the sign test, inverted)."""
     count = len(differences)
     if count < MIN_TRACES:
@@ -192,19 +175,19 @@ def _interval(differences: list[float]) -> tuple[float | None, float | None]:
     return ordered[rank - 1], ordered[count - rank]
 
 
-def group_by_type(changes: Iterable[Change]) -> list[TypeChange]:
+def group_by_type(changes: Iterable[NodeChange | OperatorChange]) -> list[TypeChange]:
     """Sum changes of own nodes by executed operator type, the largest change first."""
     groups = group_by(changes, lambda change: change.op_type)
-    found = [_type_change(op_type, members) for op_type, members in groups.items()]
-    return sorted(found, key=lambda change: (-abs(change.moved_us), change.op_type))
+    type_changes = [_sum_type(op_type, members) for op_type, members in groups.items()]
+    return sorted(type_changes, key=lambda change: (-abs(change.moved_us), change.op_type))
 
 
-def find_largest_share(changes: Iterable[Change]) -> TypeChange | None:
+def find_largest_share(changes: Iterable[NodeChange | OperatorChange]) -> TypeChange | None:
     shared = [change for change in group_by_type(changes) if change.share is not None]
     return max(shared, key=lambda change: change.share or 0.0, default=None)
 
 
-def _type_change(op_type: str, changes: Sequence[Change]) -> TypeChange:
+def _sum_type(op_type: str, changes: Sequence[NodeChange | OperatorChange]) -> TypeChange:
     shares = [change.share for change in changes if change.share is not None]
     return TypeChange(
         op_type=op_type,

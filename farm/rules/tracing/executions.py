@@ -8,7 +8,10 @@ evidence of fallback, and is counted apart.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
+
+from farm.contract.document_cells import OperatorTime
+from farm.contract.reports import Operator
 
 COPY_TO_HOST = "MemcpyToHost"
 COPY_TO_DEVICE = "MemcpyFromHost"
@@ -19,17 +22,8 @@ TRANSPOSE = "Transpose"
 MIN_TRACES = 5
 
 
-class Executed(Protocol):
-    """An executed node of a trace: the contract's Operator and the document's OperatorTime alike."""
-
-    @property
-    def node(self) -> str: ...
-    @property
-    def covers(self) -> Iterable[str]: ...
-    @property
-    def op_type(self) -> str: ...
-    @property
-    def provider(self) -> str: ...
+# an executed node of a trace, in a report or in a document
+Executed = Operator | OperatorTime
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -71,10 +65,10 @@ def select_computing(executed: Iterable[Executed]) -> list[Executed]:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Which kernels execute each of the model's own nodes. `fused`: nodes that run together with others, and as
-    what."""
+    """Which kernels execute each of the model's own nodes."""
 
     by_node: Mapping[str, frozenset[Kernel]]
+    # nodes that run together with others, and as what
     fused: Mapping[str, Kernel]
 
     @classmethod

@@ -15,18 +15,17 @@ _CONVERTED = re.compile(r"^(?:InsertedPrecisionFreeCast_|InsertedCast_)+")
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One node. `label` is its name, or `OpType_index` where it has none; unique in the model.
+    """One node."""
 
-    `index` counts the non-Constant nodes of its own graph, as ONNX Runtime does; `path` holds the labels of the
-    control-flow nodes around it.
-    """
-
+    # its name, or `OpType_index` where it has none; unique in the model
     label: str
     name: str
     op_type: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    # its number among the nodes of its own graph without Constant nodes, as ONNX Runtime counts
     index: int
+    # the labels of the control-flow nodes around it
     path: tuple[str, ...] = ()
 
 

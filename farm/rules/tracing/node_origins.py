@@ -15,12 +15,13 @@ UNMAPPED = Origin(node=None)
 
 @dataclass(frozen=True)
 class Executed:
-    """One executed node of a trace: names as in the profile, `path` those of the control-flow events around it."""
+    """One executed node of a trace, named as in the profile."""
 
     name: str
     op_type: str
     provider: str
     index: int
+    # the names of the control-flow events around it
     path: tuple[str, ...] = ()
 
 

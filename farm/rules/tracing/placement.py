@@ -27,15 +27,14 @@ Kind = Literal["moved", "fusion_gone", "fusion_new", "copies"]
 
 @dataclass(frozen=True, slots=True)
 class PlacementChange:
-    """One difference. `is_worse`: more copies, a fusion gone, or a node that fell back to the CPU.
-
-    Of a fusion one side alone is told: what its nodes ran fused as, or do now.
-    """
+    """One difference in placement."""
 
     kind: Kind
     nodes: tuple[str, ...]
+    # where or as what the nodes ran before and after; of a fusion only one of the two is set
     before: str
     after: str
+    # whether copies were added, a fusion is gone, or a node fell back to the CPU
     is_worse: bool
 
     def sentence(self) -> str:
@@ -53,13 +52,11 @@ CPU = "CPUExecutionProvider"
 
 def cell_changes(old: Cell, new: Cell) -> list[PlacementChange]:
     """Return the placement changes between two traced cells of a document."""
-    counted = (
-        (counts_to_histogram(old.executed), counts_to_histogram(new.executed))
-        if old.executed and new.executed
-        else None
-    )
+    histograms = None
+    if old.executed and new.executed:
+        histograms = counts_to_histogram(old.executed), counts_to_histogram(new.executed)
     copies = (old.copies or 0, new.copies or 0)
-    return placement_changes(old.operators, new.operators, copies=copies, histograms=counted)
+    return placement_changes(old.operators, new.operators, copies=copies, histograms=histograms)
 
 
 def placement_changes(
@@ -118,7 +115,7 @@ def _compare(node: str, old: Execution, new: Execution, shown: Mapping[Kernel, i
         if {kernel.provider for kernel in shown} & {came_from, went_to}:
             differences.append(("moved", came_from, went_to))
     was, now = old.fused.get(node), new.fused.get(node)
-    # taken apart: fewer of what it ran fused as, or more of anything. Put together: the other way round
+    # a fusion is gone where fewer of it run, or more of anything else; it is new the other way round
     if was and not now and (shown.get(was, 0) < 0 or any(change > 0 for change in shown.values())):
         differences.append(("fusion_gone", was.op_type, ""))
     if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):

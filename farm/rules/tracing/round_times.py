@@ -6,23 +6,15 @@ first trace, which says what was executed for them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from farm.contract.reports import TraceReport
 from farm.rules.comparing.pooled import pool_rounds
-from farm.rules.tracing.attribution import Attribution, attribute_times, find_group_heads, sum_group_times
+from farm.rules.tracing.attribution import Attribution, NodeTime, attribute_times, find_group_heads, sum_group_times
 from farm.rules.tracing.executions import join_groups
 from farm.rules.tracing.node_verdicts import Pair, judge_nodes
 
 # µs by own node, in the order of `list_own_nodes`
 Times = Sequence[float]
-
-
-class NodeTime(NamedTuple):
-    """An own node and its time in one launch."""
-
-    node: str
-    time_us: float
 
 
 @dataclass(frozen=True)

@@ -17,21 +17,25 @@ WARM_UP: Final = 3
 MAX_NAME: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Span:
-    """A node as it ran once. Times in µs since the inference began; `self_us` leaves its children out.
-
-    `depth` is 0 for a node of the main graph, 1 inside control flow, and so on; `lane` counts threads.
-    """
+    """A node as it ran once. Times are µs since the inference began."""
 
     name: str
     op_type: str
     provider: str
     start_us: float
     duration_us: float
+    # without the time of its children
     self_us: float
+    # 0 for a node of the main graph, 1 inside control flow, and so on
     depth: int
+    # the number of its thread
     lane: int = 0
+
+    @property
+    def end_us(self) -> float:
+        return self.start_us + self.duration_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,6 @@ class Timeline:
     @property
     def in_nodes_us(self) -> float:
         return sum(span.self_us for span in self.spans)
-
-
-@dataclass(slots=True)
-class _Open:
-    name: str
-    op_type: str
-    provider: str
-    start: float
-    end: float
-    depth: int
-    lane: int
-    inner: float = 0.0
 
 
 class _Event(TypedDict):
@@ -95,7 +87,7 @@ def parse_timeline(trace: object) -> Timeline | None:
         runs=len(warm),
         number=runs.index((start, end)) + 1,
         duration_us=end - start,
-        spans=tuple(_make_span(event, start) for event in _nest(inside)),
+        spans=tuple(_nest(inside, begin_us=start)),
     )
 
 
@@ -106,44 +98,31 @@ def _is_event(event: object) -> TypeGuard[_Event]:
     return all(isinstance(time, int | float) and 0 <= time < 1e15 for time in times)
 
 
-def _nest(events: Iterable[_Event]) -> list[_Open]:
-    """Return events in order of their start, parents first, each with its depth and the time of its children."""
-    done: list[_Open] = []
-    stacks: dict[str, list[_Open]] = {}
+def _nest(events: Iterable[_Event], *, begin_us: float) -> list[Span]:
+    """Return events as spans in order of their start, parents first, whose own time leaves their children out."""
+    spans: list[Span] = []
+    stacks: dict[str, list[Span]] = {}
     for event in events:
         thread = str(event.get("tid"))
         stack = stacks.setdefault(thread, [])
-        start, end = float(event["ts"]), float(event["ts"]) + float(event["dur"])
+        start_us, duration_us = float(event["ts"]) - begin_us, float(event["dur"])
         # starts are whole microseconds: a neighbour that starts as this one ends is no child
-        while stack and (stack[-1].end <= start or stack[-1].end < end):
+        while stack and (stack[-1].end_us <= start_us or stack[-1].end_us < start_us + duration_us):
             stack.pop()
         arguments = event.get("args")
         args: Mapping[str, object] = arguments if isinstance(arguments, Mapping) else {}
-        opened = _Open(
+        span = Span(
             name=str(event["name"]).removesuffix(SUFFIX)[:MAX_NAME],
             op_type=str(args.get("op_name") or "")[:MAX_NAME],
             provider=str(args.get("provider") or "")[:MAX_NAME],
-            start=start,
-            end=end,
+            start_us=start_us,
+            duration_us=duration_us,
+            self_us=duration_us,
             depth=len(stack),
             lane=list(stacks).index(thread),
         )
         if stack:
-            stack[-1].inner += end - start
-        stack.append(opened)
-        done.append(opened)
-    return done
-
-
-def _make_span(opened: _Open, began: float) -> Span:
-    whole = opened.end - opened.start
-    return Span(
-        name=opened.name,
-        op_type=opened.op_type,
-        provider=opened.provider,
-        start_us=opened.start - began,
-        duration_us=whole,
-        self_us=max(0.0, whole - opened.inner),
-        depth=opened.depth,
-        lane=opened.lane,
-    )
+            stack[-1].self_us = max(0.0, stack[-1].self_us - duration_us)
+        stack.append(span)
+        spans.append(span)
+    return spans
