@@ -88,19 +88,19 @@ class Measure:
         return SIZE if self.better == "less" and self.unit == "bytes" else RATE
 
 
-def find_problems(given: object) -> Iterator[str]:
+def find_problems(measures: object) -> Iterator[str]:
     """Say what is wrong with the metrics of a package's scenario, each as the end of a sentence about the scenario."""
-    if not isinstance(given, tuple | list) or not all(isinstance(measure, Measure) for measure in given):
-        yield f"metrics has {given!r:.80}: write a tuple of {Measure.__name__}."
-    elif len(given) > MAX_METRICS:
-        yield f"it has {len(given)} metrics: at most {MAX_METRICS}."
+    if not isinstance(measures, tuple | list) or not all(isinstance(measure, Measure) for measure in measures):
+        yield f"metrics has {measures!r:.80}: write a tuple of {Measure.__name__}."
+    elif len(measures) > MAX_METRICS:
+        yield f"it has {len(measures)} metrics: at most {MAX_METRICS}."
     else:
-        yield from _find_problems(given)
+        yield from _find_malformed(measures)
 
 
-def _find_problems(given: Sequence[Measure]) -> Iterator[str]:
-    names = [measure.name for measure in given]
-    for measure in given:
+def _find_malformed(measures: Sequence[Measure]) -> Iterator[str]:
+    names = [measure.name for measure in measures]
+    for measure in measures:
         if not isinstance(measure.name, str) or not _NAME.fullmatch(measure.name):
             yield f"the metric {measure.name!r:.80} has no name that one can have: letters, digits and _, 40 at most."
         elif measure.name in _TAKEN or names.count(measure.name) > 1:
@@ -128,7 +128,7 @@ def _find_problem(measure: Measure) -> str:
 
 
 def _check(entry: Measure, taken: Sequence[Measure]) -> Measure:
-    raise_first_problem(_find_problems([*taken, entry]))
+    raise_first_problem(_find_malformed([*taken, entry]))
     return entry
 
 
@@ -145,7 +145,7 @@ def merge_tables(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Met
     """Join our own entries and the declared ones; a declared metric whose name is taken is left out, and logged."""
     table = list(own)
     for metric in declared:
-        if any(known.name == metric.name for known in table):
+        if any(other.name == metric.name for other in table):
             logger.warning("The metric %r from outside is left out: the name is taken.", metric.name)
         else:
             table.append(metric)

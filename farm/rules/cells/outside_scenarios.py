@@ -37,38 +37,43 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A scenario: its `name` in matrices, the dotted name of the module that runs it, and a `label` in a few words.
+    """A scenario of a package.
 
-    The module has a class `Outside`, which `worker.runner.scenarios.protocol` describes. It is copied as a file: it may
-    import the runner, numpy and the standard library. `launch_s`: seconds that a launch takes longer than one of
-    `single`. `metrics`: figures that its launches give besides ours, and that are judged in the same way.
+    Its module has a class `Outside`, which `worker.runner.scenarios.protocol` describes. The module is copied as a
+    file, so that it may import only the runner, numpy and the standard library.
     """
 
+    # in matrices
     name: str
+    # the dotted name of the module that runs it
     module: str
+    # in a few words
     label: str
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
+    # seconds that a launch takes longer than one of `single`
     launch_s: float = 0.0
+    # figures that its launches give besides ours, and that are judged in the same way
     metrics: tuple[Measure, ...] = ()
     schema: ClassVar[Mapping[str, Any]] = Scenario.schema
     takes_value: ClassVar[bool] = False
 
-    def read(self, given: object, /) -> "Outside":
+    def read(self, written: object, /) -> "Outside":
         """Make the scenario from the options that were written, with defaults for the others.
 
         Raises MatrixProblem where an option is unknown or out of its limits.
         """
-        if not isinstance(given, Mapping):
-            raise MatrixProblem(f"The scenario {self.name} has {given!r}: write its options as name: value.")
-        for name in given:
+        if not isinstance(written, Mapping):
+            raise MatrixProblem(f"The scenario {self.name} has {written!r}: write its options as name: value.")
+        if written and not self.options:
+            raise MatrixProblem(f"The scenario {self.name} has no options: write `{self.name}` alone.")
+        for name in written:
             if name not in self.options:
-                raise MatrixProblem(
-                    choice_sentence(f"option of {self.name}", str(name), self.options)
-                    if self.options
-                    else f"The scenario {self.name} has no options: write `{self.name}` alone."
-                )
-        values = {name: given.get(name, option.usual) for name, option in self.options.items()}
-        return Outside(self, {name: _read_number(self.name, name, values[name], self.options[name]) for name in values})
+                raise MatrixProblem(choice_sentence(f"option of {self.name}", str(name), self.options))
+        numbers = {
+            name: _read_number(self.name, name, written.get(name, option.usual), option)
+            for name, option in self.options.items()
+        }
+        return Outside(self, numbers)
 
 
 @dataclass(frozen=True)
@@ -85,15 +90,15 @@ class Outside(Scenario):
 
     @property
     def text(self) -> str:
-        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._list_changed)])
+        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._changed_options)])
 
     @property
     def label(self) -> str:
-        options = ", ".join(f"{name} {value:.12g}" for name, value in self._list_changed)
+        options = ", ".join(f"{name} {value:.12g}" for name, value in self._changed_options)
         return f"{self.entry.label} ({options})" if options else self.entry.label
 
     @property
-    def _list_changed(self) -> list[tuple[str, float]]:
+    def _changed_options(self) -> list[tuple[str, float]]:
         return [
             (name, self.options[name])
             for name in sorted(self.options)

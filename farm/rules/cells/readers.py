@@ -83,10 +83,10 @@ def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderCh
 
     Where `allowed` names packages of other people, an unknown provider is accepted: their plug-in may register it.
     """
-    name, given = _split_name("provider", value, key="name")
+    name, written = _split_name("provider", value, key="name")
     try:
         entry = providers.provider_of(name) if allowed and _PROVIDER.match(name) else providers.resolve(name)
-        options = read_text_options(f"The option of {entry.name}", given)
+        options = read_text_options(f"The option of {entry.name}", written)
         providers.check_options(entry, options)
     except (providers.UnknownProvider, providers.ProviderOptionProblem) as problem:
         raise MatrixProblem(str(problem)) from None
@@ -95,12 +95,14 @@ def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderCh
 
 def read_precision(value: object) -> PrecisionChoice:
     """Read `name:option:option=value`, or a mapping of `precision` and `options`."""
-    precision, given = _split_name("precision", value, key="precision")
-    if not isinstance(given, dict):
-        raise MatrixProblem(f"The options of {precision} are {shorten_repr(given)}: write them as `name: value` pairs.")
+    text, written = _split_name("precision", value, key="precision")
+    if not isinstance(written, dict):
+        raise MatrixProblem(f"The options of {text} are {shorten_repr(written)}: write them as `name: value` pairs.")
     try:
-        precision, said = recipes.parse_precision(precision)
-        options = recipes.read_options(precision, {**said, **{str(name): option for name, option in given.items()}})
+        precision, in_text = recipes.parse_precision(text)
+        options = recipes.read_options(
+            precision, {**in_text, **{str(name): option for name, option in written.items()}}
+        )
     except recipes.RecipeProblem as problem:
         raise MatrixProblem(str(problem)) from None
     return PrecisionChoice(precision=cast(Precision, precision), options=options)

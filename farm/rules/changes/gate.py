@@ -145,7 +145,7 @@ def judge_gate(
     return GateAnswer(
         findings=tuple(findings),
         pairs=tuple((pair.old.id, pair.new.id) for pair in pairs),
-        compared=sum(_is_done(pair.old) and _is_done(pair.new) for pair in pairs),
+        compared=sum(pair.is_finished for pair in pairs),
         fail_on=tuple(check for check in CHECKS if check in fail_on),
         unmeasured=tuple(
             dict.fromkeys(

@@ -42,13 +42,13 @@ class Forced:
         return f"{where} differ from {named}'s {size}, most at {place}: {self.beyond} beyond the tolerance."
 
 
-def unpack_scores(given: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
-    """Unpack the scores of each place. `machine`: the byte order to unpack for. Raises ScoresProblem."""
+def unpack_scores(scores: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
+    """Unpack the scores of each place for a machine of this byte order. Raises ScoresProblem."""
     try:
-        raw = b64decode(given.scores, validate=True)
+        raw = b64decode(scores.scores, validate=True)
     except ValueError as error:
         raise ScoresProblem("the scores of a given text are not base64") from error
-    count = len(given.places)
+    count = len(scores.places)
     if not count or not raw or len(raw) % (_BYTES * count):
         raise ScoresProblem(f"{len(raw)} bytes of scores are not as many at each of {count} places")
     size = len(raw) // count
@@ -70,13 +70,13 @@ def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: f
     news, olds = unpack_scores(scores), unpack_scores(baseline)
     if len(news[0]) != len(olds[0]):
         return None
-    differences = [max(map(_gap, new, old)) for new, old in zip(news, olds, strict=True)]
+    differences = [max(map(_find_gap, new, old)) for new, old in zip(news, olds, strict=True)]
     beyond = sum(_is_beyond(new, old, tolerance=tolerance) for new, old in zip(news, olds, strict=True))
     worst = max(range(len(differences)), key=lambda place: differences[place])
     return Forced(len(differences), differences[worst], scores.places[worst], beyond)
 
 
-def _gap(new: float, old: float) -> float:
+def _find_gap(new: float, old: float) -> float:
     """Compute the difference of two scores: 0 for equal infinities, infinite where it is not a number."""
     if new == old:
         return 0.0
@@ -86,5 +86,6 @@ def _gap(new: float, old: float) -> float:
 def _is_beyond(new: Sequence[float], old: Sequence[float], *, tolerance: float) -> bool:
     largest = max((abs(b) for b in old if isfinite(b)), default=0.0)
     return any(
-        _gap(a, b) > tolerance * (largest + (abs(b) if isfinite(b) else 0.0)) for a, b in zip(new, old, strict=True)
+        _find_gap(a, b) > tolerance * (largest + (abs(b) if isfinite(b) else 0.0))
+        for a, b in zip(new, old, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Perplexity, how likely a model finds a given text: exp of the mean negative log-likelihood of its tokens.
+"""Describes perplexity, which is exp of the mean negative log-likelihood of the tokens of a given text.
 
 The text is given as token ids, so that models with different vocabularies cannot be compared.
 """
@@ -8,7 +8,7 @@ SAME = 0.0005
 
 
 def describe_perplexity(own: float, baseline: float | None, *, named: str) -> str:
-    """Write `Perplexity of the given text is 12.6, 4.1 % above c1's.`; `baseline`: that of the cell `named`, if any."""
+    """Write `Perplexity of the given text is 12.6, 4.1 % above c1's.`; `baseline` is that of the cell `named`."""
     sentence = f"Perplexity of the given text is {own:.4g}"
     if not baseline:
         return f"{sentence}."

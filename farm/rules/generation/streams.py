@@ -1,4 +1,4 @@
-"""What was generated, token by token: of a cell's launches against one another, and of two cells."""
+"""Compares generated tokens: of a cell's launches with one another, and of two cells."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ Tokens = Sequence[int]
 
 
 def first_difference(tokens: Tokens, other: Tokens) -> int | None:
-    """Find the place, from 1, of the first token that differs or that one of them lacks; None where they are equal."""
+    """Return the place, from 1, of the first token that differs or that one side lacks; None where they are equal."""
     places = zip(tokens, other, strict=False)
     place = next((place for place, (a, b) in enumerate(places, start=1) if a != b), None)
     return place if place is not None or len(tokens) == len(other) else min(len(tokens), len(other)) + 1
@@ -23,7 +23,7 @@ def launch_difference(launches: Sequence[Tokens]) -> str:
 def difference_sentence(tokens: Tokens, baseline: Tokens, *, named: str, gaps: Sequence[float] = ()) -> str:
     """Say in one sentence where tokens differ from those of the baseline, the cell `named`.
 
-    `gaps`: how far the baseline's best score was above its second at each of its tokens.
+    `gaps` says for each token of the baseline how far its best score was above the second.
     """
     place = first_difference(baseline, tokens)
     if place is None:

@@ -1,4 +1,4 @@
-"""Task accuracy between a node and the farm: recipes and judged samples as text.
+"""Reads and writes recipes of accuracy, and the judged samples that nodes send, as text.
 
 A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
 means `top1` after it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and
@@ -44,7 +44,7 @@ def parse_recipe(text: str) -> EvaluationRecipe:
     step, plus, metric = words.partition("+")
     if not plus and step.partition("=")[0] not in STEPS:
         step, metric = "", step
-    apply, threshold = _step(step) if step else (None, 0.5)
+    apply, threshold = _parse_step(step) if step else (None, 0.5)
     metric = metric or ("" if plus or not words else "top1")
     if metric not in METRICS:
         raise RecipeProblem(OUTSIDE.refused.get(metric) or choice_sentence("metric", metric, (*METRICS, *STEPS)))
@@ -70,11 +70,13 @@ def unpack_samples(report: AccuracyReport) -> Judged:
     """
     kind, _, packed = report.samples.partition(":")
     entry = METRICS.get(report.recipe.metric)
-    # one of a package that is not installed here any more says itself which it is
-    wanted = kind if entry is None else "b1" if entry.is_yes_or_no else "f4"
-    if kind != wanted or kind not in ("b1", "f4") or report.n == 0:
+    # a metric whose package is not installed here may have samples of either kind
+    kinds = ["b1", "f4"]
+    if entry is not None:
+        kinds = ["b1"] if entry.is_yes_or_no else ["f4"]
+    if kind not in kinds or report.n == 0:
         raise SamplesProblem(f"{report.n} samples judged by {report.recipe.metric} came as {kind!r:.20}.")
-    raw = _inflate(packed)
+    raw = _unpack_bytes(packed)
     if len(raw) != (4 * report.n if kind == "f4" else -(-report.n // 8)):
         raise SamplesProblem(f"{len(raw)} bytes came for {report.n} samples.")
     if kind == "b1":
@@ -82,13 +84,13 @@ def unpack_samples(report: AccuracyReport) -> Judged:
     figures = np.frombuffer(raw, "<f4").astype(np.float64)
     if not bool(np.isfinite(figures).all()):
         raise SamplesProblem(f"Figures of {report.recipe.metric} are finite numbers; these are not.")
-    # what travels as float32 is rounded
+    # figures are rounded because they travel as float32
     if entry is not None and not entry.least - _ROUNDED <= figures.mean() <= entry.most + _ROUNDED:
         raise SamplesProblem(f"{entry.title} is from {entry.least} to {entry.most} and not {figures.mean():g}.")
     return figures
 
 
-def _step(text: str) -> tuple[Step, float]:
+def _parse_step(text: str) -> tuple[Step, float]:
     name, sign, bound = text.partition("=")
     if name not in STEPS:
         raise RecipeProblem(choice_sentence("step", name, STEPS))
@@ -105,7 +107,7 @@ def _step(text: str) -> tuple[Step, float]:
     return cast(Step, name), value
 
 
-def _inflate(packed: str) -> bytes:
+def _unpack_bytes(packed: str) -> bytes:
     unpacker = zlib.decompressobj()
     try:
         raw = unpacker.decompress(base64.b64decode(packed, validate=True), _MAX_UNPACKED + 1)

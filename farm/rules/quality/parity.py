@@ -1,4 +1,4 @@
-"""Whether outputs are right: tolerances by type and scale, and the verdict in words.
+"""Judges whether outputs are right, by tolerances for each type and scale, and says why.
 
 Element-wise rule of the float presets: |candidate - reference| <= atol * scale + rtol * |reference|, where the scale is
 the reference's own root mean square, and at least 1 (docs/accuracy.md has the sources). Variants of few bits are judged
@@ -112,7 +112,7 @@ def judge(
 ) -> Judgement:
     """Judge all outputs against the reference.
 
-    `own` are presets of single outputs by name; `missing` are outputs of the reference that nobody computed, which
+    `own` are presets of single outputs by name. `missing` are outputs of the reference that were not computed; any
     fails.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
@@ -125,13 +125,16 @@ def judge(
     }
     all_nan = [output for output in compared if output.is_nan_everywhere]
     judged = [output for output in compared if output not in all_nan]
-    faults = [(fault, by) for output in judged if (fault := _fault(output, by := presets[output.name])) is not None]
+    faults = {
+        output.name: fault for output in judged if (fault := _find_fault(output, presets[output.name])) is not None
+    }
     if faults:
-        more = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
-        return Judgement("fail", f"{faults[0][0]}{more}.", faults[0][1])
+        name, fault = next(iter(faults.items()))
+        others = f" (and {len(faults) - 1} more of {len(compared)} outputs)" if len(faults) > 1 else ""
+        return Judgement("fail", f"{fault}{others}.", presets[name])
     if all_nan:
-        which = f"all {all_nan[0].elements:,} values of {all_nan[0].name!r} are NaN, here and in the reference"
-        return _unjudged(f": {which}; --inputs gives values that the model takes.")
+        values = f"all {all_nan[0].elements:,} values of {all_nan[0].name!r} are NaN, here and in the reference"
+        return _make_unjudged(f": {values}; --inputs gives values that the model takes.")
     widest = max(presets.values(), key=lambda preset: preset.atol)
     return Judgement("pass", _describe_pass(compared, widest), widest)
 
@@ -147,17 +150,20 @@ def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], 
     its team to say. Another shape fails in any case, as do values that are not finite where the other's are. With
     `is_labelled`, labelled data judge the difference.
     """
-    judged = _judge_models(outputs, own=own, is_labelled=is_labelled)
+    judgement = _judge_model_outputs(outputs, own=own, is_labelled=is_labelled)
     renamed = [f"{out.reference_name!r} is now called {out.name!r}" for out in outputs if out.reference_name]
-    broken = [f" Output {', '.join(renamed)}: callers that name it break."] if renamed else []
-    return replace(judged, text="".join([judged.text, *broken]))
+    if not renamed:
+        return judgement
+    return replace(judgement, text=f"{judgement.text} Output {', '.join(renamed)}: callers that name it break.")
 
 
-def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool) -> Judgement:
+def _judge_model_outputs(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool) -> Judgement:
     compared = [output for output in outputs if output.reference_shape is not None]
     if not compared:
         return Judgement("not_measured", "No outputs of the two models could be compared.")
-    faults = [fault for output in compared if (fault := _find_model_fault(output, own.get(output.name))) is not None]
+    faults = [
+        fault for output in compared if (fault := _find_fault_between_models(output, own.get(output.name))) is not None
+    ]
     if faults:
         return Judgement("fail", f"{faults[0]}.")
     unjudged = [output for output in compared if output.name not in own and not output.is_same]
@@ -169,27 +175,27 @@ def _judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset],
     if is_labelled:
         return Judgement("not_measured", f"Outputs differ{gap}; labelled data judge them.")
     way_out = f"--tolerance {largest.name}=ATOL or labelled data say whether that is right"
-    return _unjudged(f"{gap}; {way_out}.")
+    return _make_unjudged(f"{gap}; {way_out}.")
 
 
 def judge_random(operators: str) -> Judgement:
     """Return the judgement of a model that draws random numbers, whose outputs cannot be compared between runs."""
-    return _unjudged(f": the model draws random numbers ({operators}).")
+    return _make_unjudged(f": the model draws random numbers ({operators}).")
 
 
-def _unjudged(why: str) -> Judgement:
-    return Judgement("not_measured", f"Outputs are not judged{why}", is_unjudged=True)
+def _make_unjudged(reason: str) -> Judgement:
+    return Judgement("not_measured", f"Outputs are not judged{reason}", is_unjudged=True)
 
 
-def _find_model_fault(output: OutputParity, preset: Preset | None) -> str | None:
+def _find_fault_between_models(output: OutputParity, preset: Preset | None) -> str | None:
     if preset is not None or output.shape != output.reference_shape:
-        return _fault(output, preset or ANY)
+        return _find_fault(output, preset or ANY)
     if not output.violations or not (output.nan_count or output.inf_count):
         return None
-    return f"Output {output.name!r} has {_violating(output)} that are not finite where the reference is"
+    return f"Output {output.name!r} has {_count_violations(output)} that are not finite where the reference is"
 
 
-def _fault(output: OutputParity, preset: Preset) -> str | None:
+def _find_fault(output: OutputParity, preset: Preset) -> str | None:
     """Say what is wrong with one output, without a full stop; None when it is right."""
     if output.reference_shape is not None and output.shape != output.reference_shape:
         return f"Output {output.name!r} has the shape {list(output.shape)}, not {list(output.reference_shape)}"
@@ -198,49 +204,52 @@ def _fault(output: OutputParity, preset: Preset) -> str | None:
     if preset.min_cosine is None or preset.min_agreement is None:
         return _describe_gap(output, preset) if output.violations else None
     if _is_exact(output):
-        return _disagreement(output, 1 - output.violations / max(1, output.elements), preset.min_agreement)
+        return _describe_disagreement(output, 1 - output.violations / max(1, output.elements), preset.min_agreement)
     if output.violations:
-        odd = _violating(output)
-        return f"Output {output.name!r} has {odd} that are not finite where the reference is, or the reverse"
+        violations = _count_violations(output)
+        return f"Output {output.name!r} has {violations} that are not finite where the reference is, or the reverse"
     if output.elements and (output.cosine is None or output.cosine < preset.min_cosine):
-        cosine = "none, as one of the two is all zeros"
-        cosine = cosine if output.cosine is None else _short_of(output.cosine, preset.min_cosine)
+        zeros = "none, as one of the two is all zeros"
+        cosine = zeros if output.cosine is None else _format_below(output.cosine, preset.min_cosine)
         return f"Output {output.name!r}: cosine to the reference is {cosine}, below {preset.min_cosine:g}"
     if output.top1_agreement is not None:
-        return _disagreement(output, output.top1_agreement, preset.min_agreement)
+        return _describe_disagreement(output, output.top1_agreement, preset.min_agreement)
     return None
 
 
 def _describe_gap(output: OutputParity, preset: Preset) -> str:
     if _is_exact(output):
-        return f"Output {output.name!r}: {_violating(output)} differ from the reference"
+        return f"Output {output.name!r}: {_count_violations(output)} differ from the reference"
     largest = "" if output.max_abs is None else f", largest difference {output.max_abs:.3g}"
-    odd = f", {output.nan_count} NaN" if output.nan_count else ""
-    return f"Output {output.name!r}: {_violating(output)} are beyond {preset.bound} of the reference{largest}{odd}"
+    nans = f", {output.nan_count} NaN" if output.nan_count else ""
+    return (
+        f"Output {output.name!r}: {_count_violations(output)} are beyond {preset.bound} of the reference{largest}{nans}"
+    )
 
 
-def _disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
+def _describe_disagreement(output: OutputParity, share: float, wanted: float) -> str | None:
     if share >= wanted:
         return None
-    agreement = _short_of(100 * share, 100 * wanted, decimals=2)
+    agreement = _format_below(100 * share, 100 * wanted, decimals=2)
     return f"Output {output.name!r} agrees with the reference in {agreement}% of its choices, below {wanted:.0%}"
 
 
-def _short_of(value: float, limit: float, *, decimals: int = 4) -> str:
+def _format_below(value: float, limit: float, *, decimals: int = 4) -> str:
+    """Format a value that is below the limit with as many decimals as it takes to see that."""
     texts = (f"{value:.{places}f}" for places in range(decimals, MAX_PLACES))
     return next((text for text in texts if float(text) < limit), repr(value))
 
 
 def _describe_pass(compared: Sequence[OutputParity], preset: Preset) -> str:
-    which = "The output is" if len(compared) == 1 else f"All {len(compared)} outputs are"
+    subject = "The output is" if len(compared) == 1 else f"All {len(compared)} outputs are"
     if preset.min_cosine is not None:
         cosines = [output.cosine for output in compared if output.cosine is not None]
         lowest = f", lowest cosine {min(cosines):.5f}" if cosines else ""
-        return f"{which} close to the reference by the {preset.name} preset{lowest}."
-    return f"{which} within {preset.bound} of the reference."
+        return f"{subject} close to the reference by the {preset.name} preset{lowest}."
+    return f"{subject} within {preset.bound} of the reference."
 
 
-def _violating(output: OutputParity) -> str:
+def _count_violations(output: OutputParity) -> str:
     return f"{output.violations:,} of {output.elements:,} values"
 
 

@@ -78,7 +78,7 @@ def _claim_by_prefix(state: _State) -> None:
         earlier = state.earlier.find_by_prefix(node.name)
         if earlier is None:
             continue
-        if earlier.label in state.owner and not _hands_on(state, earlier, node):
+        if earlier.label in state.owner and not _only_hands_on(state, earlier, node):
             state.hint[node.label] = earlier.label
             continue
         if earlier.label in state.owner:
@@ -89,16 +89,15 @@ def _claim_by_prefix(state: _State) -> None:
         _claim_same_kind_before(state, earlier, node)
 
 
-def _hands_on(state: _State, found: GraphNode, node: GraphNode) -> bool:
-    """Whether a node that was claimed by its tensor's name alone only gets it handed on from this node: it is a copy
-    to another layout."""
+def _only_hands_on(state: _State, found: GraphNode, node: GraphNode) -> bool:
+    """Whether the owner of a node, which claimed it by a tensor's name, only copies what this node hands on to it."""
     owner = state.owner[found.label]
     is_read = any(reader.label == owner for name in node.outputs for reader in state.later.consumers.get(name, ()))
     return is_read and node.label in state.lost and _is_weak(state, found, owner)
 
 
 def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> None:
-    """Handle a node named after what was fused behind it (an activation's output): its own kind lies just before."""
+    """Claim the nodes before the seed, back to one of the node's own kind, which the node was fused with."""
     at, between = seed, []
     while at.op_type != node.op_type:
         makers = [state.earlier.producer[name] for name in at.inputs if name in state.earlier.producer]
@@ -113,8 +112,7 @@ def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> 
 
 
 def _absorb_after_lost_ends(state: _State) -> None:
-    """Give what follows a node with a lost end, up to the next known tensor, to that node: it was fused (an
-    activation, a sum)."""
+    """Give what follows a node with a lost end, up to the next known tensor, to that node, which it was fused into."""
     position = {node.label: index for index, node in enumerate(state.later.top)}
     open_ends = {label for label, owner in state.owner.items() if owner in state.lost}
     for node in state.earlier.top:

@@ -40,23 +40,23 @@ def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, 
     for the clock, and all but the MAX_JUDGED groups with the most time.
     """
     enough = {node: blocks for node, blocks in pairs.items() if len(blocks) >= PLANNED_LOOKS[0]}
-    judgeable = {node: blocks for node, blocks in enough.items() if _longer_us(blocks) >= MIN_US}
-    longest = sorted(judgeable, key=lambda node: -_longer_us(judgeable[node]))[:MAX_JUDGED]
+    judgeable = {node: blocks for node, blocks in enough.items() if _max_median_us(blocks) >= MIN_US}
+    longest = sorted(judgeable, key=lambda node: -_max_median_us(judgeable[node]))[:MAX_JUDGED]
     if not longest:
         return {}
     alone = _judge_blocks([judgeable[node] for node in longest], margin=margin)
     holds = multiplicity.benjamini_hochberg([figures.p_total for figures in alone], level=LEVEL)
     judged = {
-        node: _correct(figures, judgeable[node], is_held=held, among=len(longest))
+        node: _correct_verdict(figures, judgeable[node], is_held=held, among=len(longest))
         for node, figures, held in zip(longest, alone, holds, strict=True)
     }
     return {
-        node: _weaken_if_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
+        node: _withdraw_if_moved(node, judged, judgeable, neighbours=neighbours.get(node, frozenset()), margin=margin)
         for node in judged
     }
 
 
-def _longer_us(pairs: Sequence[Pair]) -> float:
+def _max_median_us(pairs: Sequence[Pair]) -> float:
     return max(_medians_us(pairs))
 
 
@@ -69,9 +69,8 @@ def _judge_blocks(blocks: Sequence[Sequence[Pair]], *, margin: float) -> list[Co
     return verdicts.judge_many(blocks, margin=margin, looks=(rounds,))
 
 
-def _correct(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
-    """Return the figures with the verdict that remains after correcting for the number of nodes and the clock's whole
-    microseconds."""
+def _correct_verdict(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among: int) -> Comparison:
+    """Withdraw the verdict where the number of nodes, or the clock's whole microseconds, may explain the change."""
     old_us, new_us = _medians_us(pairs)
     if figures.verdict == "equal":
         is_seen = figures.margin * old_us >= TICK_US
@@ -89,7 +88,7 @@ def _correct(figures: Comparison, pairs: Sequence[Pair], *, is_held: bool, among
     )
 
 
-def _weaken_if_moved(
+def _withdraw_if_moved(
     node: str,
     judged: Mapping[str, Comparison],
     pairs: Mapping[str, Sequence[Pair]],
@@ -101,8 +100,8 @@ def _weaken_if_moved(
     figures = judged[node]
     if not is_change(figures.verdict):
         return figures
-    turned = opposite_of(figures.verdict)
-    others = sorted(neighbour for neighbour in neighbours & judged.keys() if judged[neighbour].verdict == turned)
+    opposite = opposite_of(figures.verdict)
+    others = sorted(neighbour for neighbour in neighbours & judged.keys() if judged[neighbour].verdict == opposite)
     if not others:
         return figures
     together = [
@@ -112,7 +111,7 @@ def _weaken_if_moved(
     if _judge_blocks([together], margin=margin)[0].verdict == figures.verdict:
         return figures
     return _withdraw(
-        figures, f"Time moved between neighbours: {', '.join(others[:3])} became {turned}, and together they did not."
+        figures, f"Time moved between neighbours: {', '.join(others[:3])} became {opposite}, and together they did not."
     )
 
 

@@ -72,10 +72,10 @@ def placement_changes(
     hold only their slowest rows.
     """
     before, after = Execution.of(old), Execution.of(new)
-    shown = _choose_shown(old, new, histograms or (count_kernels(old), count_kernels(new)))
+    shown = _find_changed_kernels(old, new, histograms or (count_kernels(old), count_kernels(new)))
     groups: dict[tuple[Kind, str, str], list[str]] = {}
     for node in before.by_node.keys() & after.by_node.keys():
-        for key in _compare(node, before, after, shown.get(node, {})):
+        for key in _compare_node(node, before, after, shown.get(node, {})):
             groups.setdefault(key, []).append(node)
     changes = [
         PlacementChange(kind, tuple(sorted(nodes)), a, b, kind == "fusion_gone" or (kind == "moved" and b == CPU))
@@ -86,11 +86,10 @@ def placement_changes(
     return changes
 
 
-def _choose_shown(
+def _find_changed_kernels(
     old: Sequence[Executed], new: Sequence[Executed], histograms: tuple[Histogram, Histogram]
 ) -> dict[str, dict[Kernel, int]]:
-    """Return for each node the kernels whose count changed among those of its group, and in the whole trace in the
-    same direction."""
+    """Return for each node the kernels whose count changed in its group, and in the same direction in the trace."""
     whole = _subtract(*histograms)
     if not whole:
         return {}
@@ -107,7 +106,9 @@ def _subtract(old: Histogram, new: Histogram) -> dict[Kernel, int]:
     return {kernel: new[kernel] - old[kernel] for kernel in old.keys() | new.keys() if new[kernel] != old[kernel]}
 
 
-def _compare(node: str, old: Execution, new: Execution, shown: Mapping[Kernel, int]) -> list[tuple[Kind, str, str]]:
+def _compare_node(
+    node: str, old: Execution, new: Execution, shown: Mapping[Kernel, int]
+) -> list[tuple[Kind, str, str]]:
     differences: list[tuple[Kind, str, str]] = []
     was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))
     if was_on != is_on:
