@@ -242,9 +242,8 @@ def _compare_cells(pair: Pair, metric_names: Collection[str]) -> Iterator[Observ
         [metric for metric in metrics if metric.name in _REPEATED_METRICS], subject, base
     )
     yield from _compare_outputs(old, new, subject, base)
-    for change in cell_changes(old, new):
-        if change.is_worse:
-            yield Observation("placement", f"{subject}: {change.sentence()}")
+    worse = (change for change in cell_changes(old, new) if change.is_worse)
+    yield from (Observation("placement", f"{subject}: {change.sentence()}") for change in worse)
     yield from _compare_other_metrics(
         [metric for metric in metrics if metric.name not in _REPEATED_METRICS], subject, base
     )

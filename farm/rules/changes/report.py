@@ -228,10 +228,11 @@ def _render_operators(case: Case) -> list[str]:
         row = [as_text(operator.op_type), as_code(operator.node), *times, share, verdict]
         rows.append(f"| {' | '.join(row[:columns])} |")
     explanation = explain_change(comparison) or describe_largest_type(comparison)
-    parts = [f"**Why.** {as_text(explanation)}."] if explanation else []
-    if operators:
-        parts = [*(parts or [f"**Operators that {describe_order(comparison)}.**"]), "\n".join(rows)]
-    return parts
+    heading = (
+        f"**Why.** {as_text(explanation)}." if explanation else f"**Operators that {describe_order(comparison)}.**"
+    )
+    parts = [heading, "\n".join(rows)] if operators else [heading]
+    return parts if explanation or operators else []
 
 
 def _make_order(case: Case) -> dict[str, object]:

@@ -71,8 +71,6 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
     Cells of the same block are preferred. `old` is what `new` is compared with, and may be the later release. With
     `of_models`, `old` and `new` are names of models, and the cells of a pair have the same release.
     """
-    if old == new:
-        return []
     points: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
     for cell in document.cells:
         side: Runtime | str = (cell.model or "") if of_models else cell.runtime
@@ -85,7 +83,7 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
     comparisons = index_by_sides(document.comparisons)
     pairs = []
     for sides in points.values():
-        if old in sides and new in sides:
+        if old != new and old in sides and new in sides:
             candidates = [(old_cell, new_cell) for old_cell in sides[old] for new_cell in sides[new]]
             of_one_block = (cells for cells in candidates if cells[0].block and cells[0].block == cells[1].block)
             old_cell, new_cell = next(of_one_block, candidates[0])
