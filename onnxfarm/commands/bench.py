@@ -28,13 +28,6 @@ SustainedOption = Annotated[
     float | None,
     typer.Option(metavar="MINUTES", help="Then run each cell continuously for this many minutes; at most 30."),
 ]
-ToleranceOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Tolerance of one output; repeat.")
-]
-RuntimesOption = Annotated[
-    str | None,
-    typer.Option(help="Runtimes, e.g. 1.29.0,newest or onnxruntime-openvino==1.24.1.", show_default="the newest"),
-]
 MatrixOption = Annotated[str | None, typer.Option(metavar="FILE", help="A matrix file, - for stdin, or JSON text.")]
 DivergeOption = Annotated[
     bool, typer.Option("--diverge", help="Where outputs changed between runtimes, name the first divergent node.")
@@ -48,7 +41,7 @@ TimingsOption = Annotated[
 @exit_with_problem()
 def bench(  # noqa: PLR0913  every option of the command
     model: options.ModelArgument,
-    ort: RuntimesOption = None,
+    ort: options.RuntimesOption = None,
     pre: options.PreOption = False,
     provider: options.ProviderOption = None,
     batch: options.BatchOption = None,
@@ -61,7 +54,7 @@ def bench(  # noqa: PLR0913  every option of the command
     rounds: options.RoundsOption = None,
     operators: options.OperatorsOption = False,
     sustained: SustainedOption = None,
-    tolerance: ToleranceOption = None,
+    tolerance: options.ToleranceOption = None,
     matrix: MatrixOption = None,
     input_: options.InputOption = None,
     inputs: options.InputsOption = None,

@@ -17,7 +17,6 @@ from farm.rules.comparing import comparisons, confounders
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 from onnxfarm import documents
 from onnxfarm.commands import options
-from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.compare_models import ComparisonSettings, measure_both
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.commands.verdict import Arms, judge
@@ -56,7 +55,7 @@ def compare(  # noqa: PLR0913  every option of the command
         typer.Argument(metavar="BASE", help="The model in use now, or an earlier file of `onnxfarm bench --json`."),
     ],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The model that would replace it, or a later file.")],
-    ort: RuntimesOption = None,
+    ort: options.RuntimesOption = None,
     pre: options.PreOption = False,
     provider: options.ProviderOption = None,
     batch: options.BatchOption = None,
@@ -66,7 +65,7 @@ def compare(  # noqa: PLR0913  every option of the command
     scenario: options.ScenarioOption = None,
     budget: options.BudgetOption = None,
     operators: options.OperatorsOption = False,
-    tolerance: ToleranceOption = None,
+    tolerance: options.ToleranceOption = None,
     inputs: options.InputsOption = None,
     evaluation: options.EvaluationOption = None,
     recipe: options.RecipeOption = "",
@@ -88,7 +87,7 @@ def compare(  # noqa: PLR0913  every option of the command
     judging = options.parse_judging(recipe, judge, evaluation)
     settings = ComparisonSettings(axes, tolerance, operators, inputs, evaluation, judging, seed, home)
     if _are_bench_files(old, new):
-        if settings.is_measuring or pre:
+        if settings.has_measuring_options or pre:
             raise Usage(
                 "Two files of `bench` are shown as they are: leave out the options that measure, or give models."
             )

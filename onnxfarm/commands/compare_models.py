@@ -27,7 +27,7 @@ class ComparisonSettings:
     home: Path | None = None
 
     @property
-    def is_measuring(self) -> bool:
+    def has_measuring_options(self) -> bool:
         return self != ComparisonSettings(axes=dict.fromkeys(self.axes), home=self.home)
 
 

@@ -25,7 +25,6 @@ from farm.rules.presenting.race_settings import make_left_table, make_settings_t
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import MIB, counted
 from onnxfarm.commands import options
-from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix
 from onnxfarm.commands.feed_options import parse_fills, parse_sizes
 from onnxfarm.here.home import default_home
@@ -64,10 +63,10 @@ def find(  # noqa: PLR0913  every option of the command
     max_memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Budget of the peak memory, such as 300MB.", show_default="none")
     ] = "",
-    tolerance: ToleranceOption = None,
+    tolerance: options.ToleranceOption = None,
     goal: Annotated[str, typer.Option(help=f"What is to be best: {', '.join(GOALS)}.")] = GOALS[0],
     minutes: Annotated[float, typer.Option(help="About how many minutes of the machine it may take.")] = 10.0,
-    ort: RuntimesOption = None,
+    ort: options.RuntimesOption = None,
     provider: Annotated[
         str | None, typer.Option(help="Providers that the usual space has, e.g. cpu,openvino.", show_default="cpu")
     ] = None,

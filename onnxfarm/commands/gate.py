@@ -30,7 +30,6 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.nearest import choice_sentence
 from onnxfarm import git_models
 from onnxfarm.commands import options
-from onnxfarm.commands.bench import RuntimesOption, ToleranceOption
 from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix, read_matrix_without_runtimes
 from onnxfarm.commands.feed_options import parse_sizes
 from onnxfarm.here.home import default_home
@@ -123,9 +122,9 @@ def gate(  # noqa: PLR0913  every option of the command
             show_default="none",
         ),
     ] = "",
-    ort: RuntimesOption = None,
+    ort: options.RuntimesOption = None,
     pre: options.PreOption = False,
-    tolerance: ToleranceOption = None,
+    tolerance: options.ToleranceOption = None,
     evaluation: options.EvaluationOption = None,
     recipe: options.RecipeOption = "",
     judge: options.JudgeOption = "",

@@ -20,6 +20,13 @@ ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An .onnx (its external data is found), or a .zip.")
 ]
 # what is measured where neither the option nor a matrix says otherwise is told by `show_default`
+ToleranceOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=ATOL[,RTOL]", help="Tolerance of one output; repeat.")
+]
+RuntimesOption = Annotated[
+    str | None,
+    typer.Option(help="Runtimes, e.g. 1.29.0,newest or onnxruntime-openvino==1.24.1.", show_default="the newest"),
+]
 ProviderOption = Annotated[str | None, typer.Option(help="Execution providers, e.g. cpu,openvino.", show_default="cpu")]
 BatchOption = Annotated[
     str | None, typer.Option(help="Batch sizes, e.g. 1,8.", show_default="that of the inputs or the model, else 1")
