@@ -33,7 +33,8 @@ class SessionOrder:
     config: dict[str, str] = field(default_factory=dict)
 
 
-# ONNX Runtime's names of the contract's values
+# ONNX Runtime's names of the contract's values, where they are not the same word
+_LEVELS = {"disable": "ORT_DISABLE_ALL"}
 _POLICIES = {"min-power": "MIN_OVERALL_POWER"}
 
 
@@ -57,16 +58,9 @@ def make_session_options(settings: SessionOrder, *, tune: Tune) -> "onnxruntime.
     options.log_severity_level = 3
     options.intra_op_num_threads = settings.threads
     options.inter_op_num_threads = settings.inter_op_threads
-    options.execution_mode = {
-        "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
-        "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
-    }[settings.execution_mode]
-    options.graph_optimization_level = {
-        "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-        "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-        "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-        "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-    }[settings.optimization]
+    options.execution_mode = getattr(onnxruntime.ExecutionMode, f"ORT_{settings.execution_mode.upper()}")
+    level = _LEVELS.get(settings.optimization, f"ORT_ENABLE_{settings.optimization.upper()}")
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     options.enable_mem_pattern = settings.memory_pattern
     options.enable_cpu_mem_arena = settings.arena
     _set_policy(options, settings.policy)
