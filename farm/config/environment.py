@@ -65,14 +65,14 @@ class Environment(BaseSettings):
     # smtp://user:password@host:port, smtps://… (TLS) or smtp+tls://… (STARTTLS); empty: the farm sends no mail
     mail_url: str = ""
     mail_from: str = "onnxfarm@localhost"  # the sender of mails
-    # inner networks that webhooks and channels may reach all the same, comma-separated: 10.1.0.0/16,127.0.0.1/32;
-    # empty: public addresses by HTTPS alone
+    # inner networks that webhooks and channels may reach too, comma-separated: 10.1.0.0/16,127.0.0.1/32; empty:
+    # they may reach public addresses by HTTPS alone
     webhook_networks: str = ""
     # packages beyond the known distributions that nodes may install, by name, comma-separated; the owner of a node has
     # to allow each as well. Whoever may start a run may then run any code of theirs on such a node. A plug-in with its
     # ONNX Runtime is `NAME+onnxruntime>=1.29,<1.31`
     allowed_packages: str = ""
-    # whoever sends it may read /metrics from anywhere; empty: only from this machine
+    # the token with which /metrics can be read from anywhere; empty: it can be read from this machine only
     metrics_token: str = ""
     # `yes-i-own-every-model`: models are read even where no sandbox holds, with all rights of this farm's processes
     unsandboxed: str = ""

@@ -19,7 +19,7 @@ from farm.sandbox.privacy import make_private
 ENVIRONMENT = Environment()
 BASE_DIR = Path(__file__).resolve().parents[2]
 HOME = ENVIRONMENT.home.resolve()
-# here, as every process of the farm reads these settings, whoever started it
+# every process of the farm reads these settings, so that the folder is private before anything is written
 make_private(HOME)
 
 SECRET_KEY = ENVIRONMENT.read_or_create_secret_key()
@@ -163,7 +163,7 @@ if IS_LOCAL:
 # Celery: messages are hints, the database decides.
 CELERY_BROKER_URL = ENVIRONMENT.broker
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# no retries: whoever rings while the broker is away goes on at once, and the next tick rings again
+# no retries: a sender of hints goes on at once while the broker is away, and the next tick sends them again
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "priority_steps": [0],
     "socket_connect_timeout": 5,

@@ -71,7 +71,7 @@ class BlockOrder(Message):
     # the block's rounds end so that it is over within this, counted from its first check; None: no promise was made
     promised_s: Annotated[float, Field(gt=0)] | None = None
     memory_bytes: Annotated[int, Field(gt=0)] | None = None
-    # each cell works on for so long once the rounds are over; 0: none does
+    # how long each cell works on once the rounds are over; 0: none does
     sustained_s: Annotated[float, Field(ge=0, le=MAX_SUSTAINED_S)] = 0.0
     arms: Annotated[tuple[ArmOrder, ...], Field(min_length=1, max_length=MAX_ARMS)]
     # each launch of a round also traces a few inferences after its windows; only told to nodes that can

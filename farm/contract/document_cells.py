@@ -133,7 +133,7 @@ class OperatorTime(Part):
 
 
 class PromptTime(Part):
-    """The trace of a prompt of so many tokens, as of a cell: times of one prompt, the slowest operators."""
+    """The trace of a prompt: the times of one prompt and its slowest operators."""
 
     tokens: int  # of the prompt
     traced_us: float  # one prompt under the profiler

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 MAX_ROW_NUMBER: Final = 2**63 - 1
-# of a number with so many digits no database's 64 bits run over
+# a number of at most this many digits fits into the 64 bits of a database
 MAX_DIGITS: Final = 18
 
 # the number of a row

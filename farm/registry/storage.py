@@ -178,7 +178,7 @@ def fetch_blob(*, team_id: int, sha256: str) -> Path:
 
 
 def check_free_space(*, bytes_wanted: int = 0) -> None:
-    """Raises NoSpace where writing so many bytes would leave the disk with less than its reserve."""
+    """Raises NoSpace where writing this many bytes would leave the disk with less than its reserve."""
     folder = Path(settings.STORE_DIR)
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free

@@ -34,7 +34,7 @@ _ALWAYS = (
     *("recvmsg", "recvmmsg"),
     # memory that is no process's own, so that the watch does not see it
     *("vmsplice", "seccomp"),
-    # what the whole machine has so much of, whoever asks first
+    # what is limited for the whole machine
     *("io_setup",),  # fs.aio-max-nr
     # the kernel
     *("bpf", "perf_event_open", "keyctl", "add_key", "request_key", "init_module", "finit_module", "delete_module"),
@@ -47,7 +47,7 @@ _ALWAYS = (
     *("chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "lchown", "utime", "utimes", "futimesat"),
     *("utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
     *("truncate", "inotify_init", "inotify_init1", "inotify_add_watch"),
-    # whoever reads the folder later would follow a link, and wait for ever at a pipe; bubblewrap stops none of them
+    # a later reader of the folder would follow a link, and wait for ever at a pipe; bubblewrap stops none of them
     *("link", "linkat", "symlink", "symlinkat", "mknod", "mknodat"),
 )
 # Calls newer than some libseccomp; their numbers are the same on every architecture.

@@ -23,7 +23,7 @@ from farm.sandbox.policy import SandboxError
 _MAX_END_S = 5.0
 # the server imports before it answers, on a machine that others use too
 _MAX_ANSWER_S = 60.0
-# a server ends after so long without an order
+# a server ends after this time without an order
 _IDLE_S = 30.0
 
 

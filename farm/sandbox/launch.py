@@ -95,7 +95,7 @@ def _list_limits(policy: Policy) -> Iterator[tuple[str, int]]:
     yield "CORE", 0
     # a pipe holds 64 KiB outside the child's own memory; a driver opens hundreds of files a GPU
     yield "NOFILE", 4096 if policy.devices else 512
-    # signals and timers that wait, of which the user has so many in all processes together
+    # signals and timers that wait, which are limited for all processes of the user together
     if sys.platform == "linux":
         yield "SIGPENDING", 1024
     if policy.address_space_bytes is not None:

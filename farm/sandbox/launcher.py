@@ -34,7 +34,7 @@ _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = (1 << bit for bit in range(6))
 _MAKE_DIR, _MAKE_REG, _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 7, 1 << 8, 1 << 13, 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-# no links, sockets or devices: whoever reads the folder later would follow them
+# no links, sockets or devices: a later reader of the folder would follow them
 _WRITE = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 _DEVICE = _READ_FILE | _READ_DIR | _WRITE_FILE | _IOCTL_DEV
 _ACCESS = {"ro": _READ, "rw": _WRITE, "dev": _DEVICE, "list": _READ_DIR}

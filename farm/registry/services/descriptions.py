@@ -67,7 +67,7 @@ def edit_model(
 
 
 def edit_version_note(*, version: Version, by: User, note: str) -> Version:
-    """Change the note of a version. Raises NotAllowed for whoever may not write in the team; Invalid if too long."""
+    """Change the note of a version. Raises NotAllowed without the right to write in the team, Invalid if too long."""
     _check_may_change(version.model, by)
     version.note = clean_note(note)
     version.save(update_fields=["note"])

@@ -101,7 +101,7 @@ class Block(models.Model):
     def queue(
         self, kind: EventKind = EventKind.BLOCK_QUEUED, *, came_from: BlockState, text: str = "", **changes: Any
     ) -> bool:
-        """Queue the block under the next attempt number, which fences off whoever held it; log an event of this kind.
+        """Queue the block under the next attempt number, which fences off the node that held it; log an event.
 
         `changes` are further columns. Return False, with nothing changed, where the block is no longer `came_from`.
         """
@@ -165,7 +165,7 @@ class Block(models.Model):
         return moved
 
     def finish(self, *, attempt: int, rounds: int) -> bool:
-        """Mark a reported block as done after so many rounds; return False where it is not reported."""
+        """Mark a reported block as done after this many rounds; return False where it is not reported."""
         where = Q(attempt=attempt, state=BlockState.REPORTED)
         moved = self._move(BlockState.DONE, where=where, rounds=rounds)
         if moved:

@@ -56,7 +56,7 @@ class Run(models.Model):
     # when more rounds of it were asked for: from then on it stands in the queue
     resumed_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    # by the team's retention rule; a trace or timing that is there all the same is being removed
+    # by the team's retention rule; traces and timings that are still there then are being removed
     timings_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
     traces_removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 

@@ -11,7 +11,7 @@ from farm.registry.models import Variant
 from farm.runs.models import Arm, CellDocument, Comparison, Run, match_arms
 from farm.runs.selectors.documents import cell_document, parse_cell
 
-# so many of the newest cells are read, and so many different ones of them are shown
+# limits of the newest cells that are read, and of the different variants among them that are shown
 MAX_READ, MAX_VARIANTS = 60, 8
 # the axes along which a variant is compared with the upload
 AXES = ("precision", "opset")

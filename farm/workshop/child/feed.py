@@ -36,7 +36,7 @@ _VALUE_DEPENDENT = {"NonZero", "Loop", "NonMaxSuppression", "Unique", "Compress"
 _RANDOM_FILLS = (fills.NORMAL, "range", fills.OF, fills.BOXES)
 # a model whose one run takes longer is not run three times more
 _QUICK_S = 4.0
-# each run with another seed may take so many times as long as the first
+# how many times as long as the first run each run with another seed may take
 _MAX_SLOWDOWN = 4
 
 

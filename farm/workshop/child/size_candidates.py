@@ -15,7 +15,7 @@ MAX_TRIES = 20
 PICTURE = 224
 # the side of a picture in which objects are detected; how many points a prompt of a segmentation model has
 DETECTION_PICTURE, POINTS = 640, 2
-# a decoder's usual work: so many tokens in its cache, and one more
+# a decoder's usual work: the tokens in its cache, and those of the next step
 PAST, STEP = 256, 1
 # sizes to try in turn: a small one may run and be no work, so larger ones come first, but not the largest pictures
 SEQUENCES = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
@@ -30,7 +30,7 @@ _RESHAPED = re.compile(r"Input shape:\{([\d,]+)\}, requested shape:\{([-\d,]+)\}
 _BROADCAST = re.compile(r"by a dimension other than 1\. (\d+) by (\d+)")
 _PAST, _TOTAL = re.compile(r"past", re.IGNORECASE), re.compile(r"total", re.IGNORECASE)
 _SUM = re.compile(r"^\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?$")
-# so many combinations of sizes are tried where nodes disagree about them
+# limit of the combinations of sizes that are tried where nodes disagree about them
 _MAX_COMBINATIONS = 4
 # ten seconds of sound in frames of 10 ms
 FRAMES = 1000

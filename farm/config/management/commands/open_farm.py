@@ -45,7 +45,7 @@ class Command(BaseCommand):
             _, code = invite(team=Team.objects.get(name=OWNERS_TEAM), by=owner, auto_approve=True)
         opened = {
             "user": owner.username,
-            # whoever starts a farm on its own machine may always look at it
+            # a person who starts a farm on its own machine may always look at it
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
             "token": _accept_chosen_token(owner) or _ensure_stored_token(owner),
             "code": code,
