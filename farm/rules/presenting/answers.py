@@ -37,7 +37,6 @@ class Answer:
 
     @classmethod
     def from_text(cls, text: str) -> "Answer":
-        """Make an answer whose headline is the first sentence of a text."""
         first, _, others = text.partition(". ")
         return cls(f"{first}." if others else text, "", others)
 

@@ -20,7 +20,6 @@ MAX_SHARE = 1.5
 
 
 def list_changed_operators(comparison: Comparison) -> list[OperatorChange]:
-    """List the operators that have a verdict of their own, the largest change first."""
     changed = [operator for operator in comparison.operators if is_change(operator.verdict)]
     return sorted(changed, key=lambda operator: -abs(operator.moved_us))
 
