@@ -103,13 +103,19 @@ class Forge(Protocol):
         """Make two lines to print around a program's output, so that nothing in it is a command of the pipeline."""
 
     def list_comments(self) -> Iterator[tuple[str, str]]:
-        """Yield (path, text) of every comment that the job's own account wrote. Do not call it where `mute` is set."""
+        """Yield (path, text) of each comment that may be the gate's own: of the job's account, on GitHub of every bot.
+
+        Not to be called where `mute` is set.
+        """
 
     def write_comment(self, body: str, path: str) -> None:
         """Replace the text of the comment at `path`, or write a new one where `path` is empty. Raises RefusedError."""
 
     def publish_answer(self, answer: Answer, model: str) -> None:
-        """Publish the answer beside the comment: as a line, outputs of the step, and a check. Raises RefusedError."""
+        """Print the answer as a line; on GitHub also as outputs of the step and as a check. Raises RefusedError.
+
+        `model`: the path of its file in the repository.
+        """
 
 
 class GitHub:

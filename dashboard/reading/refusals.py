@@ -46,7 +46,11 @@ class Group:
 def group_refusals(
     refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
 ) -> list[Group]:
-    """`entry`: what each is called; `matrix`: the one that was asked for, where it may be asked for anew."""
+    """Group refused points by their reason, each group with the button that helps.
+
+    `entry` gives what a point is called. `matrix` is the one that was asked for; where it is empty no group has a
+    button.
+    """
     return [
         Group(
             reason.text, str(reason.code), [entry(point) for point in alike], *_button(reason, alike[0].way_out, matrix)

@@ -90,7 +90,7 @@ def list_settings(lead: Lead) -> list[str]:
 
 
 def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
-    """Finds the settings that all of several leads have, or compare with others: they need not stand in every row."""
+    """Find the settings that all leads have or compare, which need not stand in every row; empty for a single lead."""
     known = [(found, {*found, *lead.step.split(" → ")}) for lead in leads if (found := list_settings(lead))]
     every = dict.fromkeys(part for settings, _ in known for part in settings)
     return [part for part in every if all(part in parts for _, parts in known)] if len(known) > 1 else []
@@ -122,6 +122,7 @@ def measured_entry(run: "Run | None", *, last: "Run | None" = None) -> Entry:
 
 
 def person_name(person: "User | None") -> str:
+    """Return the username; without a person “a former member”."""
     return person.username if person else "a former member"
 
 
@@ -175,7 +176,10 @@ def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: 
 
 @dataclass(frozen=True)
 class News:
-    """Models whose newest run is a change, the gravest first. `counts`: how many are worse and better, in words."""
+    """Models that a release or a version changed lately, the gravest first.
+
+    `counts` says in words how many are worse and better. `is_measured` says whether any run has ended.
+    """
 
     table: Table
     worse: int
@@ -198,9 +202,10 @@ MAX_NEWS = 12
 
 
 def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
-    """Finds the models that got better or worse since a moment. `ended`: ended runs, the newest first.
+    """Find the models that got better or worse since a moment. `ended`: ended runs, the newest first.
 
-    One precision beside another is no news: only what a release or a version of the model changed is.
+    Of each model the newest run counts that compared releases or versions of it, or had wrong or misplaced outputs;
+    a later run of precisions alone does not hide it.
     """
     newest: dict[int, tuple[Ended, Lead]] = {}
     for row in ended:
@@ -219,7 +224,7 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
 
 
 def is_worse(lead: Lead) -> bool:
-    """Whether a release or a version of the model changed it for the worse; one precision beside another is no news."""
+    """Whether outputs are wrong or ran elsewhere than asked, or a release or a version made the model worse."""
     return _is_news(lead) and _rank_gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
 
 
@@ -267,8 +272,8 @@ OPENINGS = {
 
 
 def make_opening(document: Document, *, model: str, planned: int, ended: int, activity: str) -> Answer:
-    """Writes the headline of a run's page and the rest. `activity` is the state of an open run, a key of OPENINGS,
-    which is the headline until there is a verdict; empty once the run has ended."""
+    """Write the headline of a run's page and the rest. `activity`: the state of an open run, a key of OPENINGS; empty
+    once it has ended. Until there are comparisons it is the headline, and the rest says which outputs are wrong."""
     if activity and not document.comparisons:
         doing = OPENINGS.get(activity, "Finishing {model}").format(model=model)
         cells = {cell.id: cell for cell in document.cells}

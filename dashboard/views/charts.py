@@ -60,7 +60,11 @@ NAMES = tuple(tab.name for tab in TABS)
 
 
 def make_chart(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
-    """Draw the chart that the address names, or else the one that the run is about."""
+    """Draw the chart that `?chart=` names, or else the one that the run is about.
+
+    The charts of the run's own scenarios stand before TABS. `?along=` chooses the axis of the comparisons, and `?pair=`
+    the comparison whose operators are drawn; an unknown one is the page's first.
+    """
     wanted = request.GET.get("chart", "")
     own = scenarios.list_run_figures(document.cells, address, document.comparisons)
     tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
@@ -89,11 +93,12 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
+    """Draw accuracy against latency, quantised cells with their operators."""
     return pareto.draw_cells([_add_operators(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
-    """Draw the accuracy on the page of a model, with what earlier versions reached on the same data."""
+    """Draw accuracy on a model's page, each cell with what it lost against earlier versions on the same data."""
     whole = selectors.document(row, with_operators=False)
     held = add_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
     return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)

@@ -58,7 +58,8 @@ class Answer:
 
 
 def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
-    """What is worth asking: the reference where parity failed, and each engine of the same variant that differs."""
+    """List what is worth asking: the reference, where parity or the check without optimisation failed, and each engine
+    whose outputs for the same variant differ from this cell's."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
     by_id = {other.id: other for other in cells if other.block == cell.block and other.recipe == cell.recipe}

@@ -30,8 +30,9 @@ class _Taken:
 def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
     """Open further sessions of the cell, and return memory figures in bytes, by their metrics.
 
-    Empty for other providers than the CPU, where sessions are not cheap, where memory cannot be read, or where a
-    session fails. `spent_ms` is the time of the first session, and `peak_bytes` the process's peak memory.
+    Empty for other providers than the CPU, for engines without sessions, under a memory limit, where sessions are not
+    cheap, where memory cannot be read, or where a session fails. `spent_ms` is the time of the first session, and
+    `peak_bytes` the process's peak memory.
     """
     is_cheap = find_engine_kind(order).has_sessions and spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
     if order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
@@ -46,7 +47,11 @@ def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_byt
 
 
 def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
-    """Measure how memory grows while `add`, called with a number of threads, opens sessions. Empty if unreadable."""
+    """Measure how memory grows while `add`, called with a number of threads, opens sessions.
+
+    Returns `memory_per_session_bytes`, and with more than one thread `addresses_per_thread_bytes`; empty where memory
+    cannot be read. Either is below 0 where memory shrank meanwhile.
+    """
     before = _read_taken()
     for _ in range(FURTHER):
         add(threads)

@@ -63,4 +63,5 @@ class Find(Moving):
 
     @property
     def minutes(self) -> float:
+        """Node minutes of the steps so far."""
         return float(sum(step["minutes"] for step in self.steps))

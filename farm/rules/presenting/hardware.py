@@ -196,7 +196,7 @@ def _drop_beaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]
 
 
 class TimeWithInterval(NamedTuple):
-    """A p50 in ms and the ends of its interval, which are the p50 itself where launches are too few for one."""
+    """A p50 in ms and the ends of its interval, which are the p50 itself where launches are too few for an interval."""
 
     low: float
     p50: float

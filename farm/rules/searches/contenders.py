@@ -24,13 +24,14 @@ SHOWN_REASONS = 3
 
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
     """Split a planned space into the settings that can race, in the order of the space, and the others with the reason
-    why each cannot."""
+    why each cannot. Of settings that make the same cell the first races for all."""
     points = expand(space).points
     places = {_make_key(point.positions): place for place, point in enumerate(points)}
     arms = {places[_make_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
     nodes = {places[_make_key(arm.positions)]: block.nodes for block in plan.blocks for arm in block.arms}
     cells = {place: _make_cell(arm) for place, arm in arms.items()}
     varying = label.varying_axes(cells.values())
+    race_nodes: tuple[str, ...] | None = None
     contenders: dict[str, Contender] = {}
     refused = [
         Contender("", points[places[_make_key(refusal.positions)]].values, ", ".join(refusal.labels.values())).leave(
@@ -43,7 +44,9 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
         contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
         if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
             refused.append(contender.leave("refused", OF_PROCESSOR))
-        elif nodes[place] != nodes[min(nodes)]:
+            continue
+        race_nodes = nodes[place] if race_nodes is None else race_nodes
+        if nodes[place] != race_nodes:
             refused.append(contender.leave("refused", OTHER_NODES))
         else:
             contenders.setdefault(cell.digest, contender)
@@ -62,7 +65,7 @@ def _make_cell(arm: Arm) -> Cell:
 
 
 def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
-    """Say in a sentence why these settings cannot race; empty where they can: two or more run single inferences."""
+    """Say in a sentence why these settings cannot race; empty for two or more, all of single inferences."""
     scenarios = {str(contender.settings.get("scenario", "single")) for contender in contenders} - {"single"}
     if scenarios:
         return f"The space has the scenario {min(scenarios)}, but single inferences race: leave `scenario` out of it."
@@ -79,9 +82,11 @@ def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetti
 
 
 def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
-    """Return the block with a comparison of every two arms and with `rounds` rounds, of which a single one compares
-    nothing. For None, the final block, it has as many rounds as fit into the `left_s` seconds that are left, but never
-    fewer than its fewest."""
+    """Return the block with a comparison of every two arms and at most `rounds` rounds; one round compares nothing.
+
+    `rounds` is None for the final block, which has as many rounds as fit into `left_s` seconds, between the block's
+    fewest and most.
+    """
     pairs = combinations([arm.arm for arm in block.arms], 2) if rounds != 1 else ()
     compared = tuple(
         PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs

@@ -135,3 +135,17 @@ def test_settings_of_other_nodes_than_the_first_do_not_race_with_it() -> None:
     contenders, refused = split_contenders(plan(over, make_model(), fleet), over)
     assert [contender.settings["hardware"] for contender in contenders] == ["cpu", "cpu"]
     assert [left.text for left in refused] == [OTHER_NODES] * 2
+
+
+def test_a_first_setting_that_cannot_race_itself_does_not_choose_the_nodes_of_the_others() -> None:
+    over = space(hardware=["cpu", "x86"], threads=[2, 1])
+    fleet = [NodeOffer(id=name, tags=frozenset({"cpu", name})) for name in ("arm", "x86")]
+    planned = plan(over, make_model(), fleet)
+    [block] = [block for block in planned.blocks if block.nodes == ("x86",)]
+    [other] = [block for block in planned.blocks if block.nodes != ("x86",)]
+    lone = other.model_copy(update={"arms": tuple(arm for arm in other.arms if arm.spec.session.threads > 1)})
+    contenders, refused = split_contenders(
+        planned.model_copy(update={"blocks": (lone, block)}), over, goal="processor-time"
+    )
+    assert [contender.settings["hardware"] for contender in contenders] == ["x86"]
+    assert OTHER_NODES not in {left.text for left in refused}

@@ -1,7 +1,8 @@
 """Chooses the core for the one-thread processes of a block.
 
-The cores of a machine differ in speed from moment to moment, by other guests, heat and other programs, and some always.
-So arms that are compared run on the same core, which halved the spread of pairs on a shared machine with two cores.
+Some cores of a machine are always faster than others, and any of them is slowed for a while by other guests, other
+programs or heat. So the arms of a comparison run on the same core: on a shared machine with two cores this halved the
+spread of their paired times.
 """
 
 import os
@@ -14,7 +15,10 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
-    """Choose the least busy of this process's fastest cores, watched for `look_s` seconds; None without a choice."""
+    """Choose the least busy of this process's fastest cores, watched for `look_s` seconds.
+
+    None where the system binds no process to a core, or where the process may use only one.
+    """
     if not hasattr(os, "sched_getaffinity"):
         return None
     allowed = sorted(os.sched_getaffinity(0))
@@ -23,7 +27,8 @@ def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
     busy = psutil.cpu_percent(interval=look_s, percpu=True)
     best = max(_read_speed(cpus, core) for core in allowed)
     fastest = [core for core in allowed if _read_speed(cpus, core) == best]
-    return min(fastest, key=lambda core: busy[core] if core < len(busy) else 0.0)
+    # a core that nothing is known of comes last
+    return min(fastest, key=lambda core: busy[core] if core < len(busy) else 100.0)
 
 
 def _read_speed(cpus: Path, core: int) -> int:

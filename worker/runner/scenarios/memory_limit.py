@@ -26,6 +26,7 @@ def estimate_bytes(decoder: Decoder, *, prompt: int, new: int, batch: int) -> in
     scores = (prompt + 1) * decoder.vocabulary * np.dtype(decoder.scores.dtype).itemsize
     bytes_per_token = 0
     for port, _ in decoder.caches:
+        # one axis more before the heads where a port holds keys and values together
         *front, heads, _, width = port.shape
         parts = 2 if len(front) == 2 else 1
         bytes_per_token += parts * int(str(heads)) * int(str(width)) * np.dtype(port.dtype).itemsize
