@@ -15,6 +15,6 @@ PAGER = ChannelKind(
     title="Acme Pager",
     takes="the https:// address of a pager",
     check=webhook.check,
-    shown=webhook.shown,
+    shown=webhook.show_host,
     send=send,
 )

@@ -68,6 +68,8 @@ GONE: Final[tuple[tuple[str, str, str], ...]] = (
     (r"/watches/\d/", r"^ONNX .* \(.*\)\.$|^watched \(|: 2 nodes, ", "heading, rounds and causes are short"),
     (r"/models/\d/", r"^onnxfarm watch add upgrades ", "no watch is offered where there is one"),
     (r"/models/1/", r"^(Most|Left out): ", "best settings pass, and stand once"),
+    (r"/models/1/", r"^0\.01$", "the interval stands beside its time, with a ±"),
+    (r"/runs/\d/cells/c\d/", r"^(bench-1|2|24\.0 GB|Linux 6\.1|x86_64)$", "the node stands above the folded metrics"),
     (
         r"/(models/2|runs/3)/.*",
         r"CPU, int8-dynamic, batch|at top-1 70\.0 %$",
