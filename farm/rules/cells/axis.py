@@ -97,6 +97,7 @@ class Axis:
         return f"{self.heading.lower()} {self.short(cell)}" if needs_heading else self.short(cell)
 
     def sort_key(self, cell: Cell) -> SupportsRichComparison:
+        """Return what a cell is sorted by along the axis: its value, unless the axis has an order of its own."""
         if self.sort_key_of:
             return self.sort_key_of(cell)
         value: SupportsRichComparison = (self.value_of or attrgetter(self.fields[0]))(cell)

@@ -107,6 +107,7 @@ class Metric:
         return value
 
     def interval_of(self, cell: Cell) -> tuple[float, float] | None:
+        """Read the ends of the figure's interval from a document's cell; None where the cell has none."""
         if self.interval_as:
             interval: tuple[float, float] | None = getattr(cell, self.interval_as)
             return interval

@@ -172,7 +172,8 @@ class BlockJudge:
         """List the arms that need more traces: those of comparisons that are slower or faster, or that have two phases.
 
         Both arms of a comparison follow each other. Those of the largest changes, along the axis that readers ask for
-        first, come first, because busy nodes trace fewer arms.
+        first, come first, because busy nodes trace fewer arms. Comparisons that have enough traced rounds already are
+        left out.
         """
         explained = [
             judged

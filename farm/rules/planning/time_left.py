@@ -176,7 +176,8 @@ def format_about(seconds: float) -> str:
 
 
 def block_seconds_left(progress: BlockProgress, *, stretch: float) -> float | None:
-    """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown.
+    """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown, and 0
+    where nothing is left.
 
     Rounds beyond the promised time are not counted. Before a round, the block is taken to be `stretch` times slower
     than planned.

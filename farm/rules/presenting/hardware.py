@@ -204,6 +204,7 @@ class TimeWithInterval(NamedTuple):
 
 
 def inference_times(measured: Measured) -> TimeWithInterval:
+    """Return the time of one inference by the cell's p50; zeros where it has none."""
     p50 = measured.cell.p50_ms or 0.0
     low, high = measured.cell.p50_ci_ms or (p50, p50)
     return TimeWithInterval(low, p50, high)
@@ -244,7 +245,10 @@ def fault_of(cell: Cell, wish: Wish = Wish(), usual_sizes: Mapping[str, int] | N
 
 
 def find_loss(cell: Cell) -> Loss | None:
-    """Return a cell's loss of accuracy against FP32; None where it was not measured."""
+    """Return a cell's loss of accuracy against FP32; None where it was not measured.
+
+    A gain is negative. Without labelled data, FP32 that passes parity has lost nothing.
+    """
     judged = cell.accuracy
     if judged is not None and judged.difference is not None and judged.value is not None:
         difference, low, high = judged.difference, judged.difference_low, judged.difference_high
@@ -263,7 +267,8 @@ def find_loss(cell: Cell) -> Loss | None:
 def judge_wish(cell: Cell, wish: Wish) -> Keeping:
     """Judge whether a cell keeps the wish, by the worse ends of its intervals, so that it holds for most launches.
 
-    `undecided`: the value is within the limit and its interval reaches beyond. `unknown`: the loss was not measured.
+    `undecided`: the value is within the limit and its interval reaches beyond. `exceeded`: the value itself is beyond
+    it. `unknown`: the loss was not measured. Of two limits the worse judgement counts.
     """
     judgements: list[Keeping] = ["kept"]
     if wish.budget_ms is not None:

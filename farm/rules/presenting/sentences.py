@@ -352,6 +352,7 @@ class LeadParts:
 
 
 def split_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> LeadParts:
+    """Split the leading comparison into the pieces of a headline; its `sentences` may be empty texts."""
     comparison = lead.comparison
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     lead_sentences = _describe_lead(lead, opening, cells)

@@ -39,6 +39,10 @@ class Preset:
 
     @property
     def tolerance(self) -> Tolerance:
+        """The tolerance that values are counted by.
+
+        Where the cosine is what counts, it is so wide that only what is not finite, or has another shape, is beyond it.
+        """
         if self.min_cosine is not None:
             return Tolerance(atol=_NO_TOLERANCE, rtol=0.0)
         return Tolerance(atol=self.atol, rtol=self.rtol)

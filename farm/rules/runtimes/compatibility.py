@@ -68,6 +68,7 @@ class Row:
 
     @property
     def basis(self) -> str:
+        """What the row rests on: `measured`, `derived` from the table, or `untried`."""
         if self.is_untried:
             return "untried"
         return "measured" if self.is_measured else "derived"

@@ -125,8 +125,8 @@ def _demangle(text: str) -> str:
 
 
 def rank_names(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
-    """Sort optimizer names by how much they resemble `words`, the operators that changed. Words in common count more
-    the fewer names have them."""
+    """Sort optimizer names by how much they resemble `words`, the operators that changed. The most alike come first,
+    and a name given twice stands once. Words in common count more the fewer names have them."""
     parts = {name: set(_parts(name)) for name in dict.fromkeys(names)}
     wanted = {part for word in words for part in _parts(word)}
     weight = {
@@ -375,7 +375,7 @@ def describe_remedy(candidate: Candidate) -> str:
 
 
 def python_code_for(trial: Trial) -> str:
-    """Write the lines of Python that make a session with the work-around."""
+    """Write the lines of Python that make a session with the work-around; of a provider option only a comment."""
     candidate = trial.candidate
     if candidate.kind == "optimizers":
         names = ", ".join(repr(name) for name in candidate.names)
