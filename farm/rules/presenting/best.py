@@ -63,6 +63,7 @@ class LeftOut:
 
 
 def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
+    """Count the timed settings whose outputs do not pass, or that are never the best one; None where there are none."""
     wrong = [setting for setting in measured if setting.cell.p50_ms is not None and not _is_right(setting.cell)]
     if not wrong:
         return None
