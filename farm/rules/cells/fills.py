@@ -163,7 +163,7 @@ def _find_integer_limits(dtype: str) -> tuple[int, int]:
 
 
 def read_fills(written: object) -> dict[str, str]:
-    """Read the `inputs` of a matrix: how each input is made, by its name. Raises MatrixProblem."""
+    """Read the `inputs` of a matrix: how each input is made, by its name; empty for None. Raises MatrixProblem."""
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_INPUTS:

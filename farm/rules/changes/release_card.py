@@ -120,6 +120,7 @@ class Row:
 
     @property
     def worst(self) -> Place | None:
+        """The most serious result that somebody has to look at; None where no node has one."""
         return min(
             (place for place in self.places.values() if place.kind), key=lambda place: place.weight, default=None
         )

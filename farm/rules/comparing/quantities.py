@@ -37,7 +37,8 @@ WIDTH_FOR_CHANGE, WIDTH_FOR_EQUALITY = 1.48, 1.2
 class Change:
     """A comparison in one quantity: its verdict, and candidate / baseline with the ends of its interval.
 
-    The figures are None where they are not known.
+    The figures are None where they are not known. `unit` follows the verdict's word, such as ` items/s`, where the
+    change is decided and is not of latency.
     """
 
     quantity: Quantity

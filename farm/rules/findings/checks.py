@@ -127,7 +127,10 @@ def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find out whether just one side ended without figures; failing on both sides is no change."""
+    """Find out whether just one side ended without figures; failing on both sides is no change.
+
+    A release that is older than the other side and too old to load the model leaves it undecided.
+    """
     old, new = pair.names
     reason = pair.new.reason.text if pair.new.reason is not None else "no reason was given."
     if pair.is_finished:

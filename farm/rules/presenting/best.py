@@ -30,7 +30,7 @@ def find_best_settings(measured: Iterable[Measured], *, budget_ms: float | None)
     """Find the best settings of each machine, sorted by node, among those that were fed inputs of the usual sizes.
 
     A setting keeps the budget where the upper end of its interval is within it, so that the budget holds for most
-    launches.
+    launches. Machines without any right setting are left out.
     """
     measured = list(measured)
     usual_sizes = find_usual_sizes(measured)

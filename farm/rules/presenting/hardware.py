@@ -45,7 +45,8 @@ class Measured:
 
     `machine` is the processor or accelerator in words; `at` is when the block ended; nodes of one machine have the same
     `device`, which is empty where it is not known. `is_processor` says that the cell's times are processor time.
-    `beaten_by` are, for each goal, the cells of its run to which it loses by a paired verdict.
+    `beaten_by` are, for each goal, the cells of its run to which it loses by a paired verdict. `tag` is the hardware
+    tag of the cell's provider with its options.
     """
 
     run: int

@@ -82,7 +82,8 @@ class Opening:
     """What a run's page, sentence or list entry can begin with.
 
     `misplaced_cells` lack a provider that was asked for. `lead` is the first of `comparisons` that counts; None where
-    none does.
+    none does. `counting` are the comparisons whose better side has no wrong outputs; `axis` is the lead's, or else the
+    first one's.
     """
 
     wrong_cells: Sequence[Cell]

@@ -66,8 +66,8 @@ def compare_with_unoptimised(check: CheckReport | None, *, preset: Preset) -> do
 def replace_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parity | None:
     """Return the parity with the cell's own runtime without optimisations, in place of a missing reference.
 
-    Return None where there is a reference, and where the outputs differ: they may still be within a wider tolerance, so
-    they are not judged.
+    Return None for a variant, where there is a reference, and where the outputs differ: they may still be within a
+    wider tolerance, so they are not judged.
     """
     if spec.recipe != Recipe() or any(output.reference_shape is not None for output in check.outputs):
         return None

@@ -37,7 +37,7 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Whether one release loads the model."""
+    """Whether one release loads the model. A release that nobody tried does not count as loading it."""
 
     version: str
     # why it does not load; None where it does

@@ -82,7 +82,11 @@ class Candidate:
 class Trial:
     """A measured candidate. `undone`: the share of the change that it gave back, 1 for all of it. `comparison`: the new
     runtime with it against the new runtime without it. `remaining`: its ratio to the old runtime, with its `interval`,
-    which trials of older farms lack."""
+    which trials of older farms lack.
+
+    `is_worthwhile`: it is decided to be faster, fails no parity that was kept before, and gave back WORTHWHILE at
+    least.
+    """
 
     candidate: Candidate
     undone: float

@@ -40,7 +40,7 @@ class NodeTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """One group of the model's own nodes, in both arms."""
+    """One group of the model's own nodes, in both arms. `is_doubtful` says that the interval spans zero."""
 
     node: str
     covers: tuple[str, ...]
