@@ -81,7 +81,7 @@ class Axis:
         return self.value_of(cell) if self.value_of else getattr(cell, self.fields[0])
 
     def short(self, cell: Cell) -> str:
-        """Write the value as it stands under the heading: `8`, `on`."""
+        """Write the value as it stands under the heading: `8`, `on`; empty for None."""
         if self.short_of:
             return self.short_of(cell)
         value = self.value(cell)

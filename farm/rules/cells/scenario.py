@@ -108,7 +108,7 @@ class Scenario:
 
     @property
     def sustained_s(self) -> float:
-        """Seconds for which each cell goes on working once its rounds are over."""
+        """Seconds for which each cell goes on working once its rounds are over; 0 for all but `sustained`."""
         return 0.0
 
     @property

@@ -168,7 +168,8 @@ def judge_series_value(
 ) -> str:
     """Choose the verdict's word for a value of a long series.
 
-    `is_undecided` says that its round left it so. `words` are those for a ratio above and below 1.
+    `is_undecided` says that its round left it so. `words` are those for a ratio above and below 1. Without an interval
+    it is undecided.
     """
     if is_undecided or low is None or high is None or low <= 0:
         return "undecided"

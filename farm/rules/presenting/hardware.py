@@ -151,7 +151,8 @@ def with_comparable_times(measured: Sequence[Measured], by_processor: Collection
 
 
 def with_verdicts(measured: Sequence[Measured], comparisons: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
-    """Return the settings with the cells that beat each of them. `comparisons` are those of each run, by its number."""
+    """Return the settings with the cells that beat each of them by a decided verdict, for each goal. `comparisons` are
+    those of each run, by its number."""
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
     beaten_by: dict[tuple[int, str], dict[Goal, set[str]]] = {}
     for run, pairs in comparisons.items():

@@ -82,8 +82,7 @@ class Opening:
     """What a run's page, sentence or list entry can begin with.
 
     `misplaced_cells` lack a provider that was asked for. `lead` is the first of `comparisons` that counts; None where
-    none does. `counting` are the comparisons whose better side has no wrong outputs; `axis` is the lead's, or else the
-    first one's.
+    none does. `counting` are the comparisons that no wrong outputs won; `axis` is the lead's, or else the first one's.
     """
 
     wrong_cells: Sequence[Cell]

@@ -129,13 +129,13 @@ def fails_parity(cell: Cell | None) -> bool:
 
 
 def is_as_accurate(judged: Accuracy | None) -> bool:
-    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS."""
+    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS; false without such data."""
     loss = _loss_interval(judged)
     return loss is not None and loss[1] <= MAX_LOSS
 
 
 def is_loss_shown(judged: Accuracy | None) -> bool:
-    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS."""
+    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS; false without such data."""
     loss = _loss_interval(judged)
     return loss is not None and loss[0] > MAX_LOSS
 
@@ -155,7 +155,7 @@ def _loss_interval(judged: Accuracy | None) -> tuple[float, float] | None:
 
 
 def is_less_accurate(accuracy: Accuracy) -> bool:
-    """Whether the paired test shows that the cell does worse than its FP32 cell."""
+    """Whether the paired test shows that the cell does worse than its FP32 cell; false where none was made."""
     if accuracy.p is None or accuracy.difference is None or accuracy.p >= 1 - ACCURACY_LEVEL:
         return False
     return accuracy.difference < 0 if accuracy.higher_is_better else accuracy.difference > 0

@@ -117,7 +117,7 @@ def judge(
     """Judge all outputs against the reference.
 
     `own` are presets of single outputs by name. `missing` are outputs of the reference that were not computed; any
-    fails.
+    fails. Without a reference the verdict is `not_measured`, as it is where an output is NaN everywhere on both sides.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
@@ -183,7 +183,7 @@ def _judge_model_outputs(outputs: Sequence[OutputParity], *, own: Mapping[str, P
 
 
 def judge_random(operators: str) -> Judgement:
-    """Return the judgement of a model that draws random numbers, whose outputs cannot be compared between runs."""
+    """Return `not_measured` for a model that draws random numbers, whose outputs cannot be compared between runs."""
     return _make_unjudged(f": the model draws random numbers ({operators}).")
 
 

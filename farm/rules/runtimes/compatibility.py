@@ -112,7 +112,7 @@ def find_oldest_loading(rows: Sequence[Row]) -> str | None:
 
 
 def verdict_sentence(rows: Sequence[Row]) -> str:
-    """Sum up the table in one sentence."""
+    """Say in one sentence from which release on the model loads, on which newer ones not, and how that is known."""
     oldest = find_oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."

@@ -40,7 +40,10 @@ class Limits:
         return self.has_labels or self.has_tolerance
 
     def find_broken(self, cell: Cell, *, is_busy: bool = False) -> Judgement | None:
-        """Return the first budget that a short block proves to be broken, or None. A busy block proves no times."""
+        """Return the first budget that a short block proves to be broken, or None. A busy block proves no times.
+
+        Wrong outputs count as a broken budget.
+        """
         judgements = (*self._judge_lasting(cell), *(() if is_busy else self._judge_early_times(cell)))
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
 
@@ -54,7 +57,10 @@ class Limits:
 
     def judge_budgets(self, cell: Cell, *, is_busy: bool = False) -> list[Judgement]:
         """Judge every budget by a final block. Times are judged by both ends of their interval, and stay open where the
-        machine was busy."""
+        machine was busy.
+
+        What was not asked for has no judgement; outputs have one only where they are wrong.
+        """
         times = self._judge_times(cell)
         return [*self._judge_lasting(cell), *(time._replace(keeping="open") if is_busy else time for time in times)]
 

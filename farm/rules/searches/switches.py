@@ -97,7 +97,8 @@ class Trial:
 
     @property
     def left(self) -> Change | None:
-        """What remains, in words of latency; None where its interval is not known."""
+        """What remains of the change against the old runtime, as a change of latency; None where its interval is not
+        known."""
         if self.interval is None:
             return None
         low, high = self.interval
@@ -148,7 +149,7 @@ def first_candidates(
     names: Sequence[str], *, level: str = "all", max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
     """Return the candidates of the first step: every lower optimisation level, the first names alone, and the others in
-    groups. `names`: in the order of `rank_names`."""
+    groups, `max_candidates` in all. `names`: in the order of `rank_names`."""
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:max_candidates]
