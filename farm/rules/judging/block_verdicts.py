@@ -143,7 +143,7 @@ class BlockJudge:
     def wants_more_rounds(self) -> bool:
         """Whether another round may still decide something, within the budget.
 
-        It may until the minimum number of rounds is there.
+        Below the minimum number of rounds it may in any case, unless time is over or no arm runs.
         """
         has_measured_arm = any(self.evidence.failure(arm.arm) is None for arm in self.block.arms)
         is_at_limit = self.rounds >= rounds_to_order(self.block, max_rounds=self.max_rounds)

@@ -117,7 +117,8 @@ def judge(
     """Judge all outputs against the reference.
 
     `own` are presets of single outputs by name. `missing` are outputs of the reference that were not computed; any
-    fails. Without a reference the verdict is `not_measured`, as it is where an output is NaN everywhere on both sides.
+    fails. Without a reference the verdict is `not_measured`, as it is where no output fails and one is NaN everywhere
+    on both sides.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
