@@ -111,7 +111,10 @@ def describe_parity_growth(before: Iterable[ParityOutput], after: Iterable[Parit
 
 
 def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find out whether nodes moved between providers, for the worse or for the better; nothing without traces."""
+    """Find out whether nodes moved to another provider, fusions came or went, or copies became more or fewer.
+
+    Worse and better changes are one change each; there is none where a side was not traced.
+    """
     if not (pair.old.operators and pair.new.operators):
         return
     changes = cell_changes(pair.old, pair.new)

@@ -63,7 +63,11 @@ class LeftOut:
 
 
 def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
-    """Count the timed settings whose outputs do not pass, or that are never the best one; None where there are none."""
+    """Count the timed settings that are never the best, because of their outputs or otherwise, and find the fastest of
+    them.
+
+    None where there are none.
+    """
     wrong = [setting for setting in measured if setting.cell.p50_ms is not None and not _is_right(setting.cell)]
     if not wrong:
         return None

@@ -84,8 +84,9 @@ def compatibility_rows(
 ) -> list[Row]:
     """Return a row for every known release and those in `more` (learnt from nodes), the oldest first.
 
-    `measured` says why a release refused the model when it was given to it, None where it loaded. `executed` are the
-    nodes that a trace counted. `learnt` is what releases beyond the table were seen to load.
+    Releases that were measured have one too. `measured` says why a release refused the model when it was given to it,
+    None where it loaded. `executed` are the nodes that a trace counted. `learnt` is what releases beyond the table were
+    seen to load.
     """
     nodes, reasons = executed or {}, measured or {}
     versions = sorted({*releases.ONNXRUNTIME, *more, *reasons}, key=release_order)
