@@ -194,7 +194,10 @@ def describe_unfinished(cells: Sequence[Cell]) -> str:
 
 
 def name_cells(cells: Collection[Cell], among: Iterable[Cell]) -> str:
-    """Name cells by the one axis that sets them apart from the others of `among`, or else by all axes that differ."""
+    """Name cells by the one axis that sets them apart from the others of `among`, or else by all axes that differ.
+
+    A/A copies among the others are ignored.
+    """
     ids = {cell.id for cell in cells}
     others = [cell for cell in among if cell.id not in ids and cell.twin_of is None]
     varying = label.varying_axes([*cells, *others])

@@ -160,8 +160,8 @@ def first_candidates(
 
 
 def next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDIDATES) -> list[Candidate]:
-    """Return the candidates of a later step: parts of the group that undid most. Empty where no group is left to split,
-    or where a single optimizer gives enough back."""
+    """Return the candidates of a later step: parts of the group that undid most. What was tried already is left out.
+    Empty where no group is left to split, or where a single optimizer gives enough back."""
     best = best_trial(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []

@@ -306,7 +306,7 @@ def duration(seconds: float) -> str:
 
 @_measured
 def scientific(value: float) -> str:
-    """Format a number with two digits, `2.4e-07`, where it is small or very large, and with three digits otherwise.
+    """Format a number with two digits, `2.4e−07`, where it is small or very large, and with three digits otherwise.
 
     None is `not measured`.
     """
