@@ -81,7 +81,7 @@ class Axis:
         return self.value_of(cell) if self.value_of else getattr(cell, self.fields[0])
 
     def short(self, cell: Cell) -> str:
-        """Write the value as it stands under the heading: `8`, `on`."""
+        """Write the value as it stands under the heading: `8`, `on`; empty for None."""
         if self.short_of:
             return self.short_of(cell)
         value = self.value(cell)
@@ -97,6 +97,7 @@ class Axis:
         return f"{self.heading.lower()} {self.short(cell)}" if needs_heading else self.short(cell)
 
     def sort_key(self, cell: Cell) -> SupportsRichComparison:
+        """Return what a cell is sorted by along the axis: its value, unless the axis has an order of its own."""
         if self.sort_key_of:
             return self.sort_key_of(cell)
         value: SupportsRichComparison = (self.value_of or attrgetter(self.fields[0]))(cell)

@@ -76,8 +76,8 @@ def matrix_command(
 ) -> str:
     """Write `onnxfarm bench …` for a whole matrix in plain values, with the files that `cell` was given.
 
-    `packages` are the packages to allow beyond the known distributions; None writes `onnxfarm submit …` instead, since
-    a farm knows what it allows. Files beside the model are named as farms take them: model.inputs.npz.
+    `packages` are the packages to allow beyond the known distributions; None writes `onnxfarm submit …` instead, with
+    `--wait`, since a farm knows what it allows. Files beside the model are named as farms take them: model.inputs.npz.
     """
     stem = main.removesuffix(".onnx")
     declared = dict(matrix)

@@ -62,7 +62,8 @@ class Fill:
 
 
 def parse(text: str) -> Fill:
-    """Parse one of the forms above. Raises MatrixProblem for any other text."""
+    """Parse how an input is made, such as `0..99` or `normal`, which `describe_fill` puts in words. Raises
+    MatrixProblem."""
     if seeded := _SEEDED.match(text):
         random = _parse_random(seeded[1], text)
         fill = None if random is None else replace(random, seed=int(seeded[2]))
@@ -118,7 +119,7 @@ def _parse_fixed(text: str) -> Fill | None:
 
 
 def check_text(text: str) -> None:
-    """Raise ValueError where a text is none of the forms above, or longer than MAX_TEXT."""
+    """Raise ValueError where a text does not say how an input is made, or is longer than MAX_TEXT."""
     try:
         parse(text)
     except MatrixProblem as problem:
@@ -128,7 +129,10 @@ def check_text(text: str) -> None:
 
 
 def default_fill(dtype: str) -> str:
-    """Choose the form for an input of this dtype whose meaning nobody knows."""
+    """Choose the form for an input of this dtype whose meaning nobody knows.
+
+    Words for strings, a normal distribution for fractions, the full range for 8 bits, and 0 or 1 for other numbers.
+    """
     if dtype == "string":
         return WORDS
     if dtype.startswith(_FRACTIONS):
@@ -163,7 +167,7 @@ def _find_integer_limits(dtype: str) -> tuple[int, int]:
 
 
 def read_fills(written: object) -> dict[str, str]:
-    """Read the `inputs` of a matrix: how each input is made, by its name. Raises MatrixProblem."""
+    """Read the `inputs` of a matrix: how each input is made, by its name; empty for None. Raises MatrixProblem."""
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_INPUTS:

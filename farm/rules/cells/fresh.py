@@ -38,6 +38,8 @@ class Fresh(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
+        """Make the scenario from `sets` and the sizes of dimensions, by name or under `shapes`. Raises
+        MatrixProblem."""
         written = read_options(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
         sets = read_count("sets", written.pop("sets", MIN_SETS), minimum=MIN_SETS, maximum=MAX_SETS, scenario=cls.kind)
         nested = written.pop(_SHAPES, {})
@@ -50,6 +52,7 @@ class Fresh(Scenario):
 
     @property
     def text(self) -> str:
+        """The scenario as a matrix writes it: the number of sets where it is not the usual one, then sizes by name."""
         sets = [f"sets={self.sets}"] if self.sets != MIN_SETS else []
         sizes = [f"{name}={'+'.join(map(str, values))}" for name, values in sorted(self.shapes.items())]
         return ":".join([self.kind, *sets, *sizes])
@@ -68,6 +71,8 @@ class Fresh(Scenario):
         return {**super().runner_settings(work), "sets": self.sets, "shapes": shapes}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        """Say why the cell cannot be measured: as for every scenario, or because its dimensions cannot have these
+        sizes."""
         yield from super().refusals(spec, model, shape_problem=shape_problem)
         entry = providers.find(spec.provider)
         if self.shapes and entry is not None and entry.building is not None and entry.building.shapes:

@@ -48,6 +48,8 @@ class Generate(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
+        """Make the scenario from its options; a prompt of 0 tokens leaves its length to planning. Raises
+        MatrixProblem."""
         written = read_options(cls.kind, options, example="generate: {prompt: 128, new: 64}")
         sampler = samplers.pop_sampler(written)
         digest = str(written.pop("given", ""))
@@ -68,6 +70,7 @@ class Generate(Scenario):
 
     @property
     def text(self) -> str:
+        """The scenario as a matrix writes it; options that nobody gave are left out, but never `new`."""
         prompt = [f"prompt={self.prompt}"] if self.prompt else []
         seed = [f"seed={self.seed}"] if self.seed is not None else []
         batch = [f"batch={self.batch}"] if self.batch is not None else []
@@ -116,11 +119,13 @@ class Generate(Scenario):
         return {"batch": text} if self.batch is not None else {}
 
     def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
+        """Move the scenario's batch, where it gives one, into the workload's own field."""
         if self.batch is None:
             return dict(work)
         return {**work, "scenario": replace(self, batch=None).text, "batch": self.batch}
 
     def runner_settings(self, work: Workload) -> dict[str, object]:
+        """Make the runner's settings: prompt and new tokens, seed and sampler; a batch of 1 is left out."""
         sequences = {} if (work.batch or 1) == 1 else {"batch": work.batch}
         given = {"given": self.given} if self.given else {}
         return {
@@ -148,6 +153,8 @@ class Generate(Scenario):
         return replace(self, prompt=self.prompt or prompts.tokens, given=prompts.sha256, batch=rows)
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        """Say why the cell cannot be measured: a model, runtime or provider that does not generate, a context that is
+        too short, or prompts that are not the model's."""
         yield from super().refusals(spec, model, shape_problem=shape_problem)
         if model.generation_problem:
             yield model.generation_problem
@@ -187,6 +194,7 @@ class Generate(Scenario):
         return max(0.0, GENERATIONS * (1 + TOKEN_SHARE * self.new) * latency_s - timed_s)
 
     def describe_inputs(self, work: Workload) -> list[Input]:
+        """Describe the prompt as the only input: its shape, and that it was drawn by a seed or given."""
         made_by = f"token ids of the vocabulary, drawn by seed {self._choose_seed(work)}"
         if self.given:
             made_by = f"token ids that were given ({PROMPTS})"

@@ -56,6 +56,7 @@ class Load(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
+        """Make an open load from its options, or a closed one where `closed` is among them. Raises MatrixProblem."""
         written = read_options(cls.kind, options, example="load: {rate: 50}")
         for name in written:
             if name not in _OPTIONS:
@@ -80,6 +81,7 @@ class Load(Scenario):
 
     @property
     def text(self) -> str:
+        """The scenario as a matrix writes it; a single stream and a shared session are left out."""
         rate = [f"rate={self.rate:.12g}"] if self.rate is not None else []
         bound = [f"bound={self.bound_ms:.12g}ms"] if self.bound_ms is not None else []
         streams = [f"streams={self.streams}"] if self.streams > 1 else []
@@ -87,6 +89,7 @@ class Load(Scenario):
 
     @property
     def label(self) -> str:
+        """The rate, the bound and the streams in words: `load of 50 per s, p99 within 20 ms, 2 streams`."""
         rate = f"load of {self.rate:g} per s" if self.rate is not None else "highest load"
         bound = f"p99 within {self.bound_ms:g} ms" if self.bound_ms is not None else ""
         streams = f"{self.streams} streams" if self.streams > 1 else ""
@@ -105,6 +108,8 @@ class Load(Scenario):
         return {**super().runner_settings(work), **asked, "rates": []}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
+        """Say why the cell cannot be measured: a rate or bound that this model cannot keep, or whose launches take too
+        long, or an engine without streams."""
         yield from super().refusals(spec, model, shape_problem=shape_problem)
         if not engines.engine_of(spec.runtime).has_streams:
             yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
@@ -193,6 +198,7 @@ class Closed(Single):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
+        """Make a closed load of `closed` streams; of one stream it is `single`. Raises MatrixProblem."""
         written = read_options(cls.kind, options, example="load: {closed: 4}")
         if len(written) > 1:
             raise MatrixProblem("A closed load has no arrivals: write `load:closed=4` alone, or a rate or bound.")

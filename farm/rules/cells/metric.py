@@ -86,7 +86,10 @@ class Metric:
         return self.name not in Cell.model_fields
 
     def read_figure(self, report: Sample | CheckReport) -> float | None:
-        """Read its figure from the report of a launch or of the check pass; None where the report has none."""
+        """Read its figure from the report of a launch or of the check pass; None where the report has none.
+
+        A launch that has no figure of this name may give the time of the metric's `phase` instead.
+        """
         fields = type(report).model_fields
         value = getattr(report, self.name) if self.name in fields else report.metrics.get(self.name)
         if value is None and isinstance(report, Sample):
@@ -107,6 +110,7 @@ class Metric:
         return value
 
     def interval_of(self, cell: Cell) -> tuple[float, float] | None:
+        """Read the ends of the figure's interval from a document's cell; None where the cell has none."""
         if self.interval_as:
             interval: tuple[float, float] | None = getattr(cell, self.interval_as)
             return interval

@@ -43,7 +43,8 @@ def _make_call_metric(name: Call) -> Metric:
 def items_per_cpu_second(cell: Cell) -> float | None:
     """Derive how many items are computed in a second of processor time.
 
-    None where the cell's throughput was measured by a load or by concurrent streams, and does not follow from its p50.
+    None where processor time is not known, and where the cell's throughput was measured by a load or by concurrent
+    streams, and does not follow from its p50.
     """
     items = 1000.0 * (cell.batch or 1)
     follows_from_p50 = isclose((cell.throughput or 0.0) * (cell.p50_ms or 0.0), items, rel_tol=1e-6)

@@ -27,7 +27,7 @@ _NODE = re.compile(r"^node:[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
 
 def read_memory_limit(value: object) -> int:
-    """Read a limit in MiB, also from text; 0 for `none`."""
+    """Read a limit in MiB, also from text; 0 for `none`. Raises MatrixProblem."""
     if value in ("none", 0, "0") and not isinstance(value, bool):
         return 0
     limit: int = MEMORY_LIMIT.read("memory-limit-mb", value)
@@ -35,7 +35,7 @@ def read_memory_limit(value: object) -> int:
 
 
 def read_count(name: str, written: object, *, minimum: int, maximum: int, scenario: str) -> int:
-    """Read a whole number, the option `name` of a scenario."""
+    """Read a whole number within limits, also from text: the option `name` of a scenario. Raises MatrixProblem."""
     text = str(written).strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
     if isinstance(written, bool) or number is None or not minimum <= number <= maximum:
@@ -44,7 +44,10 @@ def read_count(name: str, written: object, *, minimum: int, maximum: int, scenar
 
 
 def read_text_options(what: str, value: object) -> dict[str, str]:
-    """Read options as ONNX Runtime takes them, text by name: numbers are written out, true and false are refused."""
+    """Read options as ONNX Runtime takes them, text by name: numbers are written out, true and false are refused.
+
+    Raises MatrixProblem.
+    """
     if not isinstance(value, dict):
         raise MatrixProblem(f"{what} is {shorten_repr(value)}: write options as `name: value` pairs.")
     for name, option in value.items():
@@ -56,7 +59,7 @@ def read_text_options(what: str, value: object) -> dict[str, str]:
 
 
 def read_opset(value: object) -> int | str:
-    """Read `as-is`, `max-of-runtime` or a number, also from text."""
+    """Read `as-is`, `max-of-runtime` or a number, also from text. Raises MatrixProblem."""
     if isinstance(value, str) and not value.isdecimal():
         if value not in ("as-is", "max-of-runtime"):
             raise MatrixProblem(choice_sentence("opset", value, ("as-is", "max-of-runtime", "a number")))
@@ -68,7 +71,7 @@ def read_opset(value: object) -> int | str:
 def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
     """Read `distribution==version`; a bare version is one of `onnxruntime`.
 
-    `allowed` names the packages that may be used beyond the known distributions.
+    `allowed` names the packages that may be used beyond the known distributions. Raises MatrixProblem.
     """
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise MatrixProblem(distributions.unclear_sentence(value))
@@ -82,6 +85,7 @@ def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderCh
     """Read a provider's name, or a mapping of `name` and `options`, and check the options.
 
     Where `allowed` names packages of other people, an unknown provider is accepted: their plug-in may register it.
+    Raises MatrixProblem.
     """
     name, written = _split_name("provider", value, key="name")
     try:
@@ -94,7 +98,7 @@ def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderCh
 
 
 def read_precision(value: object) -> PrecisionChoice:
-    """Read `name:option:option=value`, or a mapping of `precision` and `options`."""
+    """Read `name:option:option=value`, or a mapping of `precision` and `options`. Raises MatrixProblem."""
     text, written = _split_name("precision", value, key="precision")
     if not isinstance(written, dict):
         raise MatrixProblem(f"The options of {text} are {shorten_repr(written)}: write them as `name: value` pairs.")
@@ -109,7 +113,7 @@ def read_precision(value: object) -> PrecisionChoice:
 
 
 def read_shapes(value: object) -> dict[str, int]:
-    """Read the sizes of dynamic dimensions from a mapping of their names."""
+    """Read the sizes of dynamic dimensions from a mapping of their names. Raises MatrixProblem."""
     if not isinstance(value, dict):
         raise MatrixProblem(
             f"shapes has {shorten_repr(value)}: write `dimension: size` pairs, such as `sequence: 128`."
@@ -118,7 +122,10 @@ def read_shapes(value: object) -> dict[str, int]:
 
 
 def read_hardware(value: object) -> str:
-    """Read a tag, `node:NAME`, or tags joined by `+` (a node has all of them) or `|` (any of them), without spaces."""
+    """Read a tag, `node:NAME`, or tags joined by `+` (a node has all of them) or `|` (any of them), without spaces.
+
+    Raises MatrixProblem.
+    """
     text = value.replace(" ", "") if isinstance(value, str) else ""
     has_both = "+" in text and "|" in text
     if has_both or not (_NODE.match(text) or all(_TAG.match(tag) for tag in re.split(r"[+|]", text))):

@@ -107,7 +107,8 @@ def split_names(value: str) -> tuple[str, ...]:
 def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]:
     """Choose the options that a static recipe leaves to the hardware, by the tags of the machines that may measure it.
 
-    The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8).
+    The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8). A
+    provider that decides for itself has its own.
     """
     entry = providers.find(provider)
     if entry is not None and entry.quantisation:
@@ -140,7 +141,7 @@ def describe_precision(precision: str, recipe: str = "", *, uploaded: str = "") 
     """Write a cell's precision with its options, and whether its calibration data are random.
 
     `recipe` is the text of `describe_recipe`, and `uploaded` that of `describe_uploaded`. Unsigned activations are left
-    out, because they are usual.
+    out, because they are usual. A model that came in another type and is measured as it is has `as uploaded: fp16`.
     """
     if precision == "fp32" and uploaded not in ("", "fp32"):
         return f"as uploaded: {uploaded}"

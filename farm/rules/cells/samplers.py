@@ -45,6 +45,7 @@ class Sampler:
         return words + (f", temperature {self.temperature:g}" if self.temperature != 1.0 else "")
 
     def runner_settings(self) -> dict[str, object]:
+        """Make the runner's settings of the sampler; empty for `greedy`."""
         return (
             {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature} if self.draws_tokens else {}
         )

@@ -40,7 +40,9 @@ class Entry(Protocol):
 class Scenario:
     """One scenario with its options.
 
-    Durations are seconds of wall-clock time, and `latency_ms` is None for a model that was never measured.
+    Durations are seconds of wall-clock time, and `latency_ms` is None for a model that was never measured. `label`
+    names the scenario for people, `axis_text` is its value on the axis of scenarios, and `short` is that without what
+    would fill a line.
     """
 
     # the name that metrics are declared for
@@ -106,7 +108,7 @@ class Scenario:
 
     @property
     def sustained_s(self) -> float:
-        """Seconds for which each cell goes on working once its rounds are over."""
+        """Seconds for which each cell goes on working once its rounds are over; 0 for all but `sustained`."""
         return 0.0
 
     @property
@@ -159,15 +161,19 @@ class Scenario:
             yield f"{spec.runtime} is measured in the scenario single alone: leave {self.name} out for browsers."
 
     def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
-        """Estimate how much longer a launch takes than one of `single`, whose inferences are timed for `timed_s`."""
+        """Estimate how much longer a launch takes than one of `single`, whose inferences are timed for `timed_s`.
+
+        It is negative where the launch takes less.
+        """
         return 0.0
 
     def search_s(self, latency_ms: float | None) -> float:
-        """Estimate how long a block measures once, before its rounds."""
+        """Estimate how many seconds a block measures once, before its rounds; 0 for a scenario that looks for nothing
+        first."""
         return 0.0
 
     def max_launch_s(self, latency_ms: float | None) -> float:
-        """Estimate how long a launch may take where its measuring has to be repeated."""
+        """Estimate how many seconds a launch may take where its measuring has to be repeated; 0 where it never is."""
         return 0.0
 
     def describe_inputs(self, work: Workload) -> list[Input]:

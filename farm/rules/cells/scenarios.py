@@ -87,6 +87,7 @@ def of_cell(spec: CellSpec) -> Scenario:
 
 
 def of_workload(workload: Workload) -> Scenario:
+    """Return the scenario of a workload; `single` on several streams is a closed load. Raises MatrixProblem."""
     if workload.scenario == SINGLE and workload.concurrency > 1:
         return Closed(workload.concurrency)
     return parse(workload.scenario)

@@ -40,6 +40,7 @@ class Sustained(Single):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
+        """Make the scenario from its minutes, a number or text. Raises MatrixProblem."""
         minutes = parse_finite(options)
         if minutes is None or not MIN_MINUTES <= minutes <= MAX_MINUTES:
             raise MatrixProblem(

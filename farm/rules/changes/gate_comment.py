@@ -116,7 +116,10 @@ def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
 
 
 def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
-    """Say in at most twelve words what fails the gate, or else what changed most; `name` is the candidate's."""
+    """Say in at most twelve words what fails the gate, or else what changed most; `name` is the candidate's.
+
+    Where the gate passed, what may still break callers follows behind `; `, beyond these words.
+    """
     candidate = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)
     if any(

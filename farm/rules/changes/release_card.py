@@ -109,6 +109,8 @@ class Row:
     takers: int = 1
 
     def at(self, node: str) -> Place:
+        """Return the result on a node; where it has none, a place whose sign alone says measuring, queued or not
+        measured."""
         if node in self.places:
             return self.places[node]
         state = self.open.get(node, "not_measured")
@@ -118,6 +120,7 @@ class Row:
 
     @property
     def worst(self) -> Place | None:
+        """The most serious result that somebody has to look at; None where no node has one."""
         return min(
             (place for place in self.places.values() if place.kind), key=lambda place: place.weight, default=None
         )

@@ -100,7 +100,7 @@ def render_files(case: Case) -> dict[str, str]:
 
 
 def report_name(case: Case) -> str:
-    """Make the name of the report's zip file."""
+    """Make the name of the report's zip file: `report-encoder-1.29.0-1.31.1.zip`."""
     sides = (case.old.runtime.version, case.new.runtime.version)
     model = "".join(sign if sign.isalnum() else "-" for sign in case.new.model or "model")
     return f"report-{model}-{sides[0]}-{sides[1]}.zip"

@@ -224,7 +224,10 @@ def sort_by_confirmation(
 
 
 def find_worst(findings: Collection[Finding]) -> Finding:
-    """Return the finding of the most serious kind, and of several the one with the largest change."""
+    """Return the finding of the most serious kind, and of several the one with the largest change.
+
+    At least one has to be given.
+    """
     return min(findings, key=lambda finding: (rank(finding.kind), -abs(log(finding.size or 1.0))))
 
 

@@ -11,7 +11,8 @@ HARDWARE_FACTS = ("arch", "cpu_model", "gpus", "logical_cores", "physical_cores"
 def find_confounders(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     """Write a sentence for each fact that differs between the two sides or that only one of them has, in order of name.
 
-    A fact is anything that JSON can hold; a nested fact is named with dots.
+    A fact is anything that JSON can hold; a nested fact is named with dots. PASSING_FACTS, which change from block to
+    block on one machine, are left out.
     """
     before, after = _flatten(old), _flatten(new)
     names = sorted(name for name in before.keys() | after.keys() if name.split(".")[-1] not in PASSING_FACTS)

@@ -37,7 +37,8 @@ WIDTH_FOR_CHANGE, WIDTH_FOR_EQUALITY = 1.48, 1.2
 class Change:
     """A comparison in one quantity: its verdict, and candidate / baseline with the ends of its interval.
 
-    The figures are None where they are not known.
+    The figures are None where they are not known. `unit` follows the verdict's word, such as ` items/s`, where the
+    change is decided and is not of latency.
     """
 
     quantity: Quantity
@@ -167,7 +168,8 @@ def judge_series_value(
 ) -> str:
     """Choose the verdict's word for a value of a long series.
 
-    `is_undecided` says that its round left it so. `words` are those for a ratio above and below 1.
+    `is_undecided` says that its round left it so. `words` are those for a ratio above and below 1. Without an interval
+    it is undecided.
     """
     if is_undecided or low is None or high is None or low <= 0:
         return "undecided"

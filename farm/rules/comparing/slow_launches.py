@@ -21,7 +21,10 @@ LEVEL = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SlowLaunches:
-    """How many of `launches` of either arm were slow; `p` is two-sided."""
+    """How many of `launches` of either arm were slow; `p` is two-sided.
+
+    `is_finding` says that their number differs beyond chance.
+    """
 
     baseline: int
     candidate: int

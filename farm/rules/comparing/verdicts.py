@@ -80,7 +80,7 @@ def judge_many(
 ) -> list[Comparison]:
     """Judge many lists of pairs as `judge_pairs` does, in their order; lists of equal length are computed together.
 
-    `share`: the part of every level to use, where another test has the rest.
+    `share`: the part of every level to use, where another test has the rest. Raises ValueError as `judge_pairs` does.
     """
     judged: dict[int, Comparison] = {}
     for place, look, row in _find_looks(blocks, margin=margin, looks=looks, share=share):

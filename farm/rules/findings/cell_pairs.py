@@ -68,8 +68,9 @@ def series_label(cell: Cell) -> str:
 def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of_models: bool = False) -> list[Pair]:
     """Pair the cells of `old` and `new` that differ in nothing else: one pair for each series and hardware.
 
-    Cells of the same block are preferred. `old` is what `new` is compared with, and may be the later release. With
-    `of_models`, `old` and `new` are names of models, and the cells of a pair have the same release.
+    Cells of the same block are preferred; A/A copies are left out. There are no pairs where `old` and `new` are equal.
+    `old` is what `new` is compared with, and may be the later release. With `of_models`, `old` and `new` are names of
+    models, and the cells of a pair have the same release.
     """
     points: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
     for cell in document.cells:

@@ -22,14 +22,17 @@ LOADING_LIMITS = (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
 
 
 def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
-    """Find the changes of this kind between the cells of a pair; `allowed` is how large one may be, as a fraction."""
+    """Find the changes of this kind between the cells of a pair; `allowed` is how large one may be, as a fraction.
+
+    A pair that did not finish on both sides has none, unless the kind is of endings.
+    """
     if not (pair.is_finished or kind.is_of_endings):
         return []
     return _find_metric_changes(kind, pair, allowed) if kind.compare is None else kind.compare(pair, allowed)
 
 
 def latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find the change of latency by the comparison's verdict."""
+    """Find the change of latency by the comparison's verdict; none for a slowdown that is allowed."""
     comparison = pair.comparison
     if comparison is None:
         yield Change("undecided", f"{series_label(pair.new)}: not measured in one block.")
@@ -55,6 +58,10 @@ def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
 
 
 def parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+    """Find out whether the new side fails parity where the old one did not, or is further off; or the reverse.
+
+    Of two models, find what their outputs differ in.
+    """
     if pair.is_of_models:
         yield from _find_output_changes(pair)
         return
@@ -104,6 +111,10 @@ def describe_parity_growth(before: Iterable[ParityOutput], after: Iterable[Parit
 
 
 def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+    """Find out whether nodes moved to another provider, fusions came or went, or copies became more or fewer.
+
+    Worse and better changes are one change each; there is none where a side was not traced.
+    """
     if not (pair.old.operators and pair.new.operators):
         return
     changes = cell_changes(pair.old, pair.new)
@@ -119,7 +130,10 @@ def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find out whether just one side ended without figures; failing on both sides is no change."""
+    """Find out whether just one side ended without figures; failing on both sides is no change.
+
+    A release that is older than the other side and too old to load the model leaves it undecided.
+    """
     old, new = pair.names
     reason = pair.new.reason.text if pair.new.reason is not None else "no reason was given."
     if pair.is_finished:

@@ -73,7 +73,10 @@ class Decoder:
 
 
 def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | None:
-    """Recognise the decoder by its ports; None for a model without past. Raises NotADecoder."""
+    """Recognise the decoder by its ports; None for a model without past.
+
+    Raises NotADecoder where the model has something like a past, but is not a decoder that is measured here.
+    """
     if not any(_ANY_CACHE.match(port.name) for port in inputs):
         return None
     if (other := next((port.name for port in inputs if _ENCODER.search(port.name)), None)) is not None:
@@ -132,7 +135,8 @@ def is_mask_input(name: str) -> bool:
 def single_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
     """Return sizes with one token in place of several and a past that is as much longer, by names of dimensions.
 
-    For a batch of GroupQueryAttention, which takes no prompt behind a past there. Empty for a model without past.
+    For a batch of GroupQueryAttention, which takes no prompt behind a past there. Empty for a model without past, or
+    whose lengths are not named or have no size here.
     """
     tokens = next((port for port in inputs if _find_role(port) == "tokens"), None)
     past = next(iter(_find_caches(inputs).values()), None)

@@ -141,7 +141,10 @@ class BlockJudge:
         ]
 
     def wants_more_rounds(self) -> bool:
-        """Whether another round may still decide something, within the budget."""
+        """Whether another round may still decide something, within the budget.
+
+        Below the minimum number of rounds it may in any case, unless time is over or no arm runs.
+        """
         has_measured_arm = any(self.evidence.failure(arm.arm) is None for arm in self.block.arms)
         is_at_limit = self.rounds >= rounds_to_order(self.block, max_rounds=self.max_rounds)
         if self.evidence.is_out_of_time or is_at_limit or not has_measured_arm:
@@ -172,7 +175,8 @@ class BlockJudge:
         """List the arms that need more traces: those of comparisons that are slower or faster, or that have two phases.
 
         Both arms of a comparison follow each other. Those of the largest changes, along the axis that readers ask for
-        first, come first, because busy nodes trace fewer arms.
+        first, come first, because busy nodes trace fewer arms. Comparisons that have enough traced rounds already are
+        left out.
         """
         explained = [
             judged
@@ -198,7 +202,7 @@ class BlockJudge:
         return self._comparisons
 
     def judge(self, comparisons: Sequence[PlannedComparison]) -> list[Judged]:
-        """Judge these planned comparisons."""
+        """Judge these planned comparisons by the reports so far, in the order given."""
         per_pair = ROUNDS[self.block.budget].per_pair
         paired = [self.pair_rounds(planned) for planned in comparisons]
         by_wall = self._judge_pairs([rounds.wall for rounds in paired], per_pair=per_pair)

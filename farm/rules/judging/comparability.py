@@ -39,7 +39,8 @@ def _explain_unreal_latency(planned: PlannedComparison, block: PlannedBlock, evi
 
 
 def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
-    """Say which other packages of their environments differ between the two arms; empty when none does."""
+    """Say which packages that a provider computes with differ between the environments of both arms; empty when none
+    does."""
     sides: list[dict[str, object]] = []
     for arm in (planned.baseline, planned.candidate):
         packages = check.packages if (check := evidence.checks.get(arm)) is not None else {}

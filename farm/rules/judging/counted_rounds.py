@@ -63,7 +63,7 @@ class Paired:
 
 
 def pair_rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
-    """Pair the rounds of two arms that look for a rate, where both found one."""
+    """Pair the rounds of two arms that look for a rate, where both found one, by the ms between two requests."""
     pairs = {
         number: (1000.0 / before, 1000.0 / after)
         for number, (old, new) in evidence.sample_pairs(baseline, candidate).items()

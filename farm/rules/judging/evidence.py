@@ -47,6 +47,7 @@ class Evidence:
         return evidence
 
     def take(self, report: Report) -> None:
+        """Add a report. It replaces an earlier one of its kind, arm and round; facts are kept once each."""
         match report:
             case RoundReport():
                 self.rounds[report.round] = report
@@ -101,7 +102,8 @@ class Evidence:
     ) -> list[Pair]:
         """List (baseline, candidate) of every round with both samples: p50 in ms, or another metric.
 
-        Rounds with a disturbed sample are left out, unless `with_disturbed`.
+        Rounds with a disturbed sample are left out, unless `with_disturbed`. So are rounds in which a sample lacks the
+        figure.
         """
         samples = self.sample_pairs(baseline, candidate).values()
         pairs = [(old, new) for old, new in samples if with_disturbed or not (old.is_disturbed or new.is_disturbed)]

@@ -25,7 +25,8 @@ _USE_AXES = "use axes instead of listing every combination under `include`."
 
 
 def read_text(text: str) -> object:
-    """Read a matrix file as a plain value. Raises MatrixProblem."""
+    """Read the text of a matrix file, YAML or JSON, as a plain value; `1.20` and `no` stay text. Raises
+    MatrixProblem."""
     if len(text) > MAX_CHARACTERS:
         raise MatrixProblem(
             f"The matrix file has {len(text):,} characters and at most {MAX_CHARACTERS:,} are read: {_USE_AXES}"

@@ -105,7 +105,8 @@ def unpaired_sentence(matrix: Matrix) -> str | None:
 def replace_runtimes(matrix: Matrix, runtimes: Sequence[Runtime], *, hardware: Sequence[str] = ()) -> Matrix:
     """Replace the runtimes of a matrix by these in release order, so that each comparison's baseline is the older one.
 
-    `hardware` replaces that axis when given. `exclude` and `include` entries that name a runtime are dropped.
+    A runtime given twice stands once. `hardware` replaces that axis when given. `exclude` and `include` entries that
+    name a runtime are dropped.
     """
     axes: dict[str, tuple[Value, ...]] = dict(matrix.axes)
     ordered: list[Runtime] = sorted(dict.fromkeys(runtimes), key=lambda runtime: release_order(runtime.version))
@@ -137,6 +138,7 @@ def narrow_matrix(
     """Build the smallest matrix that has the points at these positions, with these runtimes instead of its own.
 
     It may have further points of the matrix. Excluded points stay excluded where all of their values are still there.
+    Raises LookupError where the matrix has no point at one of the positions.
     """
     points = [point_at(matrix, places) for places in positions]
     axes: dict[str, tuple[Value, ...]] = {}

@@ -22,7 +22,10 @@ class Product:
         self.places = {name: group_by(range(len(texts)), texts.__getitem__) for name, texts in keys.items()}
 
     def index_of(self, selector: Selector) -> Index:
-        """Find the numpy index of the points that match all declared axes of a selector."""
+        """Find the numpy index of the points that match all declared axes of a selector.
+
+        Axes that are not declared are ignored; a value that its axis does not have matches no point.
+        """
         places_by_axis = [
             self.places[name].get(comparison_key(selector[name]), []) if name in selector else range(size)
             for name, size in zip(self.places, self.shape, strict=True)
@@ -30,7 +33,7 @@ class Product:
         return np.ix_(*(np.array(places, dtype=np.intp) for places in places_by_axis))
 
     def mark_remaining(self, exclude: Iterable[Selector]) -> NDArray[np.bool_]:
-        """Mark the points of the product that no selector excludes."""
+        """Mark the points of the product that no selector excludes, in an array with a dimension for each axis."""
         remains = np.ones(self.shape, dtype=np.bool_)
         # an entry that is written a thousand times is applied once
         different = {frozenset((name, comparison_key(value)) for name, value in rule.items()): rule for rule in exclude}

@@ -63,7 +63,8 @@ def read_fraction(written: object) -> float | None:
 
 
 def read_models(written: object) -> tuple[str, ...]:
-    """Read versions of models, each NAME@VERSION or `previous`. Raises MatrixProblem."""
+    """Read versions of models, each NAME@VERSION or `previous`; empty where nothing is written. Raises
+    MatrixProblem."""
     if written is None:
         return ()
     named = [written] if isinstance(written, str) else written
@@ -82,7 +83,8 @@ def read_models(written: object) -> tuple[str, ...]:
 
 
 def read_tolerances(written: object) -> dict[str, Tolerance]:
-    """Read the tolerances of outputs by name; a missing atol or rtol is 0. Raises MatrixProblem."""
+    """Read the tolerances of outputs by name; a missing atol or rtol is 0, and a number alone is the atol. Raises
+    MatrixProblem."""
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_TOLERANCES:

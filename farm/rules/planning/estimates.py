@@ -127,7 +127,8 @@ def _estimate_latency_s(latency_ms: float | None) -> float:
 def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: float = 0.0) -> float:
     """Compute the seconds after which a runner process counts as hanging.
 
-    `longer_s` is what the programs of its block take in addition.
+    `longer_s` is what the programs of its block take in addition. The result is RUNNER_TIMEOUT_FLOOR_S at least and
+    RUNNER_TIMEOUT_CEILING_S at most.
     """
     patient = ceil(4 * (estimate_sample_s(budget, latency_ms) + ROUNDS[budget].longest_s))
     return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)) + 4 * longer_s, RUNNER_TIMEOUT_CEILING_S)
@@ -138,7 +139,8 @@ def block_timeout_s(
 ) -> float:
     """Compute the seconds after which a block counts as hanging: several times what the most rounds should take.
 
-    `longer_s` is added to that: setup, and the seconds of sustained work.
+    `longer_s` is added to that: setup, and the seconds of sustained work. The result is BLOCK_TIMEOUT_FLOOR_S at least
+    and BLOCK_TIMEOUT_CEILING_S at most.
     """
     expected = arms * estimate_arm_s(budget, latency_ms, rounds=ROUNDS[budget].most, is_tracing=is_tracing)
     patient = max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected)))

@@ -18,7 +18,8 @@ def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
 def can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node has the hardware, has proven the provider and may install the distribution.
 
-    How many cores it has is not looked at.
+    How many cores it has is not looked at. A browser runs what is made for browsers and nothing else, and no other node
+    runs that.
     """
     provider = providers.provider_of(spec.provider)
     is_proven = provider is providers.CPU or provider.name in node.providers

@@ -23,6 +23,7 @@ class Part:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], words: dict[str, str]) -> Self:
+        """Make the part of these fields, with the digest of their values."""
         plain = {
             name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
             for name, value in fields.items()

@@ -154,7 +154,10 @@ class PlannedBlock(Message):
 
 
 def max_rounds_to_order(max_rounds: int) -> int:
-    """Return how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs."""
+    """Return how many rounds a node may measure at most: `max_rounds`, and replacements of disturbed pairs.
+
+    Replacements are half as many at most, and lead to no more than MAX_ORDERED_ROUNDS.
+    """
     return max(max_rounds, min(MAX_ORDERED_ROUNDS, max_rounds + int(MAX_REPLACED_SHARE * max_rounds)))
 
 

@@ -64,6 +64,10 @@ def _is_unlisted(spec: CellSpec) -> bool:
 
 
 def refuse_unknown_runtime(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse a release that neither the farm's table nor the package index has, or that was taken back.
+
+    Packages of which only the installer knows the releases are never refused.
+    """
     if _is_unlisted(spec):
         return None  # only the installer knows its releases
     sentence = releases.unknown_sentence(spec.runtime, extra=context.known_releases, yanked=context.yanked)
@@ -73,6 +77,10 @@ def refuse_unknown_runtime(spec: CellSpec, context: RuleContext) -> Reason | Non
 
 
 def refuse_missing_provider(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse a provider that nobody knows, or that the runtime's package does not carry.
+
+    One that comes in no package is let through where some node has proven it.
+    """
     entry = providers.provider_of(spec.provider)
     is_from_owner = not entry.distributions and entry.name in context.proven_providers
     if providers.find(spec.provider) is None and plugins.library_for(spec.runtime, spec.provider) is None:
@@ -97,6 +105,7 @@ def refuse_missing_provider(spec: CellSpec, context: RuleContext) -> Reason | No
 
 
 def refuse_outside_browsers(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse a runtime of browsers where this machine measures by itself, without a farm's nodes."""
     if context.has_fleet or not engines.engine_of(spec.runtime).is_browser:
         return None
     text = (
@@ -159,6 +168,7 @@ def refuse_call(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_webgpu(spec: CellSpec, _: RuleContext) -> Reason | None:
+    """Refuse WebGPU and WebNN for a browser runtime that is too old for them, and with several threads."""
     if not web.is_web(spec.runtime) or spec.provider == web.PROVIDER.name:
         return None
     if not web.has_webgpu(spec.runtime.version):
@@ -171,6 +181,7 @@ def refuse_webgpu(spec: CellSpec, _: RuleContext) -> Reason | None:
 
 
 def refuse_variant(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse static quantisation of a model that cannot be calibrated, and converting one that is quantised already."""
     precision, model = spec.recipe.precision, context.model
     if precision in recipes.STATIC and model.calibration_problem:
         return Reason(code=ReasonCode.VARIANT_IMPOSSIBLE, text=model.calibration_problem)
@@ -182,6 +193,11 @@ def refuse_variant(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_unloadable(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse an .onnx whose opsets, IR version or custom operators the runtime does not load.
+
+    It is judged at the opset that the recipe asks for. Unlisted packages and engines that run a program are never
+    refused.
+    """
     if _is_unlisted(spec) or engines.engine_of(spec.runtime).runs_program:
         return None  # the check shows what an unlisted package loads, and a framework's program is no .onnx
     model, wanted = context.model, spec.recipe.opset
@@ -194,6 +210,7 @@ def refuse_unloadable(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_conversion(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse to convert the model to an opset that its operators do not reach."""
     model, wanted = context.model, spec.recipe.opset
     if not isinstance(wanted, int) or wanted == model.opset:
         return None
@@ -205,6 +222,7 @@ def refuse_conversion(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_int4(spec: CellSpec, _: RuleContext) -> Reason | None:
+    """Refuse int4 in browsers, and with releases of ONNX Runtime that lack its operator or compute it wrongly."""
     if spec.recipe.precision != "int4":
         return None
     if engines.engine_of(spec.runtime).is_browser:

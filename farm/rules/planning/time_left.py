@@ -137,7 +137,7 @@ def list_decision_rounds(budget: Budget, *, least: int, most: int) -> list[int]:
 def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float | None:
     """Estimate the seconds until these blocks are measured, `at_once` of them at a time; None while that is unknown.
 
-    It is also None where only further traces are missing, since those have no pace.
+    It is also None where nothing is missing, or only further traces, since those have no pace.
     """
     slowdowns = [slowdown for block in blocks if (slowdown := block.launch_slowdown) is not None]
     stretch = max(slowdowns, default=1.0)
@@ -176,7 +176,8 @@ def format_about(seconds: float) -> str:
 
 
 def block_seconds_left(progress: BlockProgress, *, stretch: float) -> float | None:
-    """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown.
+    """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown, and 0
+    where nothing is left.
 
     Rounds beyond the promised time are not counted. Before a round, the block is taken to be `stretch` times slower
     than planned.

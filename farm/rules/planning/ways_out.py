@@ -109,7 +109,8 @@ class WayOutFinder:
         self._ways: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
-        """Return the change of the matrix by which something like this refused point can be measured.
+        """Return the change of the matrix by which something like this refused point can be measured, or the owner of a
+        node to ask.
 
         It is None where no change helps, or where MAX_REASONS different reasons were looked up already.
         """

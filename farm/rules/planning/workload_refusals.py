@@ -14,6 +14,7 @@ from farm.rules.runtimes.nearest import describe_nearest_word
 
 
 def refuse_batch(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse a batch that was asked for where the model has none, or where model or given inputs have another one."""
     model, asked = context.model, context.asked_batch
     if asked is None:
         return None
@@ -33,6 +34,7 @@ def refuse_batch(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_shapes(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse a size for a dimension that the model lacks, that is its batch, or that has another size already."""
     for name, size in spec.workload.shapes.items():
         problem = _find_shape_problem(name, size, context)
         if problem is not None:

@@ -99,7 +99,7 @@ def _count_misplaced(opening: Opening, cells: Mapping[str, Cell]) -> str:
 
 
 def name_models(headline: str, cells: Iterable[Cell]) -> str:
-    """Put the models of these cells before a headline, where that leaves it short."""
+    """Put the models of these cells before a headline, where that leaves it short; else return it as it is."""
     models = listed([model for model in dict.fromkeys(cell.model for cell in cells) if model])
     first, _, others = headline.partition(" ")
     with_models = f"{models}: {first.lower() if first in _LOWERED else first} {others}"

@@ -30,7 +30,7 @@ def find_best_settings(measured: Iterable[Measured], *, budget_ms: float | None)
     """Find the best settings of each machine, sorted by node, among those that were fed inputs of the usual sizes.
 
     A setting keeps the budget where the upper end of its interval is within it, so that the budget holds for most
-    launches.
+    launches. Machines without any right setting are left out.
     """
     measured = list(measured)
     usual_sizes = find_usual_sizes(measured)
@@ -63,6 +63,11 @@ class LeftOut:
 
 
 def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
+    """Count the timed settings that are never the best, because of their outputs or otherwise, and find the fastest of
+    them.
+
+    None where there are none.
+    """
     wrong = [setting for setting in measured if setting.cell.p50_ms is not None and not _is_right(setting.cell)]
     if not wrong:
         return None

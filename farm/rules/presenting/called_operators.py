@@ -106,7 +106,10 @@ def find_latency_change(comparison: Comparison) -> MetricChange | None:
 
 
 def find_timed_us(latency_change: MetricChange | None) -> float:
-    """Return by how many µs the time of an inference changed, which operators have shares of; 0 where it did not."""
+    """Return by how many µs the time of an inference changed, which operators have shares of.
+
+    It is negative where it became faster, and 0 where no change is decided or known.
+    """
     if latency_change is None or not latency_change.ratio or not is_change(latency_change.verdict):
         return 0.0
     return US_PER_MS * latency_change.baseline * (latency_change.ratio - 1.0)

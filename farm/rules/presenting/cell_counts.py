@@ -28,7 +28,10 @@ def list_own(cells: Iterable[Cell]) -> list[Cell]:
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """`by_status`: how many cells are in each state, with `open` for those that have not ended."""
+    """`by_status`: how many cells are in each state, with `open` for those that have not ended.
+
+    `ended` counts neither open nor refused ones.
+    """
 
     by_status: Mapping[str, int]
 

@@ -54,7 +54,10 @@ MovedGroups = Sequence[tuple[Collection[str], float]]
 
 
 def find_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[GraphChange]:
-    """Return the changes between two cells' executed graphs, the worse first; empty where one was not traced."""
+    """Return the changes between two cells' executed graphs, the worse first; empty where one was not traced.
+
+    `moved` says of groups of nodes how many µs longer they take, which stands with the changes of these nodes.
+    """
     if not (old.operators and new.operators):
         return []
     explained: set[str] = set()
@@ -98,8 +101,10 @@ def _find_count_changes(old: Cell, new: Cell, explained: Collection[str]) -> Ite
 
 
 def describe_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[str]:
-    """Describe in sentences how two cells' executed graphs differ, or that they do not; empty where one was not
-    traced."""
+    """Describe in sentences how two cells' executed graphs differ, or that they do not; empty where one was not traced.
+
+    `moved` is as for `find_graph_changes`.
+    """
     if not (old.operators and new.operators):
         return []
     changes = find_graph_changes(old, new, moved)

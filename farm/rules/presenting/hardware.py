@@ -45,7 +45,8 @@ class Measured:
 
     `machine` is the processor or accelerator in words; `at` is when the block ended; nodes of one machine have the same
     `device`, which is empty where it is not known. `is_processor` says that the cell's times are processor time.
-    `beaten_by` are, for each goal, the cells of its run to which it loses by a paired verdict.
+    `beaten_by` are, for each goal, the cells of its run to which it loses by a paired verdict. `tag` is the hardware
+    tag of the cell's provider with its options.
     """
 
     run: int
@@ -150,7 +151,8 @@ def with_comparable_times(measured: Sequence[Measured], by_processor: Collection
 
 
 def with_verdicts(measured: Sequence[Measured], comparisons: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
-    """Return the settings with the cells that beat each of them. `comparisons` are those of each run, by its number."""
+    """Return the settings with the cells that beat each of them by a decided verdict, for each goal. `comparisons` are
+    those of each run, by its number."""
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
     beaten_by: dict[tuple[int, str], dict[Goal, set[str]]] = {}
     for run, pairs in comparisons.items():
@@ -204,6 +206,7 @@ class TimeWithInterval(NamedTuple):
 
 
 def inference_times(measured: Measured) -> TimeWithInterval:
+    """Return the time of one inference by the cell's p50; zeros where it has none."""
     p50 = measured.cell.p50_ms or 0.0
     low, high = measured.cell.p50_ci_ms or (p50, p50)
     return TimeWithInterval(low, p50, high)
@@ -244,7 +247,10 @@ def fault_of(cell: Cell, wish: Wish = Wish(), usual_sizes: Mapping[str, int] | N
 
 
 def find_loss(cell: Cell) -> Loss | None:
-    """Return a cell's loss of accuracy against FP32; None where it was not measured."""
+    """Return a cell's loss of accuracy against FP32; None where it was not measured.
+
+    A gain is negative. Without labelled data, FP32 that passes parity has lost nothing.
+    """
     judged = cell.accuracy
     if judged is not None and judged.difference is not None and judged.value is not None:
         difference, low, high = judged.difference, judged.difference_low, judged.difference_high
@@ -263,7 +269,8 @@ def find_loss(cell: Cell) -> Loss | None:
 def judge_wish(cell: Cell, wish: Wish) -> Keeping:
     """Judge whether a cell keeps the wish, by the worse ends of its intervals, so that it holds for most launches.
 
-    `undecided`: the value is within the limit and its interval reaches beyond. `unknown`: the loss was not measured.
+    `undecided`: the value is within the limit and its interval reaches beyond. `exceeded`: the value itself is beyond
+    it. `unknown`: the loss was not measured. Of two limits the worse judgement counts.
     """
     judgements: list[Keeping] = ["kept"]
     if wish.budget_ms is not None:

@@ -114,7 +114,7 @@ def format_limits(wish: Wish) -> str:
 def write_headline(targets: Sequence[Target], wish: Wish, goal: Goal) -> str:
     """Write the best figure, and on which target unless another one's interval overlaps with it.
 
-    Return an empty string where nothing was measured.
+    Where no target keeps the wish, say that. Return an empty string where nothing was measured.
     """
     keeping = [target for target in targets if not wish.is_asked or target.keeping == "kept"]
     bests = [(target, target.best) for target in keeping if target.best is not None]

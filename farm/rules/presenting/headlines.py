@@ -59,6 +59,7 @@ class RankedComparison:
 
     @property
     def headline_change(self) -> Change:
+        """The change that a headline states: that of memory where that is what grew, else the gravest one."""
         growth = self.memory_growth
         if growth is None:
             return self.change
@@ -66,6 +67,7 @@ class RankedComparison:
 
     @property
     def priority(self) -> Priority:
+        """What the comparison leads as. Along WORK_AXES no change counts as decided, and memory that grew is a loss."""
         if self.memory_growth is not None:
             return Priority.OTHER_LOSS
         if not self.change.is_decided or self.axis in WORK_AXES:
@@ -80,7 +82,7 @@ class Opening:
     """What a run's page, sentence or list entry can begin with.
 
     `misplaced_cells` lack a provider that was asked for. `lead` is the first of `comparisons` that counts; None where
-    none does.
+    none does. `counting` are the comparisons that no wrong outputs won; `axis` is the lead's, or else the first one's.
     """
 
     wrong_cells: Sequence[Cell]
@@ -103,7 +105,10 @@ class Opening:
 
 
 def find_opening(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Opening:
-    """Find what a run, or one of its cells, leads with; `cells` are those of the run by id."""
+    """Find what a run, or one of its cells, leads with; `cells` are those of the run by id.
+
+    Pairs of a cell with itself, and comparisons of what is not comparable, are left out.
+    """
     ranked = [_rank_comparison(comparison, cells) for comparison in comparisons if comparison.axis != TWIN]
     ranked = [entry for entry in ranked if entry.change.word != "not comparable"]
     own = list_own(cells.values())
@@ -159,7 +164,10 @@ def axis_rank(axis: str) -> tuple[int, str]:
 
 
 def lost_providers(cell: Cell) -> list[str]:
-    """Return the providers that were asked for and did not start; none under a policy, where ONNX Runtime chooses."""
+    """Return the providers that were asked for and did not start.
+
+    None are lost under a policy, where ONNX Runtime chooses, or where it is not known which started.
+    """
     if not cell.active_providers or cell.policy != NO_POLICY:
         return []
     return [name for name in cell.requested_providers or [cell.provider] if name not in cell.active_providers]
@@ -186,7 +194,10 @@ def describe_unfinished(cells: Sequence[Cell]) -> str:
 
 
 def name_cells(cells: Collection[Cell], among: Iterable[Cell]) -> str:
-    """Name cells by the one axis that sets them apart from the others of `among`, or else by all axes that differ."""
+    """Name cells by the one axis that sets them apart from the others of `among`, or else by all axes that differ.
+
+    A/A copies among the others are ignored.
+    """
     ids = {cell.id for cell in cells}
     others = [cell for cell in among if cell.id not in ids and cell.twin_of is None]
     varying = label.varying_axes([*cells, *others])
@@ -201,7 +212,10 @@ def name_cells(cells: Collection[Cell], among: Iterable[Cell]) -> str:
 
 def explain_wrong(wrong: Sequence[Cell]) -> str:
     """Say what shows that the outputs of the cell that is furthest off are wrong; its name stands before it where the
-    other cells have other reasons."""
+    other cells have other reasons.
+
+    At least one cell has to be given.
+    """
     worst = max(wrong, key=how_far_off)
     has_one_reason = len({why_wrong(cell) for cell in wrong}) == 1
     return why_wrong(worst) if has_one_reason else f"{name_cells([worst], wrong)}: {why_wrong(worst)}"

@@ -55,6 +55,7 @@ class Lead(Message):
 
 
 def find_lead(document: Document) -> Lead:
+    """Find what a run leads with, in the order that `headlines` has; an empty lead for a run without cells."""
     own = list_own(document.cells)
     measured = [cell for cell in own if cell.p50_ms is not None]
     lead = _choose_lead(document, own, measured)

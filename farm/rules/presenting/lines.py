@@ -56,6 +56,8 @@ class Line:
 
     @property
     def details(self) -> str:
+        """What the values are of, the interval, the number of rounds, and why values are left out, joined by
+        semicolons."""
         interval = f"95 % interval {self.change.interval}" if self.change.figures else ""
         parts = (self.quantity, interval, numbers.counted(self.rounds, "round"), self.why)
         return "; ".join(filter(None, parts))
@@ -79,7 +81,10 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
 
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
     """Whether a cell's outputs fail parity, or labelled data show that it lost too much accuracy, or one of these
-    comparisons is with another model that has other outputs."""
+    comparisons is with another model that has other outputs.
+
+    A cell of None is not.
+    """
     if fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy)):
         return True
     return any(is_other_model(comparison, cell) for comparison in compared)
@@ -124,13 +129,13 @@ def fails_parity(cell: Cell | None) -> bool:
 
 
 def is_as_accurate(judged: Accuracy | None) -> bool:
-    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS."""
+    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS; false without such data."""
     loss = _loss_interval(judged)
     return loss is not None and loss[1] <= MAX_LOSS
 
 
 def is_loss_shown(judged: Accuracy | None) -> bool:
-    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS."""
+    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS; false without such data."""
     loss = _loss_interval(judged)
     return loss is not None and loss[0] > MAX_LOSS
 
@@ -150,7 +155,7 @@ def _loss_interval(judged: Accuracy | None) -> tuple[float, float] | None:
 
 
 def is_less_accurate(accuracy: Accuracy) -> bool:
-    """Whether the paired test shows that the cell does worse than its FP32 cell."""
+    """Whether the paired test shows that the cell does worse than its FP32 cell; false where none was made."""
     if accuracy.p is None or accuracy.difference is None or accuracy.p >= 1 - ACCURACY_LEVEL:
         return False
     return accuracy.difference < 0 if accuracy.higher_is_better else accuracy.difference > 0
@@ -189,7 +194,8 @@ def outside_us(cell: Cell) -> float | None:
 
 
 def format_outside_times(sides: Sequence[Cell]) -> str:
-    """Format the time outside operators: `40.0 → 41.2 µs`, or say that it is left out; empty where a trace lacks it."""
+    """Format the time outside operators: `40.0 → 41.2 µs`, or say that it is left out; empty where a trace lacks it, or
+    for fewer than two cells."""
     if len(sides) < 2 or any(cell.unaccounted_us is None for cell in sides):
         return ""
     times_us = [outside_us(cell) for cell in sides]

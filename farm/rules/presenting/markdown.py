@@ -16,6 +16,9 @@ def as_text(text: str) -> str:
 
 
 def as_code(text: str) -> str:
-    """Return the text as a code span, in which nothing is read as markup; also inside a table."""
+    """Return the text as a code span, in which nothing is read as markup; also inside a table.
+
+    A backtick becomes an apostrophe and a bar a slash. Empty for a text of nothing but spaces.
+    """
     plain = " ".join(replace_controls(text).split()).replace("`", "'").replace("|", "/")
     return f"`{plain}`" if plain else ""

@@ -118,7 +118,7 @@ def replaces_cell_figures(change: MetricChange) -> bool:
 
 
 def is_gain(change: MetricChange) -> bool:
-    """Whether the candidate is better in this metric."""
+    """Whether the candidate is decided to be better in this metric; false where the verdict is equal or undecided."""
     if change.verdict not in RATE:
         return change.verdict in GAINS
     metric = BY_NAME.get(change.name)
@@ -193,14 +193,17 @@ def _has_fitting_quotient(change: MetricChange) -> bool:
 
 
 def format_value(change: MetricChange, value: float) -> str:
-    """Format a value of the change, with its unit."""
+    """Format a value of the change with three significant digits and its unit; bytes as MiB."""
     if change.unit != "bytes":
         return f"{plain(value)} {change.unit}".strip()
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
 def list_changes_in_sentence(comparison: Comparison) -> list[MetricChange]:
-    """List the metrics that changed and stand in the run's sentence."""
+    """List the further metrics that changed and stand in the run's sentence, losses first.
+
+    Those that this release does not know are among them.
+    """
     return [
         change
         for change in list_changed(comparison)

@@ -27,7 +27,8 @@ def compare_engines(
     """Compare a cell with each earlier cell of its block that was given the same inputs.
 
     Where the report has a reason, the only entry says so: not measured, against the first cell. Outputs of two models
-    are not judged where `labelled`, the arms whose accuracy on labelled data is known, holds both.
+    are not judged where `labelled`, the arms whose accuracy on labelled data is known, holds both. Without a report the
+    list is empty.
     """
     if report is None:
         return []
@@ -65,8 +66,8 @@ def compare_with_unoptimised(check: CheckReport | None, *, preset: Preset) -> do
 def replace_reference(spec: CellSpec, check: CheckReport) -> doc_cells.Parity | None:
     """Return the parity with the cell's own runtime without optimisations, in place of a missing reference.
 
-    Return None where there is a reference, and where the outputs differ: they may still be within a wider tolerance, so
-    they are not judged.
+    Return None for a variant, where there is a reference, and where the outputs differ: they may still be within a
+    wider tolerance, so they are not judged.
     """
     if spec.recipe != Recipe() or any(output.reference_shape is not None for output in check.outputs):
         return None
@@ -152,6 +153,7 @@ class ChangedOutputs(NamedTuple):
 
 
 def find_changed_outputs(document: doc.Document) -> list[ChangedOutputs]:
+    """Find the pairs of cells of one model that differ only in the runtime and whose outputs were judged to differ."""
     cells = {cell.id: cell for cell in document.cells}
     same = ("model_sha256", *(field for axis in WORKLOAD for field in axis.fields))
     return [

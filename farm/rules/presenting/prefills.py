@@ -28,7 +28,10 @@ def find_prefill(comparison: Comparison) -> MetricChange | None:
 
 
 def list_prompt_and_rate_changes(comparison: Comparison) -> list[Change]:
-    """List the changes beside the token's own: of the prompt, and of all tokens per second by the same clock."""
+    """List the changes beside the token's own: of the prompt, and of all tokens per second by the same clock.
+
+    One that was not judged is left out.
+    """
     changes: list[tuple[Quantity, MetricChange | None]] = [("prefill", find_prefill(comparison))]
     if comparison.verdict_from == "wall":
         changes.append(("tokens", next((change for change in comparison.metrics if change.name == TOKENS_RATE), None)))

@@ -80,7 +80,10 @@ _PHRASES = {
 
 
 def describe_run(document: Document) -> str:
-    """Return the sentences that a run opens with: its verdict, what an opset alone costs, and changed outputs."""
+    """Return the sentences that a run opens with: its verdict, and what was simulated, not measured or only glanced at.
+
+    They also say what an opset alone costs, and which outputs changed.
+    """
     opening = find_opening(document.comparisons, {cell.id: cell for cell in document.cells})
     is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
     sentences = (
@@ -96,7 +99,10 @@ def describe_run(document: Document) -> str:
 
 
 def verdict_line(document: Document) -> str:
-    """Describe what leads, and how many other comparisons are equal or undecided."""
+    """Describe what leads, and how many other comparisons are equal or undecided.
+
+    Wrong outputs come first; providers that did not start stand where their priority puts them.
+    """
     cells = {cell.id: cell for cell in document.cells}
     opening = find_opening(document.comparisons, cells)
     lead: Sequence[str] = ()
@@ -352,6 +358,7 @@ class LeadParts:
 
 
 def split_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> LeadParts:
+    """Split the leading comparison into the pieces of a headline; its `sentences` may be empty texts."""
     comparison = lead.comparison
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     lead_sentences = _describe_lead(lead, opening, cells)

@@ -35,7 +35,10 @@ def make_level_line(level: str) -> str:
 
 
 def make_session_code(cell: Cell, path: str) -> str:
-    """Return a Python program that makes exactly the cell's session from the model file at `path`."""
+    """Return a Python program that makes exactly the cell's session from the model file at `path`.
+
+    What no option of a session sets, such as a memory limit, stands in a comment.
+    """
     session = cell.session
     lines = [
         "import onnxruntime",

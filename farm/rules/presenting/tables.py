@@ -126,7 +126,7 @@ class Table:
         return replace(self, keys=[str(key) for key in keys], box=box)
 
     def without_unmeasured(self) -> "Table":
-        """Return the table without the columns that are empty in every row."""
+        """Return the table without the columns that are empty or `not measured` in every row."""
         empty = (Entry(), Entry(numbers.NOT_MEASURED))
         filled = [
             index
@@ -137,7 +137,8 @@ class Table:
         return replace(self, heads=[self.heads[index] for index in filled], rows=rows)
 
     def first(self, count: int) -> "Table":
-        """Return the table with at most so many rows, and a caption that says so where rows were left out."""
+        """Return the table with at most so many rows and their keys, and a caption that says so where rows were left
+        out."""
         if len(self.rows) <= count:
             return self
         caption = f"{self.caption}: the first {count} of {len(self.rows)}"
@@ -147,7 +148,8 @@ class Table:
 def move_shared_note(table: Table, name: str = "Note") -> tuple[Table, str]:
     """Move the sentences that the notes of all rows share out of the table; return the table and these sentences.
 
-    A column of notes that is then empty is removed.
+    A column of notes that is then empty is removed. A table of fewer than two rows, or without a column of this name,
+    is returned as it is, with an empty text.
     """
     index = next((index for index, head in enumerate(table.heads) if head.text == name), None)
     if index is None or len(table.rows) < 2:

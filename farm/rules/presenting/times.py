@@ -69,7 +69,10 @@ class Times:
         return self if self.by_processor.isdisjoint(ids) else replace(self, by_processor=self.by_processor | ids)
 
     def with_compared_time(self, cell: Cell) -> Cell:
-        """Return the cell with the shown time in place of its p50, with its interval, launches and items per second."""
+        """Return the cell with the shown time in place of its p50, with its interval, launches and items per second.
+
+        A cell that is shown by the clock is unchanged.
+        """
         if cell.id not in self.by_processor or not cell.cpu_p50_ms or not cell.p50_ms:
             return cell
         changed: dict[str, object] = {

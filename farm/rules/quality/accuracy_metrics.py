@@ -67,6 +67,7 @@ class AccuracyMetric:
         return f"{self.format_value(accuracy.value)}{f' ({interval})' if interval else ''}"
 
     def format_difference(self, accuracy: "Accuracy") -> str:
+        """Format the difference to the baseline with its sign and interval; empty where none is known."""
         if accuracy.difference is None:
             return ""
         shown = self._format_signed(accuracy.difference) + (" points" if self.is_share else "")

@@ -37,7 +37,7 @@ class SamplesProblem(ValueError):
 
 
 def parse_recipe(text: str) -> EvaluationRecipe:
-    """Parse the text of a recipe. Raises RecipeProblem where it cannot be read or name an unknown step or metric."""
+    """Parse the text of a recipe. Raises RecipeProblem where it cannot be read or names an unknown step or metric."""
     words, at, output = text.strip().partition("@")
     if len(text) > _MAX_TEXT or not text.isprintable() or (at and not output):
         raise RecipeProblem(f"The recipe {text[:60]!r} cannot be read: write it like top1, softmax+mse or top1@scores.")

@@ -78,6 +78,7 @@ class Divergence:
     looks: tuple[tuple[str, bool], ...]
 
     def sentence(self) -> str:
+        """Say which tensor is the first beyond tolerance, which node makes it, and how few nodes show that alone."""
         node = self.node.name or self.tensor
         text = f"The first tensor beyond tolerance is {self.tensor}, made by {node} ({self.node.op_type})"
         if self.part_parity is None:

@@ -39,6 +39,10 @@ class Preset:
 
     @property
     def tolerance(self) -> Tolerance:
+        """The tolerance that values are counted by.
+
+        Where the cosine is what counts, it is so wide that only what is not finite, or has another shape, is beyond it.
+        """
         if self.min_cosine is not None:
             return Tolerance(atol=_NO_TOLERANCE, rtol=0.0)
         return Tolerance(atol=self.atol, rtol=self.rtol)
@@ -113,7 +117,8 @@ def judge(
     """Judge all outputs against the reference.
 
     `own` are presets of single outputs by name. `missing` are outputs of the reference that were not computed; any
-    fails.
+    fails. Without a reference the verdict is `not_measured`, as it is where no output fails and one is NaN everywhere
+    on both sides.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
@@ -179,7 +184,7 @@ def _judge_model_outputs(outputs: Sequence[OutputParity], *, own: Mapping[str, P
 
 
 def judge_random(operators: str) -> Judgement:
-    """Return the judgement of a model that draws random numbers, whose outputs cannot be compared between runs."""
+    """Return `not_measured` for a model that draws random numbers, whose outputs cannot be compared between runs."""
     return _make_unjudged(f": the model draws random numbers ({operators}).")
 
 

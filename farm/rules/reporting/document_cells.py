@@ -48,6 +48,7 @@ def make_cells(block: BlockRecord, evidence: Evidence, record: RunRecord) -> lis
 
 
 def make_refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
+    """Make the cell of a point that was refused, with the reason and the way out and without any figures."""
     fields = {
         **_describe_setting(point.spec, point.labels, record),
         "id": point.id,

@@ -38,9 +38,10 @@ class Generated:
 
 
 def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
-    """Compare the tokens of an arm's first launch with its other launches and with the block's first arm.
+    """Compare the tokens of an arm's first launch with its other launches, or, where these agree, with another arm.
 
-    A model of another precision may choose other tokens, which is not wrong.
+    That is the first arm of the block that has tokens. A model of another precision may choose other tokens, which is
+    not wrong. The result is empty for an arm without tokens.
     """
     launches = [sample for sample in evidence.samples(arm.arm) if sample.tokens]
     if not launches:
@@ -88,7 +89,10 @@ def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm)
 
 def fail_on_tokens(parity: doc_cells.Parity, generated: Generated, summary: CellSummary | None) -> doc_cells.Parity:
     """Return the parity as failed where tokens differ that should not, or rows of a batch differ from the same rows
-    alone."""
+    alone.
+
+    Otherwise it is unchanged.
+    """
     rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
     wrong = [generated.text] if generated.is_wrong else []
     if rows is not None and rows.value:

@@ -80,7 +80,10 @@ def _attribute_same_rounds(old: Mapping[int, TraceReport], new: Mapping[int, Tra
 
 
 def make_operator_changes(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:
-    """List at most MAX_OPERATORS changes in the form of the document, the largest first."""
+    """List at most MAX_OPERATORS changes in the form of the document, the largest first.
+
+    Where there are more, those with a decided change are kept first.
+    """
     decided_first = sorted(changes, key=lambda node: not (node.figures is not None and is_change(node.figures.verdict)))
     listed = sorted(decided_first[:MAX_OPERATORS], key=lambda node: -abs(node.moved_us))
     return [_make_operator_change(change) for change in listed]

@@ -37,7 +37,7 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Whether one release loads the model."""
+    """Whether one release loads the model. A release that nobody tried does not count as loading it."""
 
     version: str
     # why it does not load; None where it does
@@ -68,6 +68,7 @@ class Row:
 
     @property
     def basis(self) -> str:
+        """What the row rests on: `measured`, `derived` from the table, or `untried`."""
         if self.is_untried:
             return "untried"
         return "measured" if self.is_measured else "derived"
@@ -83,8 +84,9 @@ def compatibility_rows(
 ) -> list[Row]:
     """Return a row for every known release and those in `more` (learnt from nodes), the oldest first.
 
-    `measured` says why a release refused the model when it was given to it, None where it loaded. `executed` are the
-    nodes that a trace counted. `learnt` is what releases beyond the table were seen to load.
+    Releases that were measured have one too. `measured` says why a release refused the model when it was given to it,
+    None where it loaded. `executed` are the nodes that a trace counted. `learnt` is what releases beyond the table were
+    seen to load.
     """
     nodes, reasons = executed or {}, measured or {}
     versions = sorted({*releases.ONNXRUNTIME, *more, *reasons}, key=release_order)
@@ -111,7 +113,7 @@ def find_oldest_loading(rows: Sequence[Row]) -> str | None:
 
 
 def verdict_sentence(rows: Sequence[Row]) -> str:
-    """Sum up the table in one sentence."""
+    """Say in one sentence from which release on the model loads, on which newer ones not, and how that is known."""
     oldest = find_oldest_loading(rows)
     if oldest is None:
         return "No known release of ONNX Runtime loads this model as it is."

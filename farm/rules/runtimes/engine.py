@@ -71,7 +71,10 @@ class Engine:
         return runtime
 
     def install_hint(self, core: Runtime) -> str:
-        """Return what to add to the message where it could not be installed beside this ONNX Runtime."""
+        """Return what to add to the message where it could not be installed beside this ONNX Runtime.
+
+        It is empty where there is nothing to add.
+        """
         return ""
 
     def program(self, runtime: Runtime) -> str | None:

@@ -127,7 +127,10 @@ def unknown_sentence(runtime: Runtime, more: set[str]) -> str | None:
 
 
 def is_newer(saved_by: str, runtime: Runtime) -> bool:
-    """Whether a program was saved by a newer release than the runtime that is to run it."""
+    """Whether a program was saved by a newer release than the runtime that is to run it.
+
+    It is false where one of the two names no release.
+    """
     saved, ours = _RELEASE.match(saved_by), _RELEASE.match(runtime.version)
     if saved is None or ours is None:
         return False

@@ -37,6 +37,8 @@ class _Genai(OnnxRuntime):
         return self.launch_s + scenario.drawn_tokens * DRAWN_TOKEN_S
 
     def refusals(self, spec: CellSpec, model: ModelFacts, scenario: Launched, *, named: str) -> Iterator[Reason]:
+        """Yield reasons for a missing or unfit folder, a context that is too short, a scenario that generates nothing,
+        and settings of a session or an .onnx."""
         facts = model.genai
         if facts is None:
             yield not_loaded(

@@ -92,8 +92,8 @@ def read_page(
 ) -> dict[str, tuple[WheelFile, ...]]:
     """Return the wheels of a distribution that an index page lists, by the runtime's version.
 
-    Pages are HTML or JSON by `media_type`. Yanked and malformed files are left out. Raises IndexProblem where a JSON
-    page has no list of files.
+    Pages are HTML or JSON by `media_type`. Yanked and malformed files are left out, and those beyond MAX_FILES of a
+    version. Raises IndexProblem where a JSON page has no list of files.
     """
     entries = _read_json(body) if "json" in media_type else _read_html(body)
     by_version: dict[str, list[WheelFile]] = {}

@@ -11,7 +11,8 @@ def merge_learnt(reports: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
     """Merge what machines report of their runtimes (`distribution==version`), by the version of ONNX Runtime.
 
     Of several answers the highest counts: a limit that is too low would refuse what loads; one that is too high lets a
-    point be planned, which then fails with an explanation. Packages whose versions are not ONNX Runtime's are left out.
+    point be planned, which then fails with an explanation. Packages whose versions are not ONNX Runtime's are left out,
+    and releases that the table knows.
     """
     merged: dict[str, Loads] = {}
     for report in reports:

@@ -111,7 +111,10 @@ def refusal(
     runtime_version: str,
     learnt: Learnt = NOTHING,
 ) -> Reason | None:
-    """Return the reason why this release cannot load a model with these stamps; None where it can, or it is unknown.
+    """Return the reason why this release cannot load a model with these stamps; None where it can.
+
+    A release older than the table is refused. One newer than the table of which nothing was learnt is not, unless the
+    model has custom domains.
 
     `custom_domains` are domains used by nodes that neither the model's own functions nor ONNX Runtime define.
     """

@@ -34,7 +34,10 @@ def release_order(version: str) -> Version:
 
 
 def minor_of(version: str) -> tuple[int, int]:
-    """Return (1, 31) for 1.31.1: what decides which operators and interpreters a release supports."""
+    """Return (1, 31) for 1.31.1: what decides which operators and interpreters a release supports.
+
+    What is no version gives (0, 0).
+    """
     release = release_order(version)
     return release.major, release.minor
 

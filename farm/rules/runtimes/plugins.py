@@ -89,7 +89,8 @@ def packages_of(runtime: Runtime) -> tuple[Runtime, ...]:
 
 
 def library_for(runtime: Runtime, provider: str) -> str | None:
-    """Return the `module:function` that gives the library with this provider; None where the runtime needs none.
+    """Return the `module:function` that gives the library with this provider; None where the runtime needs none, or its
+    plug-in has another provider.
 
     A plug-in that the table does not know has one provider, whatever its name; its function is left open.
     """

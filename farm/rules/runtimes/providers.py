@@ -33,7 +33,10 @@ def find(name: str) -> Provider | None:
 
 
 def title(name: str) -> str:
-    """Return the name that people use for a provider; for an unknown one, its name without `ExecutionProvider`."""
+    """Return the name that people use for a provider, given its full name.
+
+    For an unknown name or a short form, return it without `ExecutionProvider`.
+    """
     entry = find(name)
     name_shown = entry.title if entry is not None and entry.name == name else ""
     return name_shown or name.removesuffix("ExecutionProvider") or name

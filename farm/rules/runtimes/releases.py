@@ -136,7 +136,8 @@ def _list_versions(runtime: Runtime, releases: Iterable[Runtime]) -> set[str]:
 def newest_release(
     runtime: Runtime, *, extra: Iterable[Runtime] = (), yanked: Iterable[Runtime] = ()
 ) -> Runtime | None:
-    """Return the newest known finished release of the same distribution; None where there is none."""
+    """Return the newest known finished release of the same distribution that was not yanked; None where there is
+    none."""
     there = _list_offered(runtime, yanked, _list_versions(runtime, extra))
     finished = [version for version in there if not is_prerelease(version)]
     newest = max(finished, key=release_order, default=None)

@@ -35,7 +35,10 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of a bisection. `suspects`: the versions of which one is the first bad one, `first_bad` the last of
-    them; a single one unless skipped versions lie between it and `last_good`. `probes`: how many were measured."""
+    them; a single one unless skipped versions lie between it and `last_good`. `probes`: how many were measured.
+
+    `is_exact` says that there is one suspect, `is_monotone` that the outcome changed only once.
+    """
 
     last_good: str
     first_bad: str
@@ -113,7 +116,10 @@ class Bisection:
         self._pending = None
 
     def answer(self) -> Answer:
-        """Return what is known now: the earliest change from good to bad names the release."""
+        """Return what is known now: the earliest change from good to bad names the release.
+
+        It takes the outcome of the last version at least.
+        """
         turns = self._turns()
         first = next(span for span in turns if span.turned is Outcome.BAD)
         return Answer(

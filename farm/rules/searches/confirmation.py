@@ -24,6 +24,11 @@ class Confirmation(Search[Measured, Result]):
         return False
 
     def next(self) -> Experiment | None:
+        """Return the first block, then a fresh one of what has to be confirmed, and a third where that one says too
+        little.
+
+        Return None once nothing has to be measured.
+        """
         if not self.measured:
             return Experiment(self.matrix())
         first, *again = self.measured

@@ -24,7 +24,10 @@ SHOWN_REASONS = 3
 
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
     """Split a planned space into the settings that can race, in the order of the space, and the others with the reason
-    why each cannot. Of settings that make the same cell the first races for all."""
+    why each cannot. Of settings that make the same cell the first races for all.
+
+    Settings that other nodes would measure than the first one's cannot race.
+    """
     points = expand(space).points
     places = {_make_key(point.positions): place for place, point in enumerate(points)}
     arms = {places[_make_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}

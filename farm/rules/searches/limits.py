@@ -40,7 +40,10 @@ class Limits:
         return self.has_labels or self.has_tolerance
 
     def find_broken(self, cell: Cell, *, is_busy: bool = False) -> Judgement | None:
-        """Return the first budget that a short block proves to be broken, or None. A busy block proves no times."""
+        """Return the first budget that a short block proves to be broken, or None. A busy block proves no times.
+
+        Outputs that are wrong or untimed, or that another provider computed, count as a broken budget.
+        """
         judgements = (*self._judge_lasting(cell), *(() if is_busy else self._judge_early_times(cell)))
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
 
@@ -53,8 +56,12 @@ class Limits:
         return next((judgement.words for judgement in self._judge_lasting(cell) if judgement.keeping == "open"), "")
 
     def judge_budgets(self, cell: Cell, *, is_busy: bool = False) -> list[Judgement]:
-        """Judge every budget by a final block. Times are judged by both ends of their interval, and stay open where the
-        machine was busy."""
+        """Judge by a final block every budget that was asked for.
+
+        Times are judged by both ends of their interval, and stay open where the machine was busy. The accuracy of a
+        lower precision is judged unasked; outputs have a judgement only where they are wrong or untimed, or ran
+        elsewhere.
+        """
         times = self._judge_times(cell)
         return [*self._judge_lasting(cell), *(time._replace(keeping="open") if is_busy else time for time in times)]
 

@@ -176,7 +176,10 @@ class Race(Search[Measured, Outcome]):
     # what was measured
 
     def record(self, outcome: Measured) -> None:
-        """Keep what the pending block measured, and drop the settings that it excludes."""
+        """Keep what the pending block measured, and drop the settings that it excludes.
+
+        Raises SearchProblem where the race is over.
+        """
         pending = self.next()
         if pending is None:
             raise SearchProblem("The race is over: no block was to be measured.")

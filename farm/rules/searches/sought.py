@@ -83,6 +83,7 @@ class SoughtKind:
         return "bad", self.kind
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+        """Call the probe bad where the rule finds the change, good where it surely lacks it, and skipped otherwise."""
         sides = {"old": good, "new": probe}
         judgement = watch_rounds.judge(document, self.rule, **sides)
         pair = _find_pair(document, self.series, **sides)
@@ -126,6 +127,10 @@ class SoughtMetric:
         return f"in which {metric_changes.title(self.change)} is {self.change.verdict}", self.change.name
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
+        """Call the probe bad where the metric changed the same way by at least PART of the change looked for.
+
+        It is skipped where its change is undecided or was not measured, and good otherwise.
+        """
         pair = _find_pair(document, self.series, old=good, new=probe)
         change = next(iter(_select_changes(pair, [self.change.name])), None)
         if change is None:
@@ -174,7 +179,7 @@ def find_sought_metric(document: Document, names: Sequence[str], *, good: Runtim
 
 
 def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> None:
-    """Check that the good release runs the model. Raises SearchProblem where it does not."""
+    """Check that the good release ran the model in at least one cell. Raises SearchProblem where it did not."""
     pairs = cell_pairs.pair_cells(document, old=good, new=bad)
     if any(pair.old.status is CellStatus.DONE for pair in pairs):
         return

@@ -65,7 +65,7 @@ class Cost(NamedTuple):
 
 def read_cost(pair: Comparison, goal: Goal) -> Cost | None:
     """Read off a comparison what its candidate takes against its baseline; None where the goal's metric was not
-    compared, or where the comparison has no interval."""
+    compared, where the sides are not comparable, or where there is no interval."""
     side = metric_changes.find_metric(OF_METRICS[goal], pair) if goal in OF_METRICS else pair
     if side is None or pair.verdict == "not comparable":
         return None

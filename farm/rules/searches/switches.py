@@ -82,7 +82,11 @@ class Candidate:
 class Trial:
     """A measured candidate. `undone`: the share of the change that it gave back, 1 for all of it. `comparison`: the new
     runtime with it against the new runtime without it. `remaining`: its ratio to the old runtime, with its `interval`,
-    which trials of older farms lack."""
+    which trials of older farms lack.
+
+    `is_worthwhile`: it is decided to be faster, fails no parity that was kept before, and gave back WORTHWHILE at
+    least.
+    """
 
     candidate: Candidate
     undone: float
@@ -93,7 +97,8 @@ class Trial:
 
     @property
     def left(self) -> Change | None:
-        """What remains, in words of latency; None where its interval is not known."""
+        """What remains of the change against the old runtime, as a change of latency; None where its interval is not
+        known."""
         if self.interval is None:
             return None
         low, high = self.interval
@@ -125,8 +130,8 @@ def _demangle(text: str) -> str:
 
 
 def rank_names(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
-    """Sort optimizer names by how much they resemble `words`, the operators that changed. Words in common count more
-    the fewer names have them."""
+    """Sort optimizer names by how much they resemble `words`, the operators that changed. The most alike come first,
+    and a name given twice stands once. Words in common count more the fewer names have them."""
     parts = {name: set(_parts(name)) for name in dict.fromkeys(names)}
     wanted = {part for word in words for part in _parts(word)}
     weight = {
@@ -144,7 +149,7 @@ def first_candidates(
     names: Sequence[str], *, level: str = "all", max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
     """Return the candidates of the first step: every lower optimisation level, the first names alone, and the others in
-    groups. `names`: in the order of `rank_names`."""
+    groups, `max_candidates` in all. `names`: in the order of `rank_names`."""
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:max_candidates]
@@ -155,8 +160,8 @@ def first_candidates(
 
 
 def next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDIDATES) -> list[Candidate]:
-    """Return the candidates of a later step: parts of the group that undid most. Empty where no group is left to split,
-    or where a single optimizer gives enough back."""
+    """Return the candidates of a later step: parts of the group that undid most. What was tried already is left out.
+    Empty where no group is left to split, or where a single optimizer gives enough back."""
     best = best_trial(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []
@@ -375,7 +380,7 @@ def describe_remedy(candidate: Candidate) -> str:
 
 
 def python_code_for(trial: Trial) -> str:
-    """Write the lines of Python that make a session with the work-around."""
+    """Write the lines of Python that make a session with the work-around; of a provider option only a comment."""
     candidate = trial.candidate
     if candidate.kind == "optimizers":
         names = ", ".join(repr(name) for name in candidate.names)

@@ -33,6 +33,8 @@ class RoundAnswer:
 
     @property
     def outcome(self) -> Literal["alert", "infra", "unconfirmed", "undecided", "news", "quiet"]:
+        """One word for the round, the gravest first: what alerts, then faults of the pipeline, then what stayed
+        undecided."""
         if self.findings:
             return "alert"
         if self.judgement.infra:
@@ -93,7 +95,8 @@ class Watching(Confirmation[RoundAnswer]):
         return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1])[-1])
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
-        """Return the matrix of the noisy findings' cells, on the nodes they were found on."""
+        """Return the matrix of the noisy findings' cells, on the nodes they were found on; None where no finding is
+        noisy."""
         noisy = [finding for finding in self.judgements[0].findings if finding.is_noisy]
         if not noisy:
             return None

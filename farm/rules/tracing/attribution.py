@@ -40,7 +40,7 @@ class NodeTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """One group of the model's own nodes, in both arms."""
+    """One group of the model's own nodes, in both arms. `is_doubtful` says that the interval spans zero."""
 
     node: str
     covers: tuple[str, ...]
@@ -89,7 +89,10 @@ class Attribution:
 
 
 def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
-    """Return the change of every group of own nodes between two arms, from their traces in order of trace round."""
+    """Return the change of every group of own nodes between two arms, from their traces in order of trace round.
+
+    Where one arm has more traces than the other, its last ones are left out.
+    """
     traces = min(len(baseline), len(candidate))
     if traces == 0:
         return Attribution(traces=0)
@@ -106,7 +109,7 @@ def attribute_times(
     """Return the change of every group from its times in µs.
 
     `olds` and `news` have one mapping for each process, equally many of either arm; `heads` are as find_group_heads
-    returns them.
+    returns them. No change has a share where there are too few traces, or where they disagree about more than changed.
     """
     changes = [
         _make_node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])

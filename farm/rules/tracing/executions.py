@@ -56,7 +56,8 @@ def counts_to_histogram(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
 def select_computing(executed: Iterable[Executed]) -> list[Executed]:
     """Return the executed nodes that compute.
 
-    Rows without an operator are left out: they sum further nodes, of which nothing is known.
+    Copies are left out, as is a Transpose beside the operator that it serves. Rows without an operator are left out
+    too: they sum further nodes, of which nothing is known.
     """
     rows = [execution for execution in executed if execution.op_type and execution.op_type not in COPIES]
     worked = {row.node for row in rows if row.op_type != TRANSPOSE}

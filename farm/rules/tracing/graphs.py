@@ -74,7 +74,7 @@ class Graph:
 
     @cached_property
     def consumers(self) -> dict[str, list[GraphNode]]:
-        """The nodes of the main graph that read each tensor."""
+        """The nodes of the main graph that read each tensor; a tensor that none reads is missing."""
         consumers: dict[str, list[GraphNode]] = {}
         for node in self.top:
             for name in node.inputs:

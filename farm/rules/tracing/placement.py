@@ -38,6 +38,7 @@ class PlacementChange:
     is_worse: bool
 
     def sentence(self) -> str:
+        """Say what changed, with three of the nodes by name and the number of the others."""
         named = ", ".join(self.nodes[:3]) + (f" and {len(self.nodes) - 3} more" if len(self.nodes) > 3 else "")
         if self.kind == "copies":
             return f"{self.after} copies between host and device an inference, {self.before} before."

@@ -40,7 +40,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The inference of median length among `runs` that had warmed up."""
+    """The inference of median length among `runs` that had warmed up.
+
+    `number` is its place among all runs, from 1; `in_nodes_us` is the time of its nodes, each counted once.
+    """
 
     runs: int
     number: int

@@ -43,7 +43,8 @@ def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatena
 
 
 def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
-    """Return how many decimals reach the first digit of an interval's half width; `most` where that is 0."""
+    """Return how many decimals reach the first digit of an interval's half width; at most `most`, and that many where
+    it is 0."""
     return most if half_width <= 0 else min(most, max(0, -floor(log10(half_width))))
 
 
@@ -60,7 +61,10 @@ def _decimals(value: float, digits: int, most: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Format a number with so many decimals, a minus sign (−) and thin spaces between thousands."""
+    """Format a number with so many decimals, a minus sign (−) and thin spaces between thousands.
+
+    What rounds to nothing has no sign.
+    """
     text = f"{abs(value):,.{decimals}f}".replace(",", THIN)
     return f"{MINUS}{text}" if value < 0 and _has_digits(text) else text
 
@@ -75,7 +79,7 @@ def half_width(interval: Interval | None) -> float | None:
 
 @_measured
 def milliseconds(value: float, interval: Interval | None = None) -> str:
-    """Format a latency without its unit, which stands in the table's head: `0.228`."""
+    """Format a latency without its unit, which stands in the table's head: `0.228`. None is `not measured`."""
     return fixed(value, decimals_of(value, half_width=half_width(interval)))
 
 
@@ -96,20 +100,26 @@ def plus_minus(value: float | None, interval: Interval | None) -> str:
 
 @_measured
 def latency(value: float, interval: Interval | None = None) -> str:
-    """Format a latency with its unit and interval: `0.228 ms ± 0.002`."""
+    """Format a latency with its unit and interval: `0.228 ms ± 0.002`. None is `not measured`."""
     return f"{milliseconds(value, interval)} ms {plus_minus(value, interval)}".rstrip()
 
 
 @_measured
 def change(ratio: float, low: float | None = None, high: float | None = None, *, words: Words = TIMES) -> str:
     """Say how much a ratio changes: 1.19 is `19 % slower`, 0.308 is `3.25× faster`; a change that rounds to nothing is
-    `0 %`."""
+    `0 %`.
+
+    The interval decides how many digits there are. None is `not measured`.
+    """
     size = change_size(ratio, low, high)
     return f"{size} {words[0] if ratio > 1 else words[1]}" if _has_digits(size) else size
 
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """Format the size of a change, for a word that says its direction: `19 %`, `3.25×`."""
+    """Format the size of a change, for a word that says its direction: `19 %`, `3.25×`.
+
+    The interval, where it is given, decides how many digits there are.
+    """
     return _format_size(ratio, low, high, as_factor=is_factor(ratio))
 
 
@@ -139,7 +149,7 @@ def change_interval(
     """Format the interval of a change: `21–26 %`, or `4 % faster to 8 % slower` where both directions are possible.
 
     Where no word beside it says the direction (`is_directed` is false), the interval says it: `21–26 % slower`. Return
-    `too wide to say` where the ends are too far apart.
+    `too wide to say` where the ends are too far apart. Where an end or the ratio is not known, return `not measured`.
     """
     if low is None or high is None or not ratio:
         return NOT_MEASURED
@@ -168,7 +178,10 @@ def is_factor(ratio: float) -> bool:
 
 @_measured
 def share(fraction: float) -> str:
-    """Format a part of a whole: `96 %`; under a tenth of a percent `< 0.1 %`. It may be negative or above 100 %."""
+    """Format a part of a whole: `96 %`; under a tenth of a percent `< 0.1 %`. It may be negative or above 100 %.
+
+    None is `not measured`.
+    """
     percentage = 100 * fraction
     if 0 < abs(percentage) < 0.1:
         return "< 0.1 %"
@@ -206,13 +219,16 @@ def percent(fraction: float) -> str:
 
 @_measured
 def plain(value: float, *, unit: str = "") -> str:
-    """Format a number with three significant digits and its unit."""
+    """Format a number with three significant digits and its unit. None is `not measured`."""
     return f"{fixed(value, decimals_of(value, most=12))}{' ' + unit if unit else ''}"
 
 
 @_measured
 def rate(value: float, interval: Interval | None = None, *, time: float | None = None) -> str:
-    """Format a rate that is computed from `time`, with no more digits than the interval of that time allows."""
+    """Format a rate that is computed from `time`, with no more digits than the interval of that time allows.
+
+    Without an interval or a time it has three significant digits. None is `not measured`.
+    """
     half = half_width(interval)
     if not half or not time or value <= 0 or half <= 0:
         return plain(value)
@@ -226,7 +242,7 @@ def format_divisible_pair(
     """Format two values with so many digits, three at least, that the quotient new / old of what is written lies
     between `low` and `high`, and the difference new − old within `apart`.
 
-    Return None where no number of digits is enough.
+    A limit of None is not checked. Return None where no number of digits is enough.
     """
     for digits in PAIR_DIGITS:
         texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
@@ -239,13 +255,13 @@ def format_divisible_pair(
 
 @_measured
 def signed(value: float) -> str:
-    """Format a difference with its sign and three significant digits: `+34.2`."""
+    """Format a difference with its sign and three significant digits: `+34.2`. None is `not measured`."""
     return f"{'+' if value > 0 else ''}{fixed(value, decimals_of(value))}"
 
 
 @_measured
 def size(value: float) -> str:
-    """Format bytes in decimal units: `313 kB`, `1.24 MB`."""
+    """Format bytes in decimal units: `313 kB`, `1.24 MB`. None is `not measured`."""
     if value < 1000:
         return f"{value:.0f} B"
     value, unit = value / 1000, "kB"
@@ -258,13 +274,16 @@ def size(value: float) -> str:
 
 @_measured
 def memory(value: float) -> str:
-    """Format bytes of memory as whole MiB, as operating systems count them; files are in decimal MB."""
+    """Format bytes of memory as whole MiB, as operating systems count them; files are in decimal MB.
+
+    None is `not measured`.
+    """
     return f"{fixed(value / MIB, 0)} MiB"
 
 
 @_measured
 def small_memory(value: float) -> str:
-    """Format bytes of memory of any size: `256 B`, `64 KiB`, `4.2 MiB`."""
+    """Format bytes of memory of any size: `256 B`, `64 KiB`, `4.2 MiB`. None is `not measured`."""
     if value < 1024:
         return f"{value:.0f} B"
     unit, size = ("KiB", value / 1024) if value < MIB else ("MiB", value / MIB)
@@ -273,7 +292,8 @@ def small_memory(value: float) -> str:
 
 @_measured
 def duration(seconds: float) -> str:
-    """Format seconds in the two largest units: `1 min 20 s`."""
+    """Format seconds in the two largest units: `1 min 20 s`; under 10 s with one decimal, else rounded up. None is `not
+    measured`."""
     if seconds < 10:
         return f"{fixed(seconds, 1)} s"
     whole = ceil(seconds)
@@ -286,7 +306,10 @@ def duration(seconds: float) -> str:
 
 @_measured
 def scientific(value: float) -> str:
-    """Format a number with two digits, `2.4e-07`, where it is small or very large, and with three digits otherwise."""
+    """Format a number with two digits, `2.4e−07`, where it is small or very large, and with three digits otherwise.
+
+    None is `not measured`.
+    """
     if value == 0 or 0.001 <= abs(value) < 10000:
         return fixed(value, decimals_of(value)) if value else "0"
     return f"{value:.1e}".replace("-", MINUS)
@@ -297,13 +320,13 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return the text with each number and its unit kept on one line."""
+    """Return the text with each number and its unit (%, ms, µs, MB or MiB) kept on one line by a no-break space."""
     for unit in (" %", " ms", " µs", " MB", " MiB"):
         text = text.replace(unit, f"\N{NO-BREAK SPACE}{unit[1:]}")
     return text
 
 
 def listed(words: Sequence[str], *, most: int = 3) -> str:
-    """Join words as `a, b and c`, or `a, b and 4 more` where there are more than `most`."""
+    """Join words as `a, b and c`, or `a, b and 4 more` where there are more than `most`; empty without words."""
     shown = list(words) if len(words) <= most else [*words[: most - 1], f"{len(words) - most + 1} more"]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1]))) if shown else ""
