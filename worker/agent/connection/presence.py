@@ -98,8 +98,9 @@ class Presence:
     ) -> None:
         """Say hello every `settings.hello_every_s` seconds, and at once after request_hello(), until `stop` is set.
 
-        It is the body of a thread, and also renews the secret when that is due. `on_welcome` is called with each
-        answer. When the farm does not know this node any more, `on_refused` is called and the loop ends.
+        It is the body of a thread, and also renews the secret when that is due. The first hello waits as the others
+        do. `on_welcome` is called with each answer. A hello that fails is logged and sent again after a pause. When
+        the farm does not know this node any more, `on_refused` is called and the loop ends.
         """
         failures = 0
         while not stop.is_set():

@@ -88,7 +88,10 @@ class InterleavedProcess:
 def measure_in_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
-    """Launch a process for each arm and its order, let them measure in turns, and return the answers in this order."""
+    """Launch a process for each arm and its order, let them measure in turns, and return the answers in this order.
+
+    The answer of a process that failed has a reason.
+    """
 
     def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
         return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)

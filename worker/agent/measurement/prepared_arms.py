@@ -58,6 +58,7 @@ def prepare_arms(
     """Install the runtime and copy the files of every arm. Return the prepared arms, and the reasons of others by arm.
 
     An arm whose runtime or files are not available, or that needs more threads than this machine has, gets a reason.
+    Once `is_cancelled` is true, the arms that are left are in neither.
     """
     cores = psutil.cpu_count(logical=True)
     ready: list[PreparedArm] = []

@@ -94,7 +94,8 @@ def serve(
 ) -> Served:
     """Serve a request after each of the gaps, by all streams at once, and return the times of all requests.
 
-    A stream has a call for every set of inputs, and requests take the sets in turn.
+    A stream has a call for every set of inputs, and requests take the sets in turn. No request is dropped, however
+    late it is. Raises what the first failed call raised.
     """
     moments = np.cumsum(gaps_s) * 1e9
     due = array("Q", (moments + (clock.now() + LEAD_NS)).astype(np.uint64).tolist())

@@ -197,7 +197,8 @@ def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
 def compute_shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
     """Compute an input's shape at a step, and the index at which the step's part of the values begins.
 
-    `past` is how many tokens came before, `now` how many the step takes. Not for positions at the prompt.
+    `past` is how many tokens came before, `now` how many the step takes. Not for tokens, nor for positions at the
+    prompt.
     """
     if role == "mask":
         return [batch, past + now], 0

@@ -60,6 +60,7 @@ class Generate:
                 self._perplexity = perplexity.compute_perplexity(calls[0], self._steps, text)
 
     def step(self) -> bool:
+        """Warm up at the first call, and measure at the second. Return whether another step follows."""
         budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):

@@ -27,6 +27,7 @@ class Single:
         self._sessions = prepare_sessions(self._context, sessions=1)
 
     def step(self) -> bool:
+        """Warm up at the first call, and measure at the second. Return whether another step follows."""
         order, timer, (call, *_) = self._context.order, self._context.timer, self._sessions.calls
         if self._warm is None:
             with timer.phase("warmup"):
