@@ -52,7 +52,7 @@ class AlreadyRunningError(RuntimeError):
 
 @dataclass(frozen=True)
 class NodeHome:
-    """The files of one node."""
+    """The files of one node. `is_enrolled` says whether node.json is there, be it valid or not."""
 
     folder: Path
 

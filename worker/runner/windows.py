@@ -159,8 +159,9 @@ def measure(
     """Measure as many windows as the budget asks for, and more until the last ones agree or the time limit is over.
 
     A window has parts of 20 ms. Between the parts other processes have their turns, where `turns` is set, and the side
-    call `beside` is timed. Neither counts as time of this call. A budget of one window asks for no agreement, and only
-    for its least time. `is_stable` of the result says whether the windows agreed at the end.
+    call `beside` is timed. Neither counts as time of this call. With a budget of one window, more are
+    measured only until its least time is over, whether they agree or not. `is_stable` of the result says whether they
+    agreed at the end.
     """
     taken = Timings(counter=counter, cpu_clock=cpu_clock, beside=beside)
     if turns is not None:

@@ -119,8 +119,8 @@ def wait_for_approval(
     """Wait until the node is approved, and return its secret, which the gateway then uses.
 
     A stored secret that is not due for renewal is returned without asking the farm. While the farm is away, it is
-    asked again. Raises StoppedError when `stop` is set, and RejectedError when the farm refuses the node, as it does a
-    retired one.
+    asked again. Raises StoppedError when `stop` is set, RejectedError when the farm refuses the node, as it does a
+    retired one, and NodeUnknownError when it does not know the node.
     """
     grant = home.load_secret()
     if grant is not None and not is_renewal_due(grant):

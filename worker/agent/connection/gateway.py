@@ -91,6 +91,8 @@ class Gateway:
 
     Every request raises UnavailableError, NodeUnknownError, LeaseLostError or RejectedError where it fails, as the
     docstring of the module says, and RejectedError for an answer that is not the expected document.
+    `receive_message` is a long poll: None where no message came within `wait_s` seconds. The same `claim` may be sent
+    again by the node that got the block.
     """
 
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:

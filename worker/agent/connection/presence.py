@@ -26,7 +26,8 @@ class Presence:
     """Tells the farm what this node is and does. `block` returns the number of the block that is measured, or None.
 
     `waits_for` says in words what keeps the node from measuring, until `waits_until` of the monotonic clock. `tried` is
-    the result of a trial, until the farm has it.
+    the result of a trial, until the farm has it. `settings` are the defaults until the first answer. `doing` is
+    `waits_for`, and empty once that is over.
     """
 
     def __init__(

@@ -58,7 +58,8 @@ class RuntimeStore:
     """The runtimes in a folder, which several agents of a user may share.
 
     `allowed` and `indexes`: the packages, beside the known distributions, and the farm's indexes that this machine's
-    owner allows by name. `wheels`: the folder of builds that were given as files.
+    owner allows by name. `wheels`: the folder of builds that were given as files. `list_loads` has the installed ones,
+    by their names, of which it is known which versions of models they load.
     """
 
     def __init__(

@@ -242,7 +242,7 @@ def hold_machine(
 
     `on_wait` is called with a sentence about the holder, at once and every minute of the wait. `ticket`: the place of a
     caller that tries again soon after a BusyError. Raises BusyError when the machine is still held after `patience_s`
-    seconds, or once `is_cancelled` is true; a machine that is free is held without asking either.
+    seconds, or once `is_cancelled` is true; neither counts where the machine is free and nobody waits for it.
     """
     descriptor = _open_lock_file(find_lock_path())
     place = ticket or Ticket()

@@ -92,7 +92,7 @@ def is_emulated(proc: Path = Path("/proc")) -> bool:
     """Say whether this process runs on an emulated processor.
 
     Under qemu's user mode, platform.machine() and /proc/self/exe show the guest, but the link of the thread does not.
-    Rosetta counts too. A virtual machine is no emulation; what cannot be read is none, either.
+    Rosetta counts too. A virtual machine does not, nor does what cannot be read.
     """
     try:
         if os.path.basename(os.readlink(proc / "thread-self" / "exe")).startswith("qemu-"):

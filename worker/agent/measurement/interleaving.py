@@ -32,7 +32,11 @@ Launch = Callable[[str, Callable[[Running], None]], Answer]
 
 
 class InterleavedProcess:
-    """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs."""
+    """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs.
+
+    `take_turn` gives it a turn, and returns its next word as `listen` does. `let_end` wakes it a last time without
+    waiting for it, and `wait_for_answer` waits until it has ended.
+    """
 
     def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
         self._launch = launch

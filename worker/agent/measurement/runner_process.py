@@ -31,7 +31,7 @@ _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "ORT_DISABLE_TELEMET
 
 @dataclass
 class Answer:
-    """The answer of a process: its decoded reply or a reason, and how it ended."""
+    """The answer of a process: its decoded reply or a reason, and how it ended; None where none was started."""
 
     reply: dict[str, object] = field(default_factory=dict)
     reason: Reason | None = None
@@ -64,7 +64,7 @@ class Launcher:
     """Starts the runners of a block inside a `with`, and kills those that run when the block is cancelled.
 
     `gaps_s` has the seconds that the agent itself spends before each launch: since the process before it ended, or was
-    ready for its turns.
+    ready for its turns. The launch after `forget_last_process` has no gap.
     """
 
     def __init__(

@@ -57,7 +57,9 @@ def _zigzag(count: int) -> list[int]:
 class BlockSchedule:
     """The time of one block. `promised_s`: how long it should take; None: any time.
 
-    `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs.
+    `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs. `may_repeat` is true
+    until REPEATS_SHARE of the promised time is spent on repeats. Room for traces of so many arms is judged by how long
+    a first trace took.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class BlockSchedule:
     def has_room_for_a_round(self) -> bool:
         """Whether another round fits the promised time, if it takes as long as the last one, beside later traces.
 
-        A round that the verdict needs has room until the block's own limit.
+        A round that the verdict needs also has room if twice the last one's time is left before the block's own limit.
         """
         if self._rounds < self._min_rounds and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True

@@ -92,7 +92,10 @@ class _Reply(BaseModel):
 
 @dataclass(frozen=True)
 class Profiled:
-    """The result of a profiled process, whose nodes are not mapped to the model's own yet."""
+    """The result of a profiled process, whose nodes are not mapped to the model's own yet.
+
+    `raw` and `optimized` are the files that it left, the profile and the optimised model; None where one is missing.
+    """
 
     arm: PreparedArm
     trace_round: int

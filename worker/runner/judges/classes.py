@@ -41,7 +41,7 @@ def compute_macro_f1(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of macro F1, as scikit-learn's f1_score(average="macro").
 
     It is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen. `batches` are of
-    `pair_label_and_choice`; a sample's pseudo-value says what F1 gains by it, and their mean estimates F1.
+    `pair_label_and_choice`, and the mean of the pseudo-values is F1.
     """
     pairs = np.concatenate(batches)
     classes, at = np.unique(pairs, return_inverse=True)

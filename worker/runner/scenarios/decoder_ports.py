@@ -95,7 +95,8 @@ class Steps:
 
     Each call has a binding of its own on buffers that all share. Each cache has two buffers: a step reads the one that
     the step before it wrote. So between two steps nothing is bound, and only the token is copied, into `token`.
-    `scores` are views of the scores after the prompt, and of those after any further token.
+    `scores` are views of the scores after the prompt, and of those after any further token. `prompt` is the buffer of
+    its tokens, which may be written to, and `prompt_scores` the scores after each of them, [row, token, vocabulary].
     """
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:

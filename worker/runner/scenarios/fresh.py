@@ -44,6 +44,10 @@ class Fresh:
         self._feeds: list[Feed] = []
 
     def open(self) -> None:
+        """Load the model, and run each set twice by itself, to keep its answer and see whether it repeats.
+
+        Raises Refusal that names the set at which the model fails.
+        """
         order, timer = self._context.order, self._context.timer
         kind = find_engine_kind(order)
         engine = kind.open_engine(order, timer=timer)

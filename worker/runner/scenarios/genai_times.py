@@ -20,7 +20,10 @@ _MS = 1e-6
 
 
 class TimedGenerations(GenerationTimes):
-    """Runs generations, and keeps the times of the prompt and of every token in ns, and the tokens."""
+    """Runs generations, and keeps the times of the prompt and of every token in ns, and the tokens.
+
+    `prompt_ms` is from the start until the prompt is read, and `first_ms` until the first token is there; medians.
+    """
 
     def __init__(self, loaded: genai.LoadedModel) -> None:
         self._loaded = loaded

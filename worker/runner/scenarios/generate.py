@@ -35,6 +35,10 @@ class Generate:
         self._perplexity: float | None = None
 
     def open(self) -> None:
+        """Load the decoder, run the prompt, and score the texts and each token's lead before generations are timed.
+
+        Raises Refusal where the model is no decoder, a generation does not fit into free memory, or a run fails.
+        """
         order, timer = self._context.order, self._context.timer
         if not find_engine_kind(order).has_sessions:
             raise faults.Refusal("not_supported", "a framework's program is not generated with yet")

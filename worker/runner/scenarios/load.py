@@ -88,6 +88,7 @@ class OpenLoop:
         self._facts: dict[str, object] = {}
 
     def open(self) -> None:
+        """Load a session for each stream, or one for all, run each set in each stream, and keep the answers of one."""
         order, settings = self._context.order, self._settings
         kind = find_engine_kind(order)
         count = settings["streams"] if settings["sessions"] == "each" else 1

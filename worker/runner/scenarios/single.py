@@ -56,6 +56,7 @@ class Single:
         return windows.SideCall(name, self._context.timer.wrap_call(call))
 
     def close(self) -> dict[str, object]:
+        """Measure also with copies, on a device with memory of its own, and return the sample and the providers."""
         gate, taken = self._context.order.gate_cpu_share, self._taken
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()
