@@ -142,7 +142,10 @@ class Agent:
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
     def stop_after_refusal(self, sentence: str) -> None:
-        """End the agent, because the farm does not know this node any more. `sentence` is the farm's own."""
+        """Tell the agent to end, because the farm does not know this node any more. `sentence` is the farm's own.
+
+        It returns at once, and `run` then returns EXIT_REFUSED.
+        """
         if not self._refusal:
             logger.error("The farm refused this node: %s The agent stops.", sentence)
         self._refusal = sentence

@@ -113,7 +113,8 @@ class NodeEquipment:
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Run the self-test, and the probes of the CPU and of `probe_first`. Return what they and earlier ones prove.
 
-        A machine that fails the self-test claims nothing.
+        The tags of the processor are among that. A provider that is not proven is logged and left out. A machine that
+        fails the self-test claims nothing.
         """
         self_test = self.run_self_test(is_cancelled=is_cancelled)
         if not self_test.passed:
@@ -128,7 +129,10 @@ class NodeEquipment:
         return abilities | probes.Abilities(self_test=self_test)
 
     def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
-        """Run the golden model on the agent's own ONNX Runtime, or on PLAIN, which is installed for it."""
+        """Run the golden model on the agent's own ONNX Runtime, or on PLAIN, which is installed for it.
+
+        A runtime that cannot be installed fails the test; nothing is raised.
+        """
         folder = Path(tempfile.mkdtemp(prefix="self-test-", dir=self._work))
         try:
             installed = probes.find_agent_runtime() or self._runtimes.provide(probes.PLAIN)
@@ -146,7 +150,8 @@ class NodeEquipment:
     def probe_more(self, earlier: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Probe the providers that `earlier` lacks and whose signs this machine shows. Return all that is proven.
 
-        It installs the runtimes that it needs, and waits for the machine while others measure.
+        It installs the runtimes that it needs, and waits up to LATER_PATIENCE_S for each while others measure, then
+        probes beside them. A provider that is not proven is logged and left out.
         """
         abilities = earlier
         for short in probes.list_probable_providers(self.read_facts()):
@@ -158,7 +163,8 @@ class NodeEquipment:
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Probe the provider with this short name on a runtime that is installed for it, and return what that proves.
 
-        Raises NotProvenError where the provider is unknown, this machine shows no signs of it, or it does not execute.
+        Raises NotProvenError where the provider is unknown, this machine shows no signs of it, its runtime cannot be
+        installed, or it does not execute.
         """
         entry = providers.find(short)
         if entry is None or not providers.can_be_probed(entry):

@@ -32,7 +32,9 @@ def execute_block(
 ) -> None:
     """Measure a block, and call `report` with each of its reports, an EndReport last.
 
-    `report` may raise to end the block early, as for a lost lease.
+    A block that is cancelled, takes too long, or fails fast ends early, with the reason in its EndReport; one that took
+    too long after a round has none. `report` may raise to end the block early, as for a lost lease: that is raised, and
+    no EndReport follows.
     """
     folder = Path(environment.work_dir.resolve()) / f"block-{order.attempt}-{time.monotonic_ns()}"
     folder.mkdir(parents=True)

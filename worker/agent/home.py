@@ -24,7 +24,7 @@ RUNNING = "running"
 
 
 class NotEnrolledError(RuntimeError):
-    """The folder holds no node yet, or its node.json cannot be read."""
+    """The folder holds no node yet, or its node.json is invalid."""
 
 
 class Identity(BaseModel):
@@ -52,7 +52,7 @@ class AlreadyRunningError(RuntimeError):
 
 @dataclass(frozen=True)
 class NodeHome:
-    """The files of one node."""
+    """The files of one node. `is_enrolled` says whether node.json is there, be it valid or not."""
 
     folder: Path
 
@@ -68,7 +68,7 @@ class NodeHome:
     def hold(self) -> Iterator[None]:
         """Lock the folder for this process inside the `with`; the lock of a process that dies is released.
 
-        Raises AlreadyRunningError while another agent holds it.
+        It does not wait: raises AlreadyRunningError while another agent holds it. The folder must be there.
         """
         with (self.folder / RUNNING).open("a+") as file:
             try:
@@ -84,7 +84,7 @@ class NodeHome:
             yield
 
     def find_running_agent(self) -> int | None:
-        """Return the process id of the agent that holds the folder; None when none does."""
+        """Return the process id of the agent that holds the folder; None when none does, or its id cannot be read."""
         try:
             with (self.folder / RUNNING).open("r") as file:
                 try:
@@ -100,7 +100,7 @@ class NodeHome:
         return (self.folder / "node.json").exists()
 
     def load_identity(self) -> Identity:
-        """Read node.json. Raises NotEnrolledError where it is missing or cannot be read."""
+        """Read node.json. Raises NotEnrolledError where it is missing or invalid."""
         path = self.folder / "node.json"
         try:
             return Identity.model_validate_json(path.read_text())
@@ -115,7 +115,7 @@ class NodeHome:
         write_private_file(self.folder / "node.json", identity.model_dump_json(indent=2))
 
     def load_secret(self) -> SecretGrant | None:
-        """Read secret.json. Return None where it is missing, cannot be read or has expired."""
+        """Read secret.json. Return None where it is missing or invalid, or where the secret has expired."""
         try:
             grant = SecretGrant.model_validate_json((self.folder / "secret.json").read_text())
         except (FileNotFoundError, ValidationError):

@@ -13,7 +13,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogTail(logging.Handler):
-    """Keeps the last lines of the log in memory."""
+    """Keeps the last LINES records of the log in memory. `text` returns their last MAX_TAIL characters."""
 
     def __init__(self) -> None:
         super().__init__()

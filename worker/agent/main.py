@@ -29,7 +29,10 @@ PACKAGES_VARIABLE, INDEXES_VARIABLE = "ONNXFARM_NODE_ALLOWED_PACKAGES", "ONNXFAR
 
 
 def make_node_name(host: str | None = None) -> str:
-    """Make a node name that a farm accepts out of a host name; None: that of this machine."""
+    """Make a node name that a farm accepts out of a host name; None: that of this machine.
+
+    It is the part before the first dot, with dashes for other characters than a name may have, at most 64 characters.
+    """
     name = re.sub(r"[^A-Za-z0-9 ._-]", "-", (platform.node() if host is None else host).split(".")[0])[:64]
     if name.isdecimal():
         return f"node-{name}"
@@ -52,7 +55,8 @@ def start(
     enrolment. `probe_first`: providers to probe before the first block; after `idle_probe_s` seconds without a block,
     further ones are probed (0: never). `allowed`: packages, beside the known distributions, that the owner allows, with
     those of $ONNXFARM_NODE_ALLOWED_PACKAGES; `indexes`: the farm's own indexes that the owner allows, with those of
-    $ONNXFARM_NODE_ALLOWED_INDEXES. Raises NotEnrolledError, AlreadyRunningError and ValueError.
+    $ONNXFARM_NODE_ALLOWED_INDEXES. Raises NotEnrolledError, AlreadyRunningError, and ValueError for an address or a
+    name that cannot be used.
     """
     make_private(folder)
     home = NodeHome(folder)

@@ -45,7 +45,7 @@ class Measurer:
     """Measures one block at a time. `block` is the number of the current one, and None between blocks.
 
     `on_refused` is called when the farm does not know this node any more. `on_wait` is called with a sentence about who
-    holds the machine, and with an empty one when the wait is over.
+    holds the machine, and with an empty one once this node holds it.
     """
 
     def __init__(
@@ -84,8 +84,9 @@ class Measurer:
     def measure(self, block: str, attempt: int) -> None:
         """Hold the machine, claim the block and measure it.
 
-        It returns without an error when the block is another node's, or when another program holds the machine for
-        longer than `lock_patience_s`.
+        It returns without an error, and without measuring, when the block is another node's, when the farm does not
+        answer CLAIM_TRIES claims, or when another program holds the machine for longer than `lock_patience_s`; also
+        when the farm drops the attempt midway. What the measuring itself raises is raised.
         """
         try:
             with host_lock.hold_machine(

@@ -26,8 +26,9 @@ def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run the cell a few times, and return the fields of a CheckReport.
 
     Import, session and first inference are timed separately. The outputs are compared with the reference, with those of
-    a second run and of a run without optimisations, and the first row with one that runs alone. Raises Refusal where
-    the cell does not load or run.
+    a second run and of a run without optimisations, and the first row with one that runs alone. They are written to
+    `order.keep`, if it names a file and they have no more than MAX_OUTPUT_BYTES. Raises Refusal where the cell does not
+    load or run.
     """
     inputs = load_arrays(order.inputs)
     kind = find_engine_kind(order)

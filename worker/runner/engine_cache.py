@@ -11,7 +11,10 @@ from worker.runner.order import Order
 
 
 def make_cache_options(order: Order) -> dict[str, str]:
-    """Make the provider options for the cache folder, and for the inputs' shapes if the cell sets none."""
+    """Make the provider options for the cache folder, and for the inputs' shapes if the cell sets none.
+
+    Empty for a provider that compiles nothing.
+    """
     part = order.building
     if part is None:
         return {}

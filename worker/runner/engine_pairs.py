@@ -9,7 +9,11 @@ MAX_ELEMENTS = 50_000_000
 
 
 def compare_engines(order: Order, *, timer: PhaseTimer, max_elements: int = MAX_ELEMENTS) -> dict[str, object]:
-    """Compare the pairs of arms, the smallest first, up to `max_elements` elements; count the pairs left out."""
+    """Compare the pairs of arms, the smallest first, up to `max_elements` elements; count the pairs left out.
+
+    The first pair that would exceed that, and all larger ones, are left out. Raises Refusal for a file of outputs that
+    cannot be read.
+    """
     loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):
         for pair in order.pairs:

@@ -27,6 +27,7 @@ FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(do
 def run_evaluation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Judge every sample, and return the packed judgements, their number and the output's name.
 
+    A user's own function may give one figure for all samples instead, which is `value`; the judgements are empty then.
     Raises Refusal where the data cannot be read or judged, the cell does not run, or the time limit is over.
     """
     evaluation = order.evaluation

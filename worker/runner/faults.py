@@ -26,7 +26,7 @@ class Refusal(Exception):
 
 @contextmanager
 def translate_errors(during: str, **facts: object) -> Iterator[None]:
-    """Turn any exception inside the `with` into a Refusal with `facts`.
+    """Turn any exception inside the `with` into a Refusal with `facts`; a Refusal passes as it is, without them.
 
     `during` is import, session, provider or run.
     """

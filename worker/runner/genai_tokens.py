@@ -23,7 +23,7 @@ MAX_TEXT_BYTES = 32 << 20
 def run_tokens(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Read texts from `order.inputs` ({name: text} as JSON) and write their ids to `order.keep` (.npz, int64).
 
-    Raises Refusal where the model has no tokenizer or it fails.
+    Return the texts' names, sorted, under `tokens`. Raises Refusal where the model has no tokenizer or it fails.
     """
     folder = os.path.dirname(order.model)
     if not any(os.path.isfile(os.path.join(folder, name)) for name in TOKENIZERS):

@@ -20,7 +20,8 @@ DONE = b"d"
 class Turns:
     """This process's side of taking turns. `count` is the number of turns that it had so far.
 
-    Every method blocks until the agent gives the next turn, and ends the process where the agent is gone.
+    Every method blocks until the agent gives the next turn, and ends the process where the agent is gone. Of a process
+    that has measured, `finish` says that it is done, and `wait_until_all_measured` that it wants to trace at the end.
     """
 
     def __init__(self, folder: str) -> None:

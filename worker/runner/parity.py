@@ -21,7 +21,8 @@ def compare_output(
     `atol` is a part of the reference's scale, and no smaller than the output's type can hold, unless it `is_absolute`,
     as one that the user gave is. Differences are computed in float64. Elements that are not finite in both are left out
     of them; NaN or infinity where the reference has another value is a violation. Relative differences are taken where
-    the reference is not zero. Without a reference nothing is compared.
+    the reference is not zero. Integers, booleans and texts must be equal. An output of another shape violates in every
+    element. Without a reference nothing is compared, nor is a value that is no array, such as the name of its type.
     """
     if not isinstance(value, np.ndarray):
         # a sequence, a map or a type that numpy lacks is named, and not compared

@@ -38,7 +38,8 @@ class Device(Protocol):
 def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
     """Register the plug-in's library, and find the provider's first device of the kind that the cell asks for.
 
-    Raises Refusal where there is no such device, the library is not found, or it does not know an option.
+    Return a list of that one device. A library is registered once in a process. Raises Refusal where there is no such
+    device, the library is not found, or it does not know an option.
     """
     assert order.plugin is not None
     with faults.translate_errors("provider", requested_providers=requested):
@@ -102,7 +103,7 @@ def list_library_options(order: Order) -> dict[str, str]:
 
 
 def describe_devices(devices: list[Device], *, stands_in: str | None) -> dict[str, str]:
-    """Describe the library and its device by their own facts, as texts by name.
+    """Describe the library and its device by their own facts, as texts by name, without the plug-in's paths.
 
     `stands_in` is the environment variable that lets the processor stand in for the device; where it is on and the
     device is a CPU, `adapter` says so.

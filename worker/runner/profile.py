@@ -136,13 +136,16 @@ def _split_by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) ->
 def compute_median_us(spent: Sequence[int]) -> float:
     """Compute the median of times that were cut to whole µs by interpolation (`statistics.median_grouped`).
 
-    Without that, a node of 0.4 µs would take no time.
+    Without that, a node of 0.4 µs would take no time. There must be at least one time.
     """
     return max(0.0, median_grouped(spent))
 
 
 def make_rows(summary: Summary) -> list[dict[str, object]]:
-    """Make a row for each of the MAX_NODES slowest nodes, the slowest first, and one row a provider for all others."""
+    """Make a row for each of the MAX_NODES slowest nodes, the slowest first, and one row a provider for all others.
+
+    The row of others has the sum of their times, no name, and the index -1.
+    """
     times_us = {node: total.compute_time_us(summary.runs) for node, total in summary.nodes.items()}
     slowest_first = sorted(times_us, key=lambda node: -times_us[node])
     rows: list[dict[str, object]] = []

@@ -20,7 +20,8 @@ MIN_RUNS = 5
 def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
     """Trace a few inferences and return executed nodes as `profile.make_rows` does; none where tracing failed.
 
-    The sample is measured already, and a failed trace does not discard it. Ends this process's turns.
+    The sample is measured already, and a failed trace does not discard it. Ends this process's turns, unless tracing
+    failed: the process then ends in its turn.
     """
     try:
         with timer.phase("trace"):

@@ -39,7 +39,8 @@ def run_sustained(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 def run_scenario(scenario: Scenario, order: Order, *, timer: PhaseTimer, turns: Turns | None) -> dict[str, object]:
     """Open a scenario, step through it and close it, and return what `close` returns. Raises Refusal.
 
-    Garbage is not collected meanwhile. Where `turns` is set, the process waits for its turn before it warms up.
+    Garbage is not collected meanwhile, nor afterwards. Where `turns` is set, the process waits for its turn before it
+    warms up.
     """
     scenario.open()
     with faults.translate_errors("run"):

@@ -12,7 +12,8 @@ from worker.runner.parity import Array
 def run_tensor_comparison(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Run once, compare the outputs with `order.reference` where there is one, and write them to `order.keep`.
 
-    Raises Refusal where the cell does not load or run.
+    None as `order.keep` writes nothing. Return the differences of each output under `outputs`. Raises Refusal where the
+    cell does not load or run.
     """
     inputs = load_arrays(order.inputs)
     kind = find_engine_kind(order)

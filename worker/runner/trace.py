@@ -27,7 +27,7 @@ _EXTERNAL_KEYS = {
 def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Profile 10 to `trace_runs` runs, and return executed nodes with median self times, and the names of the files.
 
-    Raises Refusal where the cell does not load or run.
+    More than 10 are run only within `trace_s` seconds. Raises Refusal where the cell does not load or run.
     """
     arrays = load_arrays(order.inputs)
     engine, saved = open_profiled(order, timer=timer)

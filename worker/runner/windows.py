@@ -108,7 +108,7 @@ class SideCall:
     taken: Timings = field(default_factory=Timings)
 
     def time_part(self, clock: Clock) -> None:
-        """Time as many inferences as fit BESIDE_NS, after one that fills the caches and does not count."""
+        """Time inferences for BESIDE_NS, at least one, after one that fills the caches and does not count."""
         taken, call, began = self.taken, self.call, clock()
         call()
         taken.begin_part()
@@ -127,7 +127,8 @@ def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter
     """Run the call until its times have settled, or until the budget's cap.
 
     They have settled when the budget's time and WARMUP_RUNS runs have passed, and the medians of the last two blocks of
-    50 ms agree within 5 %. A run that is longer than a block is a block of its own.
+    50 ms agree within 5 %. A run that is longer than a block is a block of its own. At the cap, `agreed` is False. The
+    cap is looked at after each block, so at least one runs.
     """
     done = Warmup()
     began = clock()
@@ -158,7 +159,9 @@ def measure(
     """Measure as many windows as the budget asks for, and more until the last ones agree or the time limit is over.
 
     A window has parts of 20 ms. Between the parts other processes have their turns, where `turns` is set, and the side
-    call `beside` is timed. Neither counts as time of this call.
+    call `beside` is timed. Neither counts as time of this call. With a budget of one window, more are
+    measured only until its least time is over, whether they agree or not. `is_stable` of the result says whether they
+    agreed at the end.
     """
     taken = Timings(counter=counter, cpu_clock=cpu_clock, beside=beside)
     if turns is not None:
@@ -181,7 +184,10 @@ def measure(
 
 
 def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
-    """Say whether the last windows agree within 5 % on p50 and throughput, or a single window's halves on p50."""
+    """Say whether the last windows agree within 5 % on p50 and throughput; False for fewer than the budget asks for.
+
+    Where it asks for one, the halves of the last window are compared, on p50.
+    """
     if budget.windows_agreeing == 1:
         last = taken.list_windows()[-1]
         middle = len(last) // 2
@@ -195,7 +201,7 @@ def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
 
 
 def compute_positive_median(readings: Sequence[float] | Readings, *, scale: float = 1.0) -> float | None:
-    """Compute the median of readings times `scale`; None without readings, or where the clock stood still."""
+    """Compute the median of readings times `scale`; None without readings, or where it is 0, as of a stuck clock."""
     median = float(np.median(readings)) * scale if len(readings) else 0.0
     return median if median > 0 else None
 

@@ -85,7 +85,8 @@ def list_probable_providers(facts: Facts) -> tuple[str, ...]:
 def shows_signs(signs: providers.Signs, facts: Facts) -> bool:
     """Say whether this machine has the system, the device files and the libraries of a provider.
 
-    That does not prove that the provider executes.
+    That does not prove that the provider executes. Where the variable that `signs` names lets the processor stand in
+    for the device, no device files are needed.
     """
     stands_in = bool(signs.stands_in) and os.environ.get(signs.stands_in) == "1"
     return (
@@ -111,7 +112,8 @@ def probe(
     """Run the probe model on the provider with the short name `short`, and return the tag that this proves.
 
     It runs in a process of its own, by the staged runner in `stage`, with its files in `folder`. Raises NotProvenError
-    when the model does not run, or when its trace does not show the provider.
+    when the model does not run, or when its trace does not show the provider. Where the processor simulates the
+    device, the tag is the simulated one.
     """
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +143,7 @@ def probe(
 
 
 def load_stored(folder: Path) -> Abilities:
-    """Load what earlier probes proved beside the CPU; nothing where the file is missing or invalid."""
+    """Load what earlier probes proved beside the CPU, without a self-test; nothing for a missing or invalid file."""
     try:
         stored = json.loads((folder / FILE).read_text())
         return Abilities(tags=dict(stored["tags"]), providers=tuple(stored["providers"]))

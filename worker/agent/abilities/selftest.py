@@ -45,8 +45,9 @@ def run(
 ) -> SelfTest:
     """Run the golden model on the CPU: first compare its answer, then time it in fresh processes.
 
-    A wrong answer or a failing process is a SelfTest that did not pass, not an error. `stage` has the staged runner,
-    and `folder` is for the model and the processes.
+    A wrong answer, a failing process or a cancellation is a SelfTest that did not pass, not an error. `p50_ms` is the
+    least of the medians of LAUNCHES processes. `stage` has the staged runner, and `folder` is for the model and the
+    processes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)

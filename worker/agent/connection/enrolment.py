@@ -37,8 +37,9 @@ def enrol(
     """Make this machine a node of the farm at `url`, and store its identity and new private key in the home folder.
 
     The node is pending until a person approves its fingerprint. `url` may be the address of the farm's pages, which
-    name the gateway; the gateway's address is stored. Raises AlreadyEnrolledError where the home has an identity, and
-    GatewayError with the farm's sentence where it refuses, as it does for a code that was used or has expired.
+    name the gateway; the gateway's address is stored. Raises AlreadyEnrolledError where the home has an identity,
+    ValueError for an address that `check_url` refuses, and GatewayError where the farm is away, or with its sentence
+    where it refuses, as it does for a code that was used or has expired: LeaseLostError if another node has the name.
     """
     if home.is_enrolled:
         present = home.load_identity()
@@ -85,7 +86,7 @@ def _send_enrolment(url: str, enrolment: messages.Enrolment) -> tuple[str, messa
 def enrol_by_host_name(
     home: NodeHome, *, url: str, code: str, name: str, facts: Facts, self_test: messages.SelfTest | None = None
 ) -> tuple[Identity, messages.Enrolled]:
-    """Enrol as `enrol` does, and add a random ending to the name if another node has it."""
+    """Enrol as `enrol` does, and try once more with a random ending to the name if another node has it."""
     try:
         return enrol(home, url=url, code=code, name=name, facts=facts, self_test=self_test)
     except LeaseLostError as problem:
@@ -97,7 +98,7 @@ def enrol_by_host_name(
 def renew_secret(home: NodeHome, gateway: Gateway, identity: Identity) -> messages.SecretGrant:
     """Prove the private key to get a new secret, store it in the home and make the gateway use it.
 
-    Raises GatewayError where the farm refuses or is away.
+    Raises GatewayError where the farm refuses or is away, and OSError where the secret cannot be stored.
     """
     signed_at = int(time.time())
     signature = signatures.sign(identity.private_key, messages.make_secret_message(identity.node_id, signed_at))
@@ -117,7 +118,9 @@ def wait_for_approval(
 ) -> messages.SecretGrant:
     """Wait until the node is approved, and return its secret, which the gateway then uses.
 
-    Raises StoppedError when `stop` is set, and RejectedError when the farm refuses the node, as it does a retired one.
+    A stored secret that is not due for renewal is returned without asking the farm. While the farm is away, it is
+    asked again. Raises StoppedError when `stop` is set, RejectedError when the farm refuses the node, as it does a
+    retired one, and NodeUnknownError when it does not know the node.
     """
     grant = home.load_secret()
     if grant is not None and not is_renewal_due(grant):

@@ -90,7 +90,9 @@ class Gateway:
     """The node API of one farm. Its secret may be replaced while requests run in other threads.
 
     Every request raises UnavailableError, NodeUnknownError, LeaseLostError or RejectedError where it fails, as the
-    docstring of the module says.
+    docstring of the module says, and RejectedError for an answer that is not the expected document.
+    `receive_message` is a long poll: None where no message came within `wait_s` seconds. The same `claim` may be sent
+    again by the node that got the block.
     """
 
     def __init__(self, url: str, *, secret: str | None = None, client: httpx2.Client | None = None) -> None:
@@ -121,6 +123,7 @@ class Gateway:
         """Set the function that gets a new secret for this gateway when the farm refuses the secret of a request.
 
         The request is then sent again, once. A farm that was restored from a backup refuses secrets that are newer.
+        `request_secret` and `stream_file` do not renew it.
         """
         self._renew = renew
 
@@ -152,6 +155,7 @@ class Gateway:
         return self._post(f"blocks/{block}/claim", messages.ClaimRequest(attempt=attempt), Lease, headers=headers)
 
     def heartbeat(self, block: str, *, attempt: int, token: str, doing: str = "") -> messages.HeartbeatReply:
+        """Tell the farm that this attempt goes on, and what it is doing, which is cut to MAX_DOING characters."""
         request = messages.HeartbeatRequest(attempt=attempt, doing=doing[: messages.MAX_DOING])
         headers = {messages.ATTEMPT_TOKEN_HEADER: token}
         return self._post(f"blocks/{block}/heartbeat", request, messages.HeartbeatReply, headers=headers)
@@ -170,7 +174,8 @@ class Gateway:
     def stream_file(self, sha256: str, *, token: str) -> Iterator[bytes]:
         """Download a file of a leased block, and yield its bytes in pieces of CHUNK_BYTES.
 
-        Raises UnavailableError while the farm is away, and another GatewayError where it refuses.
+        The request is sent when the first piece is asked for. The caller checks the sha256 of what it got. Raises
+        UnavailableError while the farm is away, also between pieces, and another GatewayError where it refuses.
         """
         headers = self._make_headers() | {messages.ATTEMPT_TOKEN_HEADER: token}
         try:

@@ -43,8 +43,9 @@ class BrokerConnection:
         self._named.set()
 
     def receive_message(self, *, wait_s: float) -> Offer | None:
-        """Receive the next message of the node's queues; None when none came within `wait_s` seconds.
+        """Receive the next message of the node's queues; None when none came within `wait_s` seconds (1 at least).
 
+        None also, after UNNAMED_S, while `listen_to` has named no queues.
         Raises gateway.UnavailableError while the broker is away, and gateway.GatewayError where it refuses the node's
         user, or for an invalid message.
         """

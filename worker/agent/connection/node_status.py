@@ -71,7 +71,7 @@ class NodeStatus:
 def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     """Read the home folder and ask the farm, at `url` or at the address of the enrolment.
 
-    Raises NotEnrolledError where the folder holds no node.
+    A farm that cannot be asked is the status's `problem`. Raises NotEnrolledError where the folder holds no node.
     """
     identity = home.load_identity()
     answer, is_known, problem = _ask_farm(home, url or identity.url)

@@ -49,14 +49,16 @@ class Outbox:
         """Write the report to disk, send it until the farm answers, and delete it. Return the answer.
 
         Raises LeaseLostError or RejectedError where the farm refuses the report, which is then deleted too. Raises
-        NodeUnknownError, and GivenUpError once `is_cancelled` is true; then the report stays on disk.
+        NodeUnknownError, and GivenUpError once `is_cancelled` is true; then the report stays on disk. A report that
+        cannot be written, as on a full disk, is sent all the same.
         """
         return self._send(self._store(spooled), spooled, is_cancelled=is_cancelled)
 
     def flush(self, *, is_cancelled: Callable[[], bool]) -> int:
         """Send the reports of an earlier agent, oldest first. Return how many the farm answered or refused.
 
-        A report that is older than MAX_AGE_S, or cannot be read, is dropped. Raises NodeUnknownError.
+        A report that is older than MAX_AGE_S, or cannot be read, is dropped, and not counted. Once `is_cancelled` is
+        true while the farm is away, the rest stays on disk. Raises NodeUnknownError.
         """
         answered = 0
         for path in sorted(self._folder.glob("*.json")):

@@ -63,16 +63,17 @@ class ArtifactCache:
     def copy_file_to(self, ref: FileRef, into: Path, *, name: str | None = None, keep: Iterable[str] = ()) -> Path:
         """Copy the file into a folder, under its own name or `name`, and return the path of the copy.
 
-        It is not a link, because sandboxes and libraries refuse links. Raises ArtifactUnavailableError.
+        It is not a link, because sandboxes and libraries refuse links. Raises ArtifactUnavailableError, and OSError
+        where the copy cannot be written.
         """
         target = into / (name or ref.name)
         copy_file(self.provide_file(ref, keep=keep), target)
         return target
 
     def copy_bundle_to(self, bundle: Bundle, into: Path, *, keep: Iterable[str] = ()) -> Path:
-        """Copy a bundle's files under their own names into a folder, and return the path of the .onnx.
+        """Copy a bundle's files under their own names into a folder, and return the path of its main file.
 
-        Raises ArtifactUnavailableError.
+        The folder is made. Raises what `copy_file_to` raises.
         """
         into.mkdir(parents=True, exist_ok=True)
         for ref in bundle.files:

@@ -86,7 +86,10 @@ def find_uv() -> str:
 
 
 def find_pythons() -> list[Python]:
-    """List the interpreters of CPython 3 that uv finds on this machine, newest first. Raises InstallError."""
+    """List the interpreters of CPython 3 that uv finds on this machine, newest first.
+
+    Raises InstallError where uv is missing or fails; empty where its answer cannot be read.
+    """
     text = _run_tool([find_uv(), "--no-config", "python", "list", "--only-installed", "--output-format", "json"])
     try:
         entries = json.loads(text)
@@ -179,7 +182,10 @@ def _run_confined(interpreter: Path, program: str, *, timeout_s: float) -> Endin
 
 
 def extract_error_line(text: str) -> str:
-    """Return the part of uv's output that says what failed, in one line."""
+    """Return the part of uv's output that says what failed, in one line of at most about 500 characters.
+
+    For a hash mismatch it says how to allow the package; for an empty text it is "no output".
+    """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     if (other := _MISMATCH.search(plain)) is not None:
         return (

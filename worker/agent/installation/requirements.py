@@ -63,7 +63,10 @@ def make_recipe(runtime: Runtime, *, wheel: Path | None = None) -> Recipe:
 
 
 def find_supported_pythons(runtime: Runtime) -> tuple[int, int] | None:
-    """Return the lowest and the highest minor version of Python 3 that a runtime has wheels for; None: not known."""
+    """Return the lowest and the highest minor version of Python 3 that a runtime has wheels for; None: not known.
+
+    For a release that is newer than the table, the highest is 99.
+    """
     if frameworks.is_framework(runtime):
         return _find_pythons(_FRAMEWORK_WHEELS, minor_of(runtime.version), last=frameworks.RELEASES[-1])
     if not runtime.distribution.startswith("onnxruntime") and plugins.plugin_of(runtime) is None:

@@ -58,7 +58,8 @@ class RuntimeStore:
     """The runtimes in a folder, which several agents of a user may share.
 
     `allowed` and `indexes`: the packages, beside the known distributions, and the farm's indexes that this machine's
-    owner allows by name. `wheels`: the folder of builds that were given as files.
+    owner allows by name. `wheels`: the folder of builds that were given as files. `list_loads` has the installed ones,
+    by their names, of which it is known which versions of models they load.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class RuntimeStore:
         """Return the runtime, which is installed if it is missing. Those of `keep` are not deleted to make room.
 
         `files`: the wheels of a runtime of the farm's own index. Whatever an order says, only a known distribution or
-        an allowed package is installed or used. Raises RuntimeUnavailableError with the installer's essential line.
+        an allowed package is installed or used. How a framework runs a program is not part of the returned runtime.
+        Raises RuntimeUnavailableError where it is not allowed, or with the installer's essential line; a failure is
+        raised again for FAILURE_S without another try, but not that of a full disk.
         """
         refusal = distributions.refusal(runtime, allowed=self._allowed) or self._explain_refused_index(runtime, files)
         if refusal is not None:
@@ -104,7 +107,10 @@ class RuntimeStore:
         return installed
 
     def list_installed(self) -> tuple[Installed, ...]:
-        """List the installed runtimes, in the order of their names."""
+        """List the installed runtimes, in the order of their folders' names.
+
+        Those that are not complete, or whose interpreter was removed from the machine, are left out.
+        """
         if not self.folder.is_dir():
             return ()
         places = sorted(place for place in self.folder.iterdir() if place.is_dir())

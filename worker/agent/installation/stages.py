@@ -25,7 +25,7 @@ def stage_runner(folder: Path, *, source: Path = RUNNER) -> Path:
     """Copy the runner to `folder`/runner-DIGEST, once for each version of its source, and return that folder.
 
     It is started with `python -I`. Its subfolder `outside` has the engines, scenarios and accuracy metrics of other
-    packages.
+    packages; one whose module is not found is logged and left out.
     """
     files = {path.relative_to(source): path for path in source.rglob("*.py")} | _list_outside_modules()
     names = sorted(files)
@@ -70,7 +70,10 @@ def _list_outside_modules() -> dict[Path, Path]:
 
 @functools.cache
 def compile_stage(stage: Path, *, python: Path) -> None:
-    """Compile the stage for an interpreter, once. The runner cannot write there, and would compile in each process."""
+    """Compile the stage for an interpreter, once. The runner cannot write there, and would compile in each process.
+
+    A compilation that fails is ignored.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(
         # -S: the .pth files of packages are executed only in the sandbox

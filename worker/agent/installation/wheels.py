@@ -31,7 +31,7 @@ class WheelError(ValueError):
 
 
 def import_wheel(path: Path, folder: Path) -> Runtime:
-    """Copy a wheel into the folder of wheels, and return its runtime, whose version has the wheel's sha256.
+    """Copy a wheel into the folder of wheels, and return its runtime, whose version ends in 7 digits of its sha256.
 
     Raises WheelError where it cannot be read, is no build of ONNX Runtime, or is for other machines.
     """
@@ -73,7 +73,8 @@ def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
 def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
     """Download the one of these wheels that fits this machine best into `folder`, and return its path.
 
-    Raises WheelError where none fits or can be downloaded.
+    One for this Python comes first, but one for another Python on this system fits too. Raises WheelError where none
+    fits or can be downloaded.
     """
     supported = list(sys_tags())
     ranks = {tag: rank for rank, tag in enumerate(supported)}
@@ -105,7 +106,10 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
 
 
 def find_supported_pythons(wheel: Path) -> tuple[int, int] | None:
-    """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: it does not say."""
+    """Return the lowest and the highest minor version of Python 3 that a wheel is for; None: it does not say.
+
+    The highest is 99 where the wheel is for any newer one, too.
+    """
     tags = parse_wheel_filename(wheel.name)[3]
     minors = [int(match[1]) for tag in tags if (match := _PYTHON.fullmatch(tag.interpreter))]
     if not minors:

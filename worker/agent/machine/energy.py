@@ -97,7 +97,11 @@ def read_during(
 
 
 def find_meter(cell: CellSpec, *, powercap: Path = POWERCAP, nvml: str = NVML) -> Meter:
-    """Open the energy meter of the processor or device that a cell runs on. Raises EnergyUnreadableError."""
+    """Open the energy meter of the processor or device that a cell runs on.
+
+    Raises EnergyUnreadableError where its provider has no known meter, or where that cannot be read. A device id that
+    is missing or no number counts as 0.
+    """
     entry = providers.find(cell.provider)
     meter = entry.meter if entry is not None else None
     if meter == "processor":
@@ -163,7 +167,10 @@ def open_nvidia_meter(device: int, *, library: str = NVML) -> Meter:
 
 
 def compute_energy_per_inference_mj(readings: Readings, points: Sequence[tuple[int, int, int]]) -> list[float | None]:
-    """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences); None where it is not known."""
+    """Compute the millijoules of an inference for each (began_ns, ended_ns, inferences).
+
+    None where the readings do not cover that time, or the counter did not move in it. The inferences are at least 1.
+    """
     parts = [(readings.compute_joules_between(began, ended), runs) for began, ended, runs in points]
     return [1000.0 * joules / runs if joules is not None and joules > 0 else None for joules, runs in parts]
 

@@ -120,7 +120,7 @@ def _percent(share: float) -> str:
 
 
 def count_runners() -> int | None:
-    """Count the runners on this machine, whoever started them; None where processes cannot be listed."""
+    """Count the runners on this machine, whoever started them, this agent too; None if processes cannot be listed."""
     try:
         processes = list(psutil.process_iter(["cmdline"]))
     except (OSError, psutil.Error):

@@ -61,7 +61,10 @@ class Ticket:
         self._file_name, self._touched_s = "", 0.0
 
     def is_next(self) -> bool:
-        """Say whether no fresh ticket is older than this one, as far as tickets can be read."""
+        """Say whether no fresh ticket is older than this one, as far as tickets can be read.
+
+        A ticket that was not touched yet has no place, and comes after all fresh ones.
+        """
         try:
             tickets = [path for path in self._folder.iterdir() if _NAME.match(path.name)]
         except OSError:
@@ -214,7 +217,8 @@ def find_lock_path() -> Path:
 def compute_host_id() -> str:
     """Compute an id of 16 hexadecimal digits, the same for all programs that share the host's lock.
 
-    It is empty where the lock file or the id of the boot cannot be read. A missing lock file is made.
+    It is another one after each boot. It is empty where the lock file or the id of the boot cannot be read. A missing
+    lock file is made.
     """
     try:
         os.close(_open_lock_file(find_lock_path()))
@@ -238,7 +242,7 @@ def hold_machine(
 
     `on_wait` is called with a sentence about the holder, at once and every minute of the wait. `ticket`: the place of a
     caller that tries again soon after a BusyError. Raises BusyError when the machine is still held after `patience_s`
-    seconds, or once `is_cancelled` is true.
+    seconds, or once `is_cancelled` is true; neither counts where the machine is free and nobody waits for it.
     """
     descriptor = _open_lock_file(find_lock_path())
     place = ticket or Ticket()
@@ -262,7 +266,10 @@ def hold_machine(
 def try_to_hold_machine(
     *, patience_s: float, is_cancelled: Callable[[], bool] = lambda: False, doing: Activity = "trying what it can run"
 ) -> Iterator[bool]:
-    """Hold the machine if it is free within `patience_s` seconds, else go on without it. Yield whether it is held."""
+    """Hold the machine if it is free within `patience_s` seconds, else go on without it. Yield whether it is held.
+
+    A wait that is cancelled goes on without it, too.
+    """
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_machine(patience_s=patience_s, is_cancelled=is_cancelled, doing=doing))

@@ -61,7 +61,7 @@ def parse_lscpu(text: str) -> Processor:
 
 
 def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
-    """Read the frequency governors of the cores, separated by commas; None without one, as in virtual machines."""
+    """Read the cores' frequency governors, each once, joined by commas; None without one, as in virtual machines."""
     governors = {_read(path) for path in root.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     return ", ".join(sorted(name for name in governors if name)) or None
 
@@ -69,7 +69,10 @@ def read_governor(root: Path = Path("/sys/devices/system/cpu")) -> str | None:
 def find_perf_event_restriction(
     setting: Path = Path("/proc/sys/kernel/perf_event_paranoid"), *, is_root: bool | None = None
 ) -> int | None:
-    """Return kernel.perf_event_paranoid if it keeps this user from counting instructions; None if it does not."""
+    """Return kernel.perf_event_paranoid if it keeps this user from counting instructions.
+
+    None if it does not, or cannot be read.
+    """
     is_root = os.geteuid() == 0 if is_root is None else is_root
     level = _read(setting)
     is_closed = level is not None and level.isdecimal() and int(level) > MAX_PARANOID_FOR_ALL
@@ -89,6 +92,7 @@ def is_emulated(proc: Path = Path("/proc")) -> bool:
     """Say whether this process runs on an emulated processor.
 
     Under qemu's user mode, platform.machine() and /proc/self/exe show the guest, but the link of the thread does not.
+    Rosetta counts too. A virtual machine does not, nor does what cannot be read.
     """
     try:
         if os.path.basename(os.readlink(proc / "thread-self" / "exe")).startswith("qemu-"):

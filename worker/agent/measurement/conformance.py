@@ -33,8 +33,10 @@ def run_suite(
 ) -> list[CaseOutcome]:
     """Run every case of the folder `suite` on the CPU provider, and return the outcomes, ordered by case name.
 
-    `stage` is the staged runner, `work` a folder for the ledger. `on_progress` is called with the number of finished
-    cases. Raises RuntimeError when the process ends outside of a case.
+    `stage` is the staged runner, `work` a folder for the ledger: cases that a ledger there names are not run again.
+    `on_progress` is called after each process, at the end and after a case that ended one, with the number of finished
+    cases. Raises RuntimeError when the process ends outside of a case, and SandboxError where the sandbox cannot be
+    made.
     """
     ledger = work / "ledger.jsonl"
     ledger.touch()

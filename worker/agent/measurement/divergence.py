@@ -60,7 +60,9 @@ class Question:
 def find_divergence(question: Question) -> doc.DivergenceDocument:
     """Find the first tensor at which the candidate differs, and write the part of the model that shows it to `out`.
 
-    Raises ReasonedError where the search refuses the model, and TensorComparisonError where a side cannot be run.
+    Return a document without `found` where the sides agree on every output; nothing is written then. Raises
+    ReasonedError where the search refuses the model, and TensorComparisonError where a side cannot be run or the time
+    is over.
     """
     try:
         return _search_and_describe(question)

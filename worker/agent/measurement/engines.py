@@ -25,7 +25,8 @@ COMPILED = "compiled.onnx"
 def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesReport | None:
     """Compare the outputs of the checks of every two arms with the same inputs; None where there are no two.
 
-    The outputs are compared by a runner's process.
+    The outputs are compared by a runner's process; where that fails, the report has a reason. An arm whose check left
+    no outputs is not compared. The files of outputs are moved, so this is done once.
     """
     stored = {arm.arm: place for arm in arms if (place := _share_outputs(arm)) is not None}
     by_number = {arm.arm: arm for arm in arms if arm.arm in stored}

@@ -44,8 +44,9 @@ def evaluate_arms(
 ) -> Iterator[AccuracyReport]:
     """Judge every arm that has labelled data, and yield its report.
 
-    Arms that differ only in their workload share one evaluation. `judge` replaces the metric of the recipe. After ALL_S
-    seconds, the remaining arms get a reason.
+    Arms that differ only in their workload, or in settings such as threads that do not change outputs, share one
+    evaluation. `judge` replaces the metric of the recipe. Arms of other engines than ONNX Runtime get a report with a
+    reason, and so do those that remain after ALL_S seconds.
     """
     reports: dict[str, AccuracyReport] = {}
     ends_at = time.monotonic() + ALL_S

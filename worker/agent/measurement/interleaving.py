@@ -32,7 +32,11 @@ Launch = Callable[[str, Callable[[Running], None]], Answer]
 
 
 class InterleavedProcess:
-    """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs."""
+    """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs.
+
+    `take_turn` gives it a turn, and returns its next word as `listen` does. `let_end` wakes it a last time without
+    waiting for it, and `wait_for_answer` waits until it has ended.
+    """
 
     def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
         self._launch = launch
@@ -88,7 +92,10 @@ class InterleavedProcess:
 def measure_in_turns(
     launcher: Launcher, orders: Sequence[tuple[PreparedArm, RunnerOrder]], *, dice: random.Random
 ) -> list[Answer]:
-    """Launch a process for each arm and its order, let them measure in turns, and return the answers in this order."""
+    """Launch a process for each arm and its order, let them measure in turns, and return the answers in this order.
+
+    The answer of a process that failed has a reason.
+    """
 
     def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
         return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)

@@ -31,7 +31,7 @@ _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "ORT_DISABLE_TELEMET
 
 @dataclass
 class Answer:
-    """The answer of a process: its decoded reply or a reason, and how it ended."""
+    """The answer of a process: its decoded reply or a reason, and how it ended; None where none was started."""
 
     reply: dict[str, object] = field(default_factory=dict)
     reason: Reason | None = None
@@ -46,7 +46,10 @@ class Answer:
 def run_without_arm(
     order: RunnerOrder, *, runtime: Installed, stage: Path, reads: Path, work: Path, memory_bytes: int, timeout_s: float
 ) -> Ending:
-    """Run a runner for an order without an arm. It may read `reads` and write in `work`. Raises SandboxError."""
+    """Run a runner for an order without an arm. It may read `reads` and write in `work`.
+
+    Return its ending, however it ended. Raises SandboxError where the sandbox cannot be made.
+    """
     python = runtime.python
     policy = Policy(
         read_only=(*interpreters.list_interpreter_paths(python), stage, reads),
@@ -61,7 +64,7 @@ class Launcher:
     """Starts the runners of a block inside a `with`, and kills those that run when the block is cancelled.
 
     `gaps_s` has the seconds that the agent itself spends before each launch: since the process before it ended, or was
-    ready for its turns.
+    ready for its turns. The launch after `forget_last_process` has no gap.
     """
 
     def __init__(
@@ -101,8 +104,9 @@ class Launcher:
     ) -> Answer:
         """Run one pass of an arm, for at most `timeout_s` or the launcher's own limit, whichever is shorter.
 
-        The process may write in `work_dir` only. Whatever it does becomes an Answer, never an exception. `on_started`
-        is called with the running process.
+        The process may write in `work_dir` only. Whatever it does becomes an Answer, never an exception; so does a
+        missing sandbox. A block that is cancelled already launches nothing. `on_started` is called with the running
+        process.
         """
         if self._is_cancelled():
             return Answer(reason=CANCELLED)
@@ -183,7 +187,10 @@ CANCELLED = Reason(code=ReasonCode.CANCELLED, text="The block was cancelled befo
 
 
 def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
-    """Add the memory limit to the reason of a crash, because a runtime without memory may crash; 0 MiB: no limit."""
+    """Add the memory limit to the reason of a crash, because a runtime without memory may crash; 0 MiB: no limit.
+
+    Return other reasons, and None, as they are.
+    """
     if reason is None or not limit_mb or reason.code != ReasonCode.CRASHED:
         return reason
     text = f"{reason.text} It ran under a memory limit of {limit_mb:,} MiB, which it may have reached."
@@ -191,7 +198,10 @@ def add_memory_limit(reason: Reason | None, limit_mb: int) -> Reason | None:
 
 
 def parse_ending(ending: Ending) -> Answer:
-    """Decode the reply of a process that has ended; where it has none, make the reason."""
+    """Decode the reply of a process that has ended; where it has none, make the reason.
+
+    A reason that the reply itself states is the answer's reason, beside what else it replied.
+    """
     answer = Answer(ending=ending, log_tail=ending.stderr_tail[-20_000:])
     answer.reason = _make_reason_of_ending(ending)
     if answer.reason is not None:

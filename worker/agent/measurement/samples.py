@@ -48,7 +48,10 @@ class LoadRates:
     _reasons: dict[str, Reason] = field(default_factory=dict)
 
     def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
-        """Search the rates of an arm's cell by an extra launch, unless they are known or its scenario needs none."""
+        """Search the rates of an arm's cell by an extra launch, unless they are known or its scenario needs none.
+
+        A search that fails keeps its reason, and is tried again at the next call.
+        """
         key = _digest_without_runtime(arm)
         if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._rates:
             return
@@ -96,7 +99,11 @@ class Sampler:
     rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
-        """Measure a sample of each arm, and yield the samples in this order, those of turns together."""
+        """Measure a sample of each arm, and yield the samples in this order, those of turns together.
+
+        A disturbed sample is repeated up to MAX_REMEASURES times while the schedule allows it, but not where most
+        arms of turns are disturbed. A launch that fails yields a sample with a reason.
+        """
         for arm in arms:
             self.rates.search(arm, launch=partial(self._launch, arm))
         if not can_take_turns(arms, peaks=self.peaks):
@@ -169,7 +176,8 @@ class Sampler:
 def can_take_turns(arms: Sequence[PreparedArm], *, peaks: dict[int, int]) -> bool:
     """Say whether the processes of these arms may run together: on host memory, with room for all, one session each.
 
-    Processes would disturb each other on a device, and other scenarios need the machine alone.
+    Processes would disturb each other on a device, and other scenarios need the machine alone. False also for a single
+    arm, and where the peak memory of an arm is not known.
     """
     if len(arms) < 2 or not hasattr(os, "mkfifo"):
         return False
@@ -195,7 +203,10 @@ def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -
 
 
 def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
-    """Parse the sample of an answer, or the reason why there is none. `remeasured`: how often it was repeated."""
+    """Parse the sample of an answer, or the reason why there is none. `remeasured`: how often it was repeated.
+
+    `position` is the arm's place in the round. An answer that is not valid becomes a reason, too.
+    """
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)
     try:

@@ -57,7 +57,9 @@ def _zigzag(count: int) -> list[int]:
 class BlockSchedule:
     """The time of one block. `promised_s`: how long it should take; None: any time.
 
-    `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs.
+    `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs. `may_repeat` is true
+    until REPEATS_SHARE of the promised time is spent on repeats. Room for traces of so many arms is judged by how long
+    a first trace took.
     """
 
     def __init__(
@@ -88,7 +90,10 @@ class BlockSchedule:
 
     @property
     def has_room_for_a_round(self) -> bool:
-        """Whether another round fits, if it takes as long as the last one."""
+        """Whether another round fits the promised time, if it takes as long as the last one, beside later traces.
+
+        A round that the verdict needs also has room if twice the last one's time is left before the block's own limit.
+        """
         if self._rounds < self._min_rounds and self._ends_at - self._clock() >= SPARE * self._round_s:
             return True
         traces_s = (
@@ -100,9 +105,10 @@ class BlockSchedule:
         return self._remaining_s >= arms * self._trace_s
 
     def count_traceable_arms(self, arms: int, *, rounds: int) -> int:
-        """Return how many of `arms` arms can be traced `rounds` times in the time that is left, at least PAIR.
+        """Return how many of `arms` arms can be traced `rounds` times in the time that is left, at least PAIR of them.
 
-        It is better to explain one change than to trace several too few times.
+        Return all before any was traced, as it judges by that time. It is better to explain one change than to trace
+        several too few times.
         """
         each_s = rounds * self._trace_s
         # without arms or rounds there is nothing to divide the time by

@@ -39,7 +39,10 @@ class _Points(BaseModel):
 def measure_curve(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, find_meter: FindMeter = energy.find_meter
 ) -> CurveReport:
-    """Run an arm for `total_s` seconds in one process, and report the points of its curve, with energy if known."""
+    """Run an arm for `total_s` seconds in one process, and report the points of its curve, with energy if known.
+
+    The report of a process that fails has a reason and no points.
+    """
     try:
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError:

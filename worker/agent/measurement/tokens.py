@@ -30,7 +30,8 @@ def write_token_ids(
     """Write the token ids of each text into a `.npz`, as an array with the text's name, and return its path.
 
     The file has to be checked, because a sandboxed process wrote it. `stage` is the staged runner, `work` an empty
-    folder. Raises TokenizationError where the tokenizer refuses or fails.
+    folder. Raises TokenizationError where the tokenizer refuses or fails, and SandboxError where the sandbox cannot be
+    made.
     """
     texts_path, ids_path = work / _TEXTS, work / _IDS
     texts_path.write_text(json.dumps(texts))

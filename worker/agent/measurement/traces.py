@@ -92,7 +92,10 @@ class _Reply(BaseModel):
 
 @dataclass(frozen=True)
 class Profiled:
-    """The result of a profiled process, whose nodes are not mapped to the model's own yet."""
+    """The result of a profiled process, whose nodes are not mapped to the model's own yet.
+
+    `raw` and `optimized` are the files that it left, the profile and the optimised model; None where one is missing.
+    """
 
     arm: PreparedArm
     trace_round: int
@@ -117,7 +120,11 @@ class Profiled:
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
-    """Run the trace pass of an arm. Its files are in a folder of their own until `delete_files`."""
+    """Run the trace pass of an arm. Its files are in a folder of their own until `delete_files`.
+
+    A process that fails, or answers something that cannot be read, is a result with a `reason` and without a reply.
+    A further trace (`trace_round` above 0) may have a shorter limit than the first.
+    """
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
     order: RunnerOrder = {**make_runner_order(arm, "trace"), "trace_runs": orders.TRACE_RUNS, "trace_s": trace_s}
@@ -136,7 +143,11 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
 
 @dataclass
 class Mapper:
-    """Maps the executed nodes of a block to the own nodes of its models. Each graph is parsed once, in a child."""
+    """Maps the executed nodes of a block to the own nodes of its models. Each graph is parsed once, in a child.
+
+    The origins have the order of the executed nodes; all are unmapped where a graph is unknown. There are none for a
+    trace that failed.
+    """
 
     work_dir: Path
     memory_bytes: int | None = None
@@ -189,7 +200,8 @@ class Mapper:
 def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_edges: bool = False) -> TraceReport:
     """Make the report of one trace, and call `store` with the raw file of an arm's first trace.
 
-    `has_edges`: operators also name the model's own nodes that they read from, if its graph is known.
+    `has_edges`: operators also name the model's own nodes that they read from, if its graph is known. The report of a
+    trace that failed, or that holds no complete run, has only the reason. `mapper` must have read the graphs before.
     """
     origins, source = mapper.map_origins(profiled), mapper.find_source_graph(profiled)
     arm, trace_round = profiled.arm.arm, profiled.trace_round
@@ -309,8 +321,8 @@ class RoundTraces:
     def remember_nodes(self, profiled: Profiled, origins: Sequence[Origin]) -> None:
         """Remember the own node of each executed node of an arm's first trace, from `origins`.
 
-        It remembers none for other providers than the CPU, whose sessions cannot always be closed safely, nor for
-        models with more nodes than a report can name.
+        It remembers none for other providers than the CPU, whose sessions cannot always be closed safely, for cells
+        with a scenario of their own, for further or failed traces, nor for models with more nodes than a report names.
         """
         reply, arm = profiled.reply, profiled.arm
         cell = arm.order.cell
@@ -330,7 +342,10 @@ class RoundTraces:
         return {"is_traced": True, "trace_runs": runs, "trace_s": orders.ROUND_TRACE_S}
 
     def parse_times(self, arm: int, reply: Mapping[str, object]) -> tuple[float, ...]:
-        """Read the µs of each own node of an arm, ordered by name; empty where the answer has unknown nodes."""
+        """Read the µs of each own node of an arm, ordered by name; 0 for those that the answer leaves out.
+
+        Return an empty tuple where the answer has no trace, an invalid one, or unknown nodes.
+        """
         nodes = self._nodes.get(arm, {})
         try:
             rows = _ROWS.validate_python(reply.get("traced", ()))

@@ -113,7 +113,8 @@ def load_model(order: Order, request: GenerationRequest, *, timer: PhaseTimer) -
 def open_model(order: Order, *, search: Mapping[str, object] | None = None, **model_entries: object) -> Any:
     """Open the order's model on the CPU with the configuration of its folder, and the order's file and threads.
 
-    `search` and `model_entries` are further entries of the sections `search` and `model`.
+    `search` and `model_entries` are further entries of the sections `search` and `model`. The errors of
+    onnxruntime-genai are raised as they are.
     """
     folder, main = os.path.split(order.model)
     session = order.session

@@ -119,7 +119,10 @@ def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -
 
 
 def choose_inputs(engine: Engine, arrays: Arrays) -> Arrays:
-    """Choose the arrays that the session takes, by name. Raises Refusal where some are missing."""
+    """Choose the arrays that the session takes, by name, and leave others out. Raises Refusal where some are missing.
+
+    An optional input may be missing.
+    """
     nodes = engine.session.get_inputs()
     names = [node.name for node in nodes if node.name in arrays or not node.type.startswith("optional(")]
     missing = [name for name in names if name not in arrays]
@@ -235,7 +238,10 @@ class Feed:
             self._binding.bind_output(name, self._device)
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs to the CPU, by name. An output without a type in numpy is its type's name."""
+        """Copy the last run's outputs to the CPU, by name. An output without a type in numpy is its type's name.
+
+        A bound output of bfloat16 is an array of float32, and an empty one where it lies on a device.
+        """
         if self._plain is not None:
             named_values = zip(self._outputs, self._values, strict=True)
             return {name: value if isinstance(value, np.ndarray) else self._types[name] for name, value in named_values}

@@ -105,7 +105,10 @@ def open_program(order: Order, *, timer: PhaseTimer) -> Program:
 
 
 def choose_inputs(program: Program, arrays: Arrays) -> Arrays:
-    """Choose the program's inputs by the model's names. Raises Refusal where one is missing or does not fit."""
+    """Choose the program's inputs by the model's names, and leave other arrays out.
+
+    Raises Refusal where one is missing, or where its type or sizes do not fit.
+    """
     missing = [port.name for port in program.ports.inputs if port.name not in arrays]
     if missing:
         raise faults.Refusal(
@@ -157,7 +160,10 @@ class ProgramFeed:
         return self._call
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs by the model's names; bfloat16 as float32, because numpy does not have it."""
+        """Copy the last run's outputs by the model's names; bfloat16 as float32, because numpy does not have it.
+
+        An output that is no tensor is its type's name.
+        """
         leaves = pytree.tree_leaves(self._last)
         return {
             name: np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())

@@ -31,7 +31,8 @@ def match_boxes(outputs: Array, labels: Array) -> list[list[ClassMatch]]:
     """Match each sample's detections with its labels, class by class.
 
     Outputs are rows of x1, y1, x2, y2, score, class; labels are rows of x1, y1, x2, y2, class. Rows with a class below
-    0, or a score of 0 or less, are no boxes. Raises Refusal for outputs of another shape.
+    0, or a score of 0 or less, are no boxes. Of a class in an image, the MAX_BOXES best detections count. Raises
+    Refusal for outputs of another shape.
     """
     check_row_per_label(outputs, labels)
     if outputs.ndim != 3 or outputs.shape[2] != 6:

@@ -40,7 +40,8 @@ def pair_label_and_choice(outputs: Array, labels: Array) -> Array:
 def compute_macro_f1(batches: Sequence[Array]) -> Array:
     """Compute each sample's pseudo-value of macro F1, as scikit-learn's f1_score(average="macro").
 
-    It is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen.
+    It is the mean of 2 TP / (2 TP + FP + FN) over the classes that are a label or were chosen. `batches` are of
+    `pair_label_and_choice`, and the mean of the pseudo-values is F1.
     """
     pairs = np.concatenate(batches)
     classes, at = np.unique(pairs, return_inverse=True)
@@ -63,7 +64,8 @@ def compute_macro_f1(batches: Sequence[Array]) -> Array:
 def pack_multilabel(outputs: Array, labels: Array) -> Array:
     """Stack the classes that a sample has and those chosen for it, as truths [sample, 2, class].
 
-    Scores above 0.5 are chosen. Raises Refusal where labels and outputs differ in shape.
+    Scores above 0.5 are chosen; of outputs that are no floats, all but 0. Raises Refusal where labels and outputs
+    differ in shape.
     """
     check_row_per_label(outputs, labels)
     if outputs.shape != labels.shape:
@@ -73,7 +75,10 @@ def pack_multilabel(outputs: Array, labels: Array) -> Array:
 
 
 def compute_multilabel_f1(batches: Sequence[Array]) -> Array:
-    """Compute each sample's pseudo-value of macro F1 where samples have several classes; an unused class counts 0."""
+    """Compute each sample's pseudo-value of macro F1 where samples have several classes; an unused class counts 0.
+
+    `batches` are of `pack_multilabel`.
+    """
     label, chosen = np.concatenate(batches).transpose(1, 0, 2)
     hit = (label & chosen).astype(np.int8)
     both = label.astype(np.int8) + chosen

@@ -8,7 +8,9 @@ from worker.runner.judges.judge import Array, make_shape_refusal
 def apply_step(outputs: Array, *, step: str | None, threshold: float, vocabulary: Array | None = None) -> Array:
     """Apply a step to an output: softmax, argmax, ctc, or else `threshold`. None returns the output as it is.
 
-    Only ctc needs the vocabulary. Raises Refusal where the output is nothing that ctc can decode.
+    Softmax and argmax are along the last axis. `threshold` gives 1 where a value is above it, else 0, and takes a
+    single column as one value a sample. Only ctc needs the vocabulary. Raises Refusal where the output is nothing that
+    ctc can decode.
     """
     if step is None:
         return outputs

@@ -34,7 +34,10 @@ class Answers:
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:
-        """Compare an answer that was given while other inferences ran with the first one to the same set."""
+        """Compare an answer that was given while other inferences ran with the first one to the same set, if kept.
+
+        They differ where an element is further away than the order's tolerance.
+        """
         if number in self._answers:
             self._compared.add(number)
             if self._differ(number, outputs):
@@ -42,7 +45,10 @@ class Answers:
 
     @property
     def differing_count(self) -> float | None:
-        """How many sets got another answer than at first; None where none was compared, or answers never repeat."""
+        """How many sets got another answer than at first; None where none was compared.
+
+        None also where a set got another answer when it was repeated alone, as the model then never repeats itself.
+        """
         return float(len(self._differing)) if self._is_repeatable and self._compared else None
 
     def _differ(self, number: int, outputs: Outputs) -> bool:

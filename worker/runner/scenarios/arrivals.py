@@ -46,6 +46,7 @@ class RealClock:
         return time.perf_counter_ns()
 
     def wait_until(self, moment_ns: int) -> None:
+        """Wait until the moment of `now`, by sleeping and then reading the clock. Return at once where it is past."""
         remaining_ns = moment_ns - time.perf_counter_ns()
         if remaining_ns > SPIN_NS:
             time.sleep((remaining_ns - SPIN_NS) / 1e9)
@@ -58,7 +59,8 @@ class RealClock:
 class Served:
     """Times of requests in ns, by number: when each was due, began and ended.
 
-    `late` has, for requests that a stream waited for, how late it began.
+    `late` has, for requests that a stream waited for, how late it began. `latencies` are from due to end, `services`
+    from begin to end, and `wall_ns` is from the first due to the last end.
     """
 
     due: Durations
@@ -94,7 +96,8 @@ def serve(
 ) -> Served:
     """Serve a request after each of the gaps, by all streams at once, and return the times of all requests.
 
-    A stream has a call for every set of inputs, and requests take the sets in turn.
+    A stream has a call for every set of inputs, and requests take the sets in turn. No request is dropped, however
+    late it is. Raises what the first failed call raised.
     """
     moments = np.cumsum(gaps_s) * 1e9
     due = array("Q", (moments + (clock.now() + LEAD_NS)).astype(np.uint64).tolist())

@@ -95,7 +95,8 @@ class Steps:
 
     Each call has a binding of its own on buffers that all share. Each cache has two buffers: a step reads the one that
     the step before it wrote. So between two steps nothing is bound, and only the token is copied, into `token`.
-    `scores` are views of the scores after the prompt, and of those after any further token.
+    `scores` are views of the scores after the prompt, and of those after any further token. `prompt` is the buffer of
+    its tokens, which may be written to, and `prompt_scores` the scores after each of them, [row, token, vocabulary].
     """
 
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
@@ -197,7 +198,8 @@ def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
 def compute_shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
     """Compute an input's shape at a step, and the index at which the step's part of the values begins.
 
-    `past` is how many tokens came before, `now` how many the step takes. Not for positions at the prompt.
+    `past` is how many tokens came before, `now` how many the step takes. Not for tokens, nor for positions at the
+    prompt.
     """
     if role == "mask":
         return [batch, past + now], 0

@@ -44,6 +44,10 @@ class Fresh:
         self._feeds: list[Feed] = []
 
     def open(self) -> None:
+        """Load the model, and run each set twice by itself, to keep its answer and see whether it repeats.
+
+        Raises Refusal that names the set at which the model fails.
+        """
         order, timer = self._context.order, self._context.timer
         kind = find_engine_kind(order)
         engine = kind.open_engine(order, timer=timer)
@@ -63,6 +67,7 @@ class Fresh:
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
 
     def step(self) -> bool:
+        """Warm up at the first call, and measure at the second. Return whether another step follows."""
         budget, timer = self._context.order.budget, self._context.timer
         if self._course is None:
             with timer.phase("warmup"):
@@ -129,7 +134,10 @@ class MemoryCourse:
         self._readings = 0
 
     def run(self, calls: Sequence[Call], budget: BudgetOrder) -> None:
-        """Run all sets in turn, again and again, until there are enough inferences and seconds."""
+        """Run all sets in turn, again and again, until there are enough inferences and seconds.
+
+        It ends after MAX_S seconds, or before MAX_RUNS inferences are exceeded, even if these are not enough.
+        """
         at_least_ns, at_most_ns = int(max(budget.window_s, budget.at_least_s) * 1e9), int(MAX_S * 1e9)
         clock = time.perf_counter_ns
         with ResidentReader() as resident:
@@ -159,12 +167,15 @@ class MemoryCourse:
         return compute_growth_per_1000(self._after[: self._readings], self._resident[: self._readings])
 
     def compute_cpu_p50_ns(self) -> float | None:
-        """Compute the thread CPU time of an inference in ns, the median between readings; None for fewer than two."""
+        """Compute the thread CPU time of an inference in ns, the median between readings.
+
+        None for fewer than two readings, or where the clock stood still.
+        """
         after, cpu_ns = (np.array(values[: self._readings], dtype=np.float64) for values in (self._after, self._cpu_ns))
         return windows.compute_positive_median(np.diff(cpu_ns) / np.diff(after))
 
     def list_memory_points(self) -> list[summaries.Phase]:
-        """List resident memory at a few points, as phases."""
+        """List resident memory in bytes at up to POINTS readings from the first to the last, as phases."""
         places = sorted({round(place) for place in np.linspace(0, self._readings - 1, min(POINTS, self._readings))})
         return [
             {"name": f"memory {number}", "metrics": {"inferences": after, "resident_bytes": resident}}
@@ -174,7 +185,7 @@ class MemoryCourse:
 
     @property
     def is_stable(self) -> bool:
-        """Whether both halves have the same p50, within the tolerance."""
+        """Whether both halves have the same p50, within the tolerance; true for too few inferences to have halves."""
         durations = self.copy_durations()
         middle = durations.size // 2 // self._sets * self._sets
         return middle == 0 or windows.agree_within_tolerance(
@@ -217,7 +228,7 @@ class ResidentReader:
 
 
 def make_alternating_call(calls: Sequence[Call]) -> Call:
-    """Make a call that calls the next of the calls each time."""
+    """Make a call that calls the next of the calls each time, and the first again after the last."""
     place = -1
 
     def call() -> object:

@@ -48,6 +48,7 @@ class GenerateByGenai:
             self._score(prompts.draw_forced_tokens(settings, vocabulary=vocabulary))
 
     def step(self) -> bool:
+        """Warm up at the first call; at the second, measure, and time the sampler. Return whether another follows."""
         budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):

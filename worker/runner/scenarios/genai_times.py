@@ -20,7 +20,10 @@ _MS = 1e-6
 
 
 class TimedGenerations(GenerationTimes):
-    """Runs generations, and keeps the times of the prompt and of every token in ns, and the tokens."""
+    """Runs generations, and keeps the times of the prompt and of every token in ns, and the tokens.
+
+    `prompt_ms` is from the start until the prompt is read, and `first_ms` until the first token is there; medians.
+    """
 
     def __init__(self, loaded: genai.LoadedModel) -> None:
         self._loaded = loaded
@@ -33,7 +36,7 @@ class TimedGenerations(GenerationTimes):
         self.cpu_ns = 0
 
     def run(self) -> None:
-        """Run one generation; making its generator is not timed."""
+        """Run one generation, and add its times and tokens; making its generator is not timed."""
         clock, spent, request = time.perf_counter_ns, time.thread_time_ns, self._loaded.request
         generator = self._loaded.make_generator()
         step = generator.generate_next_token
@@ -56,7 +59,7 @@ class TimedGenerations(GenerationTimes):
         self.rows.append(np.stack([_read_new_tokens(generator, request, row) for row in range(len(request.prompt))]))
 
     def repeat(self, budget: BudgetOrder) -> None:
-        """Run generations until there are enough of them and enough seconds."""
+        """Run generations until there are enough of them and enough seconds; none begins after MAX_S seconds."""
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
         while self.wall_ns < MAX_S * 1e9 and (len(self.rows) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run()
@@ -78,7 +81,10 @@ class TimedGenerations(GenerationTimes):
         return np.array(self._steps_ns, dtype=np.uint64).reshape(-1, self._loaded.request.new - 1)
 
     def compute_cpu_p50_ms(self) -> float | None:
-        """Compute the thread CPU time of such a token in ms, the median of generations; None where none was seen."""
+        """Compute the thread CPU time of a token after the first in ms; None where none was seen.
+
+        It is the median of the means of the generations.
+        """
         spent = np.array(self._cpu_ns, dtype=np.float64).reshape(-1, self._loaded.request.new - 1).mean(axis=1)
         return windows.compute_positive_median(spent, scale=_MS)
 
@@ -96,7 +102,10 @@ class SamplerTimes:
 
 
 def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
-    """Time the sampler in a generation that asks for the scores first: `get_logits` runs the graph without it."""
+    """Time the sampler in a generation that asks for the scores first: `get_logits` runs the graph without it.
+
+    The times are medians without the first token. Of a generation that draws tokens, only PARTED are timed.
+    """
     request, clock, spent = loaded.request, time.perf_counter_ns, time.thread_time_ns
     generator = loaded.make_generator()
     generator.append_tokens(request.prompt)

@@ -35,6 +35,10 @@ class Generate:
         self._perplexity: float | None = None
 
     def open(self) -> None:
+        """Load the decoder, run the prompt, and score the texts and each token's lead before generations are timed.
+
+        Raises Refusal where the model is no decoder, a generation does not fit into free memory, or a run fails.
+        """
         order, timer = self._context.order, self._context.timer
         if not find_engine_kind(order).has_sessions:
             raise faults.Refusal("not_supported", "a framework's program is not generated with yet")
@@ -60,6 +64,7 @@ class Generate:
                 self._perplexity = perplexity.compute_perplexity(calls[0], self._steps, text)
 
     def step(self) -> bool:
+        """Warm up at the first call, and measure at the second. Return whether another step follows."""
         budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):

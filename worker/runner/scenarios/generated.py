@@ -61,7 +61,8 @@ class GenerationTimes:
     ) -> dict[str, object]:
         """Make the fields of a Sample that are times. `length` is tokens of the prompt, `new` those of a generation.
 
-        `gate` is the least share of the processor below which a sample is disturbed; None: it is not judged by that.
+        `gate` is the least share of the processor below which a sample is disturbed; None: it is not judged by that,
+        and its CPU time is None. The latencies are those of the steps after the prompt, which is a phase.
         """
         steps, cpu_share = self.list_step_durations(), self.cpu_ns / self.wall_ns
         halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
@@ -104,7 +105,10 @@ class TimedGenerations(GenerationTimes):
     _prompts_cpu_ns: list[int] = field(default_factory=list)
 
     def run(self, calls: list[Call], steps: Steps) -> None:
-        """Run one generation, which draws the same tokens as the one before."""
+        """Run one generation, which draws the same tokens as the one before, and add its times and its tokens.
+
+        `calls` has a call for the prompt and one for each further step, on the buffers of `steps`.
+        """
         clock, spent, token, choose = (
             time.perf_counter_ns,
             time.thread_time_ns,
@@ -131,7 +135,10 @@ class TimedGenerations(GenerationTimes):
         self.tokens.append(np.array(chosen))
 
     def repeat(self, calls: list[Call], steps: Steps, budget: BudgetOrder) -> None:
-        """Run generations until there are enough of them and enough seconds, then prompts alone if those are few."""
+        """Run generations until there are enough of them and enough seconds, then prompts alone if those are few.
+
+        None begins after MAX_S seconds of generations, and no prompt alone after PROMPTS_S more.
+        """
         at_least_ns = int(max(budget.window_s, budget.at_least_s) * 1e9)
         while self.wall_ns < MAX_S * 1e9 and (len(self.tokens) < GENERATIONS or self.wall_ns < at_least_ns):
             self.run(calls, steps)
@@ -166,7 +173,10 @@ class TimedGenerations(GenerationTimes):
         return windows.compute_positive_median([*self._spent()[:, 0].tolist(), *self._prompts_cpu_ns], scale=_MS)
 
     def compute_cpu_p50_ms(self) -> float | None:
-        """Compute the thread CPU time of a step after the prompt in ms, the median; None where none was seen."""
+        """Compute the thread CPU time of a step after the prompt in ms; None where none was seen.
+
+        It is the median of the means of the generations.
+        """
         return windows.compute_positive_median(self._spent()[:, 1:].mean(axis=1), scale=_MS)
 
     def _spent(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
@@ -194,9 +204,9 @@ class SeparateRows:
     prompt: Array
 
     def count_differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
-        """Count the rows that choose other tokens alone than in the batch; None where tokens are drawn.
+        """Count which of the first and the last row choose other tokens alone than in the batch: 0, 1 or 2.
 
-        `tokens` are those of the batch, [step, sequence].
+        `tokens` are those of the batch, [step, sequence]. None where tokens are drawn, not chosen by the best score.
         """
         if settings.get("sampling", "greedy") != "greedy":
             return None

@@ -37,7 +37,11 @@ class InputSet:
 
 
 def make_input_sets(inputs: Arrays, dims: Mapping[str, Sequence[object]], options: InputSetOptions) -> list[InputSet]:
-    """Make the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name."""
+    """Make the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name.
+
+    They are as many as the options say, and more where a dimension has more sizes. The given inputs are no set
+    themselves.
+    """
     dice = np.random.default_rng(np.random.SeedSequence([options.seed % 2**32, 0xF4E5]))
     count = max(options.count, *(len(sizes) for sizes in options.shapes.values())) if options.shapes else options.count
     input_sets = []

@@ -88,6 +88,7 @@ class OpenLoop:
         self._facts: dict[str, object] = {}
 
     def open(self) -> None:
+        """Load a session for each stream, or one for all, run each set in each stream, and keep the answers of one."""
         order, settings = self._context.order, self._settings
         kind = find_engine_kind(order)
         count = settings["streams"] if settings["sessions"] == "each" else 1
@@ -114,6 +115,10 @@ class OpenLoop:
         self._facts = {"requested_providers": engines[0].requested, "active_providers": engines[0].active}
 
     def step(self) -> bool:
+        """Warm up at the first call; at the second, measure and compare answers. Return whether another step follows.
+
+        Raises Refusal where requests are generated too late, or where no rate keeps the bound.
+        """
         timer, budget = self._context.timer, self._context.order.budget
         if self._warm is None:
             sys.setswitchinterval(SWITCH_S)
@@ -226,7 +231,8 @@ class OpenLoop:
 def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | None:
     """Find the highest rate whose p99 keeps the bound, by interpolation in the logarithm of p99.
 
-    Return the highest rate tried where all keep it, None where none does.
+    Return the highest rate tried where all keep it, None where the lowest does not. Rates above the first one that
+    does not keep it are not looked at.
     """
     ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)

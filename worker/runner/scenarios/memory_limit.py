@@ -10,7 +10,10 @@ from worker.runner.scenarios.decoder_ports import Decoder
 
 
 def check_memory(decoder: Decoder, *, prompt: int, new: int, batch: int) -> None:
-    """Raises Refusal where a generation of `new` tokens would need more memory for scores and caches than is free."""
+    """Raises Refusal where a generation of `new` tokens would need more memory for scores and caches than is free.
+
+    Nothing is refused where the free memory is not known.
+    """
     needed, free = estimate_bytes(decoder, prompt=prompt, new=new, batch=batch), read_free_bytes()
     if free is not None and needed > free:
         rows = f"{batch} prompts" if batch > 1 else "a prompt"

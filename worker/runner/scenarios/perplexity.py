@@ -20,7 +20,8 @@ MAX_TOKENS = 4096
 def compute_perplexity(call: Call, steps: Steps, text: Array) -> float | None:
     """Compute exp of the mean negative log-likelihood; None where prompt or text is too short, or it is not finite.
 
-    `call` runs the prompt of `steps`, which is restored after it. Raises Refusal where the model does not run.
+    `call` runs the prompt of `steps`, which is restored after it. Of `text`, the first MAX_TOKENS ids count. Raises
+    Refusal where the model does not run.
     """
     prompts, scores = steps.prompt, steps.prompt_scores
     rows, length = prompts.shape

@@ -27,6 +27,7 @@ class Single:
         self._sessions = prepare_sessions(self._context, sessions=1)
 
     def step(self) -> bool:
+        """Warm up at the first call, and measure at the second. Return whether another step follows."""
         order, timer, (call, *_) = self._context.order, self._context.timer, self._sessions.calls
         if self._warm is None:
             with timer.phase("warmup"):
@@ -55,6 +56,7 @@ class Single:
         return windows.SideCall(name, self._context.timer.wrap_call(call))
 
     def close(self) -> dict[str, object]:
+        """Measure also with copies, on a device with memory of its own, and return the sample and the providers."""
         gate, taken = self._context.order.gate_cpu_share, self._taken
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()

@@ -37,6 +37,7 @@ class Sustained:
         self._sessions = prepare_sessions(self._context, sessions=self._context.order.concurrency)
 
     def step(self) -> bool:
+        """Warm up at the first call, and record at the second. Return whether another step follows."""
         order, calls = self._context.order, self._sessions.calls
         if not self._is_warm:
             for call in calls:
