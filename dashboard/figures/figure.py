@@ -39,7 +39,7 @@ class Series:
 
 
 def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
-    """List the named series of a figure that wants a key, in the order of its legend."""
+    """List the named series of a figure that wants a key, in the order of its legend; none of one that wants no key."""
     if not layout.get("showlegend"):
         return []
     made = [_make_series(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
@@ -67,7 +67,9 @@ RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell
 
 
 def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
-    """Make the column of the shown times. Where cells show different kinds of time, processor time is marked."""
+    """Make the column of the cells' p50 in ms, of the kind of time that verdicts rest on. Where cells show different
+    kinds of time, processor time is marked. The cells of its rows must have the compared time in place of p50
+    already."""
     title = times.title(cells)
     return Number(
         f"{title}, ms", lambda cell: latency_entry(cell, says=cell.id in times.by_processor and title != PROCESSOR)
@@ -214,8 +216,8 @@ MAX_BARS = 40
 
 
 def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
-    """Choose the cells that get a bar, at most MAX_BARS, and write a sentence about the others; empty where there are
-    none."""
+    """Choose the cells that get a bar, at most MAX_BARS spread over the ranks of `value`, and write a sentence about
+    the others, with a space before it; empty where there are none."""
     shown = [cells[place] for place in spread_places([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""

@@ -52,7 +52,7 @@ def unlisted(value: object) -> str:
 
 @register.filter
 def when(at: datetime | None) -> str | SafeString:
-    """A moment with its zone, as a time element; what has not happened yet is a dash in words."""
+    """Write a moment in UTC as a time element; `not yet` for None."""
     if at is None:
         return "not yet"
     return markup.moment(at)
@@ -123,7 +123,7 @@ def counted(number: int, noun: str) -> str:
 @register.filter
 @stringfilter
 def verdict_class(headline: str) -> str:
-    """The class of a headline: a smaller size where it would take four lines."""
+    """Return the class of a page's headline; a long one has a further class, for a smaller size."""
     return "verdict long" if len(headline) > LONG_HEADLINE else "verdict"
 
 
@@ -138,7 +138,8 @@ ENTRIES = {
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, name: str) -> SafeString:
-    """A link of the top navigation, reached by its first letter; marks the section the page belongs to."""
+    """Write a link of the top navigation, reached by its first letter; marks the section the page belongs to. That
+    of alerts has the number of open alerts that the reader may see, unless there is none."""
     address = reverse(f"dashboard:{name}")
     request = context["request"]
     part = request.path.split("/")[1]
@@ -167,7 +168,7 @@ def settings_links(context: template.Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def page_tabs(context: template.Context, name: str) -> SafeString:
-    """The pages that stand beside each other under an entry of the top bar."""
+    """Write links to the pages that stand beside each other under an entry of the top bar, a key of TABS."""
     return format_html(
         '<nav class="tabs" aria-label="Pages of {}">{}</nav>', name, _links(context["request"].path, TABS[name])
     )
@@ -185,7 +186,8 @@ def _links(path: str, shown: Mapping[str, str]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def address(context: template.Context, **changes: object) -> str:
-    """The page's own address with some parameters changed; an empty value takes one away."""
+    """Return the page's own address with some parameters of its query changed and the others kept; an empty value
+    takes one away."""
     query = context["request"].GET.copy()
     for name in OF_PARTS:
         query.pop(name, None)
@@ -200,7 +202,8 @@ def address(context: template.Context, **changes: object) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_by(context: template.Context, head: Head) -> str:
-    """Where a head leads: to the list sorted by its column, and to the other way round once it is."""
+    """Return where a head leads: to the first page of the list sorted by its column, numbers and moments falling,
+    and to the other way round once it is."""
     now = context["request"].GET.get("sort", "")
     first = "-" if head.is_number or head.order in NEWEST_FIRST else ""
     other = {head.order: f"-{head.order}", f"-{head.order}": head.order}
@@ -209,7 +212,8 @@ def order_by(context: template.Context, head: Head) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_of(context: template.Context, head: Head) -> SafeString:
-    """Says of the column that the list is sorted by which way that is."""
+    """Write the attribute that says of the column that the list is sorted by which way that is; nothing for the
+    others."""
     now = context["request"].GET.get("sort", "") if head.order else ""
     if now.removeprefix("-") != head.order or not now:
         return mark_safe("")
