@@ -50,7 +50,8 @@ def moment(at: datetime) -> SafeString:
 
 
 def hardware_tags(node: "Node") -> SafeString | str:
-    """Write the tags by which work finds the node, with the instruction sets as a number and by name on hover."""
+    """Write the tags by which work finds the node, with the instruction sets as a number and by name on hover; a
+    text that says so where the node has none yet."""
     tags = node.all_tags
     sets = [tag for tag in tags if tag in node.facts_json.get("instruction_sets", ()) and tag not in node.owner_tags]
     named = ", ".join(tag for tag in tags if tag not in sets)
@@ -61,7 +62,7 @@ def hardware_tags(node: "Node") -> SafeString | str:
 
 
 def elapsed(since: datetime, now: datetime) -> SafeString:
-    """Write how long something has gone on. The page's script counts on."""
+    """Write how long something has gone on, 0 s where it has yet to begin. The page's script counts on."""
     utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 

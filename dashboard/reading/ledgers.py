@@ -40,7 +40,8 @@ def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
 def describe_week(
     work: Ledger | None, waiting: Sequence[Next], before: Sequence[Before], floor: NoiseFloor | None
 ) -> str:
-    """Say what the node did, what waits for it, and how well it measures. `work`: None for those who may not see it."""
+    """Say what the node did in the last DAYS days, what waits for it, and how well it measures; what is not known is
+    left out. `work`: None for those who may not see it; `floor`: None without A/A pairs."""
     did = "" if work is None else f"{numbers.counted(work.blocks, 'block')} in {DAYS} days"
     took = f", {numbers.duration(work.seconds)}" if work is not None and work.blocks else ""
     waits = f"{numbers.counted(len(waiting), 'block')} {'waits' if len(waiting) == 1 else 'wait'}"
@@ -72,7 +73,8 @@ def work_table(work: Sequence[Work]) -> Table:
 
 
 def describe_start(row: Next, node: "Node") -> str:
-    """`in about 12 min`, `next` where nothing comes before it."""
+    """Say when a waiting block begins: `in about 12 min`, `next` where nothing comes before it, else on what it
+    depends."""
     if row.begins_in_minutes is None:
         return "when it takes blocks again" if node.obstacle else UNFORESEEN
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"

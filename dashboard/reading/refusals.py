@@ -46,10 +46,10 @@ class Group:
 def group_refusals(
     refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
 ) -> list[Group]:
-    """Group refused points by their reason, each group with the button that helps.
+    """Group refused points by their reason, each group with the button that helps, if anything does.
 
     `entry` gives what a point is called. `matrix` is the one that was asked for; where it is empty no group has a
-    button.
+    button. Nothing is changed before the button is pressed; a way out that makes no valid matrix is no button.
     """
     return [
         Group(
