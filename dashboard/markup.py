@@ -37,6 +37,8 @@ def unbroken(text: str) -> SafeString:
 
 
 def rows(table: Table) -> SafeString:
+    """Write the rows of a table as HTML, without its head; of a keyed table each has an id and, where rows can be
+    chosen, a box."""
     names = table.keys or [""] * len(table.rows)
     ids = [f' id="{table.id}-{escape(key)}"' if key else "" for key in names]
     cells = ["".join(_write_cells(table, key, row)) for key, row in zip(names, table.rows, strict=True)]

@@ -67,6 +67,8 @@ class Scale:
 
     @cached_property
     def ticks(self) -> list[tuple[float, str]]:
+        """List the ticks that lie on the axis, each as its place from 0 to 1 and its text; a category axis has one
+        at each name."""
         steps = () if self.names else self.axis.get("tickvals") or scales.list_round_numbers(*self.ends)
         texts = self.names or self.axis.get("ticktext") or scales.format_ticks(steps)
         placed = [(self.at(value), str(text)) for value, text in zip(self.names or steps, texts, strict=True)]

@@ -153,6 +153,7 @@ def _draw_series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]
 
 
 def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
+    """Make the series of these bars, in one colour, in µs at their rows; `name` stands in the key."""
     return traces.make_bars(
         [round(bar.length_us, 1) for bar in bars],
         [bar.row for bar in bars],

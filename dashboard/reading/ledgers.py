@@ -53,6 +53,7 @@ def describe_week(
 
 
 def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
+    """Make the table of the blocks that wait for a node, with when each begins and how long it takes."""
     columns: tuple[Column[Next], ...] = (
         Column("Run", _run_entry),
         Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
@@ -62,6 +63,8 @@ def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
 
 
 def work_table(work: Sequence[Work]) -> Table:
+    """Make the table of what a node did, a row for each entry of its ledger: a person of a team, and the reason of
+    the runs."""
     columns: tuple[Column[Work], ...] = (
         Column("For", lambda row: Entry(row.person or "a former user", soft=row.team, is_name=True)),
         Column("Why", lambda row: Entry(row.reason or "asked for")),

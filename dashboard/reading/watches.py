@@ -78,9 +78,9 @@ class Line:
 
 
 def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], looks: Looks) -> Line:
-    """Make a watch's line of the list: what came out last and when it looks next. `rounds`: those of its last cause,
-    open or judged; `alerts`: the sentences of its open alerts, newest first; `looks`: for each distribution when the
-    package index was last queried, and what went wrong then."""
+    """Make a watch's line of the list: what came out last and when it looks next. `rounds`: those of its current
+    cause, one for each model, open or judged; `alerts`: the sentences of its open alerts, newest first; `looks`: for
+    each distribution when the package index was last queried, and what went wrong then."""
     return Line(
         watch=watch,
         what=describe_watch(watch),

@@ -51,7 +51,8 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Delete a model; what runs need stays."""
+    """Delete a model and say what that did: versions without runs are deleted for good, measured ones hidden with
+    their runs."""
     row = selectors.model(signed_in_user(request), model_id)
     carry_out(
         request,
