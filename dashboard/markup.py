@@ -27,7 +27,7 @@ def sign(drawn: Sign) -> SafeString:
 
 
 def unbroken(text: str) -> SafeString:
-    """Keep intervals (`25–35 %`, `−8 to 4 %`) of a sentence on one line."""
+    """Write a plain sentence as HTML, escaped, that keeps its intervals (`25–35 %`, `−8 to 4 %`) on one line."""
     pieces = _INTERVAL.split(numbers.unbroken(text))
     # what was split by stands at odd places
     whole = (
@@ -64,7 +64,8 @@ def hardware_tags(node: "Node") -> SafeString | str:
 
 
 def elapsed(since: datetime, now: datetime) -> SafeString:
-    """Write how long something has gone on, 0 s where it has yet to begin. The page's script counts on."""
+    """Write how long something has gone on; what has yet to begin counts as beginning now. The page's script counts
+    on."""
     utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 

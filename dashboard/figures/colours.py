@@ -46,7 +46,8 @@ def runtime_colour(runtime: Runtime) -> str:
 
 
 def runtime_mark(runtime: Runtime) -> str:
-    """Return the name of the shape of a runtime's points. Releases that share a colour have different shapes."""
+    """Return the name of the shape of a runtime's points. Releases that share a colour nearly always have different
+    shapes."""
     release = release_order(runtime.version)
     return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 

@@ -134,7 +134,7 @@ class Figure:
 
     @property
     def key(self) -> list[Series]:
-        """The named series; empty for a figure without a key."""
+        """List the named series of the key; empty for a figure without a key."""
         return list_series(self.data, self.layout)
 
     @property
@@ -147,12 +147,13 @@ class Figure:
 
     @property
     def picture(self) -> str:
-        """The inside of the SVG of its first paint, as safe HTML."""
+        """Draw the inside of the SVG of its first paint, as safe HTML, without the element itself."""
         return draw_svg(self.name, self.data, self._frame)
 
     @property
     def room(self) -> str:
-        """The size of the picture, and of Plotly's drawing after it, as properties for a style attribute."""
+        """Write the size of the picture, and of Plotly's drawing after it, as CSS properties for a style attribute,
+        in pixels."""
         drawn = self._frame
         sizes = {
             "high": self.layout["height"],
@@ -167,8 +168,9 @@ class Figure:
 
     @property
     def json(self) -> str:
-        """The drawing for the page's script, safe inside a script element. `names`: which names of points have room in
-        a wide window and in a narrow one; `rows`: names that stand `up` above their rows in a narrow one."""
+        """Write the drawing for the page's script as JSON, safe inside a script element. `names` in it: which names
+        of points have room in a wide window and in a narrow one; `rows`: names that stand `up` above their rows in a
+        narrow one."""
         drawn = self._frame
         names = [
             {
@@ -239,8 +241,8 @@ def thin_places(values: Sequence[float], *, most: int) -> list[int]:
 
 
 def spread_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Choose at most `most` (≥ 2) places of values, in order: the lowest, the highest, and evenly many ranks
-    between."""
+    """Choose at most `most` (≥ 2) places of values, in order: the lowest, the highest, and places at even steps of
+    rank between. All places where there are no more."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -253,5 +255,5 @@ def shorten_end(name: str, *, most: int) -> str:
 
 
 def shorten_start(name: str, *, most: int) -> str:
-    """Keep the last letters of a long name, by which nodes of one model differ."""
+    """Shorten a long name to `most` letters, “…” and its last ones, by which nodes of one model differ."""
     return name if len(name) <= most else f"…{name[-most + 1 :]}"

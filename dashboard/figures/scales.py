@@ -64,7 +64,8 @@ def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float 
 
 
 def make_logarithmic(values: Sequence[float]) -> Json:
-    """Make a logarithmic scale with ticks at round numbers. `values` must be above zero."""
+    """Make a logarithmic scale with ticks at round numbers, two of which are its ends. `values`: at least one, all
+    above zero."""
     lowest, highest = min(values), max(values)
     decades = log10(highest / lowest)
     digits = next(digits for most, digits in DIGITS_OF_TICKS if decades <= most)
@@ -130,7 +131,7 @@ def find_axis_end(values: Sequence[float]) -> tuple[float, str]:
 
 
 def list_round_numbers(low: float, high: float) -> list[float]:
-    """List the round numbers between the two, equally far apart."""
+    """List the round numbers between the two, equally far apart, for some six steps. `high` must be above `low`."""
     step = _find_step(high - low)
     return _list_multiples(step, ceil(round(low / step, 6)), floor(round(high / step, 6)))
 

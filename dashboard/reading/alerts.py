@@ -48,7 +48,8 @@ def describe_cause(alert: "Alert") -> str:
 
 
 def shorten_cause(alert: "Alert") -> str:
-    """`LayerNormalization explains 96 % of the change`: the times and doubts of a cause stand on the alert's page."""
+    """Write the cause in few words, `LayerNormalization explains 96 % of the change`: its times and doubts stand on
+    the alert's page. Empty where no trace shows one."""
     first = describe_cause(alert).partition(" (")[0]
     name, times, part = *first.partition(": ")[::2], first.rpartition(", explains ")[2]
     return f"{name} explains {part}" if times and part != first else first

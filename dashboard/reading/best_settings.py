@@ -43,14 +43,14 @@ class Panel:
 
     @property
     def headline(self) -> str:
-        """Say how fast the model is, without its name."""
+        """Say how fast the model is at best, or that no setting is recommended, as what follows its name."""
         if not self.top.settings:
             return "has no setting to recommend"
         return f"takes {hardware_words.format_latency(self.top.settings[0])} at best"
 
     @property
     def because(self) -> str:
-        """Name the setting, and how many others are as fast."""
+        """Name the fastest setting, and how many others are as fast; without any, what was left out."""
         if not self.top.settings:
             return self.left_out
         first = self.top.settings[0]

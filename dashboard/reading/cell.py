@@ -258,7 +258,8 @@ def list_open_cells(
     models: Sequence[ModelFacts],
     so_far: Mapping[str, list[Sample]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """List the cells without a result, and the state of the block of each by its id: measuring, queued or preparing.
+    """List the cells without a result, with the median of their launches so far, and by each cell's id what goes on
+    in its block: measuring, queued or preparing.
 
     `known`: ids that have ended. `models`: the run's own, then those beside it. `so_far`: the launches there are
     already, by id.

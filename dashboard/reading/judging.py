@@ -56,7 +56,7 @@ class PairVerdict:
 
     @property
     def interval(self) -> str:
-        """The interval of the change in words; empty without figures."""
+        """Write the interval of the change in words; empty without figures."""
         if self.low is None:
             return ""
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)

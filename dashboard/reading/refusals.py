@@ -39,7 +39,7 @@ class Group:
 
     @property
     def vals(self) -> str:
-        """The matrix as htmx sends it in place of the one in the editor."""
+        """Write the changed matrix as JSON that htmx sends in place of the one in the editor."""
         return json.dumps({"matrix": self.matrix})
 
 

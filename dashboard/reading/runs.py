@@ -76,8 +76,8 @@ def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
 
 
 def lead_interval(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
-    """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of its
-    latency."""
+    """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of
+    its latency; empty where there is neither. `confirmed` as in lead_change."""
     lead = pick_confirmed(lead, confirmed)
     if lead.ratio is not None and lead.low is not None:
         sure = f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}" if lead.level else ""

@@ -65,10 +65,10 @@ def elapsed(since: datetime) -> SafeString:
 
 @register.simple_tag
 def term(name: str, label: str = "") -> str | SafeString:
-    """A word of the field with its explanation from docs/words.md; `label`: how the page spells it.
+    """Write a word of the field with its explanation from docs/words.md; `label`: how the page spells it.
 
-    A link to that word's row, described by the explanation, which terms.js shows beside it when it is chosen. A farm
-    that was installed without its documents shows the bare word.
+    It is a link to that word's row, described by the explanation, which terms.js shows beside it when it is chosen.
+    A word that the documents do not explain, or a farm installed without them, shows the bare word.
     """
     known = documents.terms().get(name)
     if known is None:
@@ -79,7 +79,7 @@ def term(name: str, label: str = "") -> str | SafeString:
 
 @register.simple_tag
 def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
-    """A link to a document; empty on a farm that was installed without it."""
+    """Write a link to a document; empty on a farm that was installed without it."""
     if name not in documents.names():
         return ""
     return format_html('<a href="{}">{}</a>', documents.address(name, anchor), label)
@@ -87,7 +87,7 @@ def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
 
 @register.simple_tag
 def recipe_options() -> SafeString:
-    """The metrics that a recipe can name and a few with a step, as options of an input."""
+    """Write the metrics that a recipe can name and a few with a step, as options of an input."""
     named = [(entry.name, f"{entry.name}: {entry.title}") for entry in METRICS.values()]
     steps = [(recipe, recipe) for recipe in ("softmax+mse", "argmax", "threshold=0.5")]
     return format_html_join("", '<option value="{}">{}</option>', [*named, *steps])
@@ -95,7 +95,8 @@ def recipe_options() -> SafeString:
 
 @register.simple_tag
 def terms(*names: str) -> str | SafeString:
-    """Words that a section's sentences use, each with its explanation; empty where there are no documents."""
+    """Write a line with the words that a section's sentences use, each with its explanation; empty where there are
+    no documents."""
     if not documents.terms():
         return ""
     links = format_html_join(", ", "{}", ((term(name),) for name in names))
@@ -116,7 +117,7 @@ def runtime(requirement: str) -> str:
 
 @register.filter
 def counted(number: int, noun: str) -> str:
-    """`{{ 3|counted:"cell" }}` is `3 cells`."""
+    """Write a number with its noun in the plural where that fits: `{{ 3|counted:"cell" }}` is `3 cells`."""
     return numbers.counted(number, noun)
 
 
@@ -222,7 +223,7 @@ def order_of(context: template.Context, head: Head) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def sort_choices(context: template.Context, table: Table) -> SafeString:
-    """The orders of a list as options, for windows in which its heads are not shown."""
+    """Write the orders of a list as options, each column up and down, for windows in which its heads are not shown."""
     now = context["request"].GET.get("sort", "")
     ways = [("", "default order")]
     for head in table.heads:
