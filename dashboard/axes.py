@@ -15,7 +15,8 @@ __all__ = ["AXES", "BY_NAME", "Axis", "name_of", "place_of", "places", "runtime_
 
 
 def places(cells: Iterable[Cell], axes: Sequence[Axis]) -> list[tuple[str, ...]]:
-    """The distinct places of the cells along the axes, each as labels, sorted along each axis."""
+    """List the distinct places of the cells along the axes, each as one label an axis, sorted by the first axis,
+    then the next."""
     orders: dict[tuple[str, ...], tuple[SupportsRichComparison, ...]] = {}
     for cell in cells:
         orders.setdefault(place_of(cell, axes), tuple(axis.sort_key(cell) for axis in axes))

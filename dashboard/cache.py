@@ -14,10 +14,11 @@ Value = TypeVar("Value")
 
 
 def cached(cache: str, *key: object, make: Callable[[], Value]) -> Value:
-    """The value of this key in one of the settings' CACHES; made once, however many ask for it at the same time.
+    """Return the value of this key in one of the settings' CACHES; made once, however many ask for it at the same
+    time. A value of None is not kept, and made again for whoever asks next.
 
-    Rights are asked before, and what differs by them is part of the key. The key names all that the value depends on:
-    nothing is ever taken back.
+    Rights are asked before, and what differs by them is part of the key. The key names all that the value depends
+    on: nothing is ever taken back.
     """
     return cast(Value, caches[cache].get_or_set(repr(key), make))
 

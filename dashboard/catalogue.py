@@ -72,7 +72,8 @@ class Place:
 
 @lru_cache(maxsize=1)
 def kinds() -> tuple[Kind, ...]:
-    """The index, `docs/README.md`: each heading a kind, each line of its list a document. None without documents."""
+    """Read the index, `docs/README.md`, once: each heading a kind, each line of its list a document. Kinds without
+    an installed document are left out; empty without documents."""
     index = documents.document(documents.FIRST)
     if index is None:
         return ()
@@ -122,7 +123,9 @@ class Found:
 
 
 def search(text: str) -> list[Found]:
-    """Find the documents with the words, the best first: by sections with every word, then by those with some."""
+    """Find the documents with the words, the best first: by sections with every word, then by those with some, at
+    most MAX_SECTIONS of either. Words that say nothing, such as “the”, are dropped; without any other nothing is
+    found."""
     words = WORD.findall(text.lower())[:MAX_WORDS]
     queries = [joined.join(map(_write_query, words)) for joined in (" AND ", " OR ")] if words else []
     # a section that both find keeps its first place

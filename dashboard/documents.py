@@ -82,21 +82,23 @@ class Document:
 
 
 def root(code: Path = ROOT) -> Path:
-    """The folder that holds the documents of the farm whose code lies there."""
+    """Return the folder that holds the documents of the farm whose code lies there: `docs` of a checkout, else where
+    the wheel puts them, which may not exist."""
     checkout = find_checkout(code)
     return INSTALLED if checkout is None else checkout / "docs"
 
 
 @lru_cache(maxsize=1)
 def names(code: Path = ROOT) -> tuple[str, ...]:
-    """Every document's name, in order. They are read once: a farm's documents change with the farm."""
+    """List every document's name (its path without the ending), in order; none where no documents are installed.
+    They are read once: a farm's documents change with the farm."""
     folder = root(code)
     return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")))
 
 
 @lru_cache
 def document(name: str) -> Document | None:
-    """The document of that name, or None where there is none."""
+    """Return the document of that name as HTML with its sections, read once; None where there is none."""
     if name not in names():
         return None
     # comments are marks for the commands that write parts of a document
@@ -119,7 +121,8 @@ def _list_attachments() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def terms(code: Path = ROOT) -> dict[str, Term]:
-    """Each word that words.md explains, and its explanation as plain text; none where there are no documents."""
+    """Map each word that words.md explains to its explanation as plain text and the anchor of its row; empty where
+    there are no documents. Words of one row have one explanation."""
     if WORDS not in names(code):
         return {}
     tokens = _make_parser().parse((root(code) / f"{WORDS}.md").read_text(encoding="utf-8"))
@@ -147,7 +150,7 @@ def moved_to(name: str) -> str | None:
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
+    """Return the anchor of a heading, as GitHub makes it, without a number for a second one of the same words."""
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 

@@ -27,7 +27,7 @@ def sign(drawn: Sign) -> SafeString:
 
 
 def unbroken(text: str) -> SafeString:
-    """Keep intervals (`25–35 %`, `−8 to 4 %`) of a sentence on one line."""
+    """Write a plain sentence as HTML, escaped, that keeps its intervals (`25–35 %`, `−8 to 4 %`) on one line."""
     pieces = _INTERVAL.split(numbers.unbroken(text))
     # what was split by stands at odd places
     whole = (
@@ -37,6 +37,8 @@ def unbroken(text: str) -> SafeString:
 
 
 def rows(table: Table) -> SafeString:
+    """Write the rows of a table as HTML, without its head; of a keyed table each has an id and, where rows can be
+    chosen, a box."""
     names = table.keys or [""] * len(table.rows)
     ids = [f' id="{table.id}-{escape(key)}"' if key else "" for key in names]
     cells = ["".join(_write_cells(table, key, row)) for key, row in zip(names, table.rows, strict=True)]
@@ -50,7 +52,8 @@ def moment(at: datetime) -> SafeString:
 
 
 def hardware_tags(node: "Node") -> SafeString | str:
-    """Write the tags by which work finds the node, with the instruction sets as a number and by name on hover."""
+    """Write the tags by which work finds the node, with the instruction sets as a number and by name on hover; a
+    text that says so where the node has none yet."""
     tags = node.all_tags
     sets = [tag for tag in tags if tag in node.facts_json.get("instruction_sets", ()) and tag not in node.owner_tags]
     named = ", ".join(tag for tag in tags if tag not in sets)
@@ -61,7 +64,8 @@ def hardware_tags(node: "Node") -> SafeString | str:
 
 
 def elapsed(since: datetime, now: datetime) -> SafeString:
-    """Write how long something has gone on. The page's script counts on."""
+    """Write how long something has gone on; what has yet to begin counts as beginning now. The page's script counts
+    on."""
     utc, length = since.astimezone(UTC), numbers.duration(max(0.0, (now - since).total_seconds()))
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 

@@ -28,7 +28,8 @@ def metric_text(metric: Metric, cell: Cell) -> str:
 
 
 def metric_with_unit(metric: Metric, cell: Cell, *, has_interval: bool = False) -> str:
-    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`."""
+    """Write a cell's figure with its unit: `0.228 ms`, or with its interval `0.228 ms ± 0.002`; “not measured” where
+    there is none."""
     value = metric.value(cell)
     if value is None or metric.reads not in ("latency", "plain"):
         return metric_text(metric, cell)
@@ -42,7 +43,7 @@ def title(metric: Metric) -> str:
 
 
 def axis_value(metric: Metric, cell: Cell) -> float | None:
-    """A cell's figure as charts draw it: bytes in MiB, everything else unchanged. None where there is none."""
+    """Return a cell's figure as charts draw it: bytes in MiB, everything else unchanged. None where there is none."""
     value = metric.value(cell)
     if value is None:
         return None

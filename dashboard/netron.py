@@ -70,14 +70,14 @@ class Part:
 
 @cache
 def folder() -> Path | None:
-    """The folder of the installed package; None where it is not installed."""
+    """Find the folder of the installed package; None where it is not installed."""
     spec = find_spec("netron")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 @cache
 def skeleton() -> Skeleton | None:
-    """Netron's page without its scripts and links; None where it is not installed."""
+    """Read Netron's page without its scripts and links; None where it is not installed."""
     where = folder()
     if where is None:
         return None
@@ -88,7 +88,8 @@ def skeleton() -> Skeleton | None:
 
 @cache
 def operators() -> bytes:
-    """Netron's description of ONNX's operators as gzipped JSON, without their long examples."""
+    """Read Netron's description of ONNX's operators as gzipped JSON, without their long examples; an empty list
+    where Netron is not installed."""
     where = folder()
     if where is None:
         return gzip.compress(b"[]")
@@ -104,7 +105,7 @@ def release() -> str:
 
 @cache
 def part(name: str) -> Part | None:
-    """A file that the frame may load; None for any other name."""
+    """Read a file that the frame may load; None for any other name, and where Netron is not installed."""
     where = folder()
     if where is None or name not in SERVED | OWN:
         return None

@@ -34,7 +34,8 @@ PLACES = {
 
 
 def place_of(path: str) -> str:
-    """Where the page at that path is explained; the index of documents where nothing is said of it."""
+    """Return the address of the document that explains the page at that path; the index of documents where nothing
+    is said of it."""
     words = [word for word in path.split("/") if word and not word.isdigit()]
     beginnings = ("/".join(words[:size]) for size in range(len(words), -1, -1))
     name, anchor = next(PLACES[beginning] for beginning in beginnings if beginning in PLACES)

@@ -48,14 +48,15 @@ PEAK_MEMORY = Weight(
 
 
 def format_value(accuracy: Accuracy | None) -> str:
-    """`98.1 %`, or three digits."""
+    """Write the value of an accuracy: `98.1 %`, or three digits where the metric is no share; “not measured” for
+    None."""
     return (
         numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.metric_of(accuracy).format_value(accuracy.value)
     )
 
 
 def format_interval(accuracy: Accuracy | None) -> str:
-    """`96.6–99.0 %`; empty where there is none."""
+    """Write the interval of an accuracy: `96.6–99.0 %`; empty where there is none."""
     return (
         ""
         if accuracy is None
@@ -73,7 +74,8 @@ def accuracy_entry(cell: Cell) -> Entry:
 
 
 def difference_entry(cell: Cell) -> Entry:
-    """The difference to FP32, with `worse` beside it where it is shown to be a loss."""
+    """Make the entry of the difference to FP32, with `worse` beside it where it is shown to be a loss; empty where
+    it is not known."""
     accuracy = cell.accuracy
     worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
     words = "" if accuracy is None else accuracy_metrics.metric_of(accuracy).format_difference(accuracy)
@@ -83,7 +85,8 @@ def difference_entry(cell: Cell) -> Entry:
 def make_table(
     cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK, weight: Weight = MODEL_SIZE
 ) -> Table:
-    """Cells with labelled data, smallest latency first; those of the Pareto front are marked. `times`: of the cells."""
+    """Make the table of cells with labelled data, smallest latency first. `front`: the ids of cells that are marked
+    as on the Pareto front; `times`: of the cells; `weight`: what is compared beside latency and accuracy."""
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
@@ -108,7 +111,8 @@ def make_table(
 
 
 def describe_float_operators(cell: Cell) -> str:
-    """What of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the time.”"""
+    """Describe what of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the
+    time.” Where nothing did, it says what ran quantised; empty for other precisions and without a trace."""
     if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""
     families = quantisation.find_float_operators(cell.operators)

@@ -89,7 +89,8 @@ def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
 
 
 def write_finding(metric: Metric, drawn: Sequence[Bar], values: Sequence[float]) -> str:
-    """Say between which figures the cells lie. The verdict stands above the chart."""
+    """Say between which figures the cells lie, and which cells those are. It is no verdict, which stands above the
+    chart."""
     low, high = (drawn[values.index(pick(values))] for pick in (min, max))
     if min(values) == max(values):
         return f"{title(metric)}: {metric_with_unit(metric, low.cell)}"
@@ -115,7 +116,8 @@ class Matched:
 
 
 def draw_runs(metric: Metric, runs: Sequence[int], rows: Sequence[Matched], address: RunAddress) -> Figure:
-    """Draw a point for each run in the first rows that have a figure. The table has all rows."""
+    """Draw a point for each run in the first MAX_ROWS rows that have a figure; without any the figure is empty. The
+    table has all rows."""
     name = Column[Matched]("Cell", lambda row: Entry(row.name))
     columns = (name, *(_make_run_column(metric, place, run) for place, run in enumerate(runs)))
     table = Table.of(NAME, f"{title(metric)} of each cell", columns, rows)

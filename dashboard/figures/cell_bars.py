@@ -43,7 +43,8 @@ class CellBars:
         return [axes.name_of(cell, self.along) for cell in cells]
 
     def stacked(self, parts: Sequence[Part], shown: Sequence[Cell]) -> list[theme.Json]:
-        """Make a series for each part, in ms, for the cells that are shown."""
+        """Make a series for each part, in ms, for the cells that are shown; in their bars the parts follow one
+        another."""
         return [
             traces.make_bars(
                 [float(f"{part.of(cell):.4g}") for cell in shown],
@@ -57,7 +58,7 @@ class CellBars:
         ]
 
     def extremes(self, of: Callable[[Cell], float], write: Callable[[float], str]) -> str:
-        """Write the smallest and the largest value: `4 ms (1.29.0) to 6 ms (1.31.1)`."""
+        """Write the smallest and the largest value with their cells' names: `4 ms (1.29.0) to 6 ms (1.31.1)`."""
         ends = [pick(self.cells, key=of) for pick in (min, max)]
         return " to ".join(f"{write(of(cell))} ({axes.name_of(cell, self.along)})" for cell in ends)
 
@@ -74,8 +75,9 @@ START = (
 
 
 def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """Draw what a fresh process takes before its first answer. Of many cells it shows the fastest, the slowest and some
-    between."""
+    """Draw what a fresh process takes before its first answer: import, session creation, first inference. Of many
+    cells it shows the fastest, the slowest and some between; A/A twins are left out, and without a cell the figure
+    is empty."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.twin_of is None and None not in (cell.session_ms, cell.first_ms)]
     bars = CellBars([times.with_compared_time(cell) for cell in known], address)
@@ -115,7 +117,8 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
 
 
 def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
-    """Draw the peak memory of each cell's process. Of many cells it shows the least, the most and some between."""
+    """Draw the peak memory of each cell's process. Of many cells it shows the least, the most and some between; A/A
+    twins are left out, and without a cell the figure is empty."""
     known = [cell for cell in cells if cell.twin_of is None and cell.peak_memory_bytes]
     bars = CellBars(known, address)
     table = _make_table(
@@ -163,7 +166,8 @@ def draw_memory(cells: Sequence[Cell], address: Address) -> Figure:
 
 
 def draw_providers(cells: Sequence[Cell], address: Address) -> Figure:
-    """Draw a stacked bar of time shares by provider for every traced cell."""
+    """Draw a stacked bar of time shares by provider for every traced cell but A/A twins; without one the figure is
+    empty."""
     traced = [cell for cell in cells if cell.providers and cell.twin_of is None]
     bars = CellBars(traced, address)
     table = Table.of(

@@ -62,7 +62,8 @@ class CellLines:
         note: str = "",
         **layout: object,
     ) -> Figure:
-        """Draw a line for each cell, with a table of all their rows."""
+        """Draw a line for each cell, with a table of all their rows and, unless there is a single cell, a key.
+        `layout`: further attributes of it."""
         return Figure(
             name=curve.name,
             title=title,
@@ -88,7 +89,8 @@ class CellLines:
         dash: str = "",
         **more: object,
     ) -> theme.Json:
-        """A line with its points."""
+        """Draw the line of a cell with its points, grey from the eighth cell on. `name`: in the key, if not what
+        tells the cell apart."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
         heights = [*y]
         return traces.make_line(

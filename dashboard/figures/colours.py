@@ -34,8 +34,8 @@ _LEADING = ("runtime", "provider", "precision")
 
 
 def runtime_slot(runtime: Runtime) -> int:
-    """The series (1–7) of a runtime. Neighbouring minor versions, and the first patches of one version, get different
-    series."""
+    """Return the number of a runtime's series colour, 1 to 7. Neighbouring minor versions, and the first patches of
+    one version, get different ones; releases further apart may share one."""
     release = release_order(runtime.version)
     own = 0 if runtime.distribution == "onnxruntime" else crc32(runtime.distribution.encode()) % SLOTS
     return (3 * release.minor + 2 * release.micro + 4 + own) % SLOTS + 1
@@ -46,13 +46,15 @@ def runtime_colour(runtime: Runtime) -> str:
 
 
 def runtime_mark(runtime: Runtime) -> str:
-    """The shape of a runtime's points. Releases that share a colour have different shapes."""
+    """Return the name of the shape of a runtime's points. Releases that share a colour nearly always have different
+    shapes."""
     release = release_order(runtime.version)
     return MARKS[(release.minor + release.micro + 1) % len(MARKS)]
 
 
 def provider_colour(name: str) -> str:
-    """The colour of a provider, known or from a plug-in. The CPU, on which everything else falls back, is grey."""
+    """Return the colour of a provider, known or from a plug-in. The CPU, on which everything else falls back, is
+    grey."""
     if name == CPU.name:
         return GREY
     entry = providers.find(name)
@@ -64,7 +66,7 @@ def precision_colour(name: str) -> str:
 
 
 def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
-    """Give each of at most seven operator types a colour of its own, the first types first."""
+    """Give each of the first seven operator types a colour of its own, the first types first; further ones get none."""
     given: dict[str, int] = {}
     for name in types[:SLOTS]:
         own = _OPERATORS.get(name) or _hash_to_slot(name)
@@ -74,7 +76,8 @@ def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
 
 
 def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
-    """Choose what colours these cells: the runtime where they differ in it, else the provider, else the precision."""
+    """Choose what colours these cells: the runtime where they differ in it, else the provider, else the precision,
+    and the runtime where they differ in none. Returns the function that gives a cell its colour."""
     known = {axis.name for axis in axes.varying_axes(cells)}
     leading = next((name for name in _LEADING if name in known), "runtime")
     by_name: Mapping[str, Callable[[Cell], str]] = {
@@ -86,18 +89,18 @@ def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
 
 
 def cell_dash(cell: Cell) -> str:
-    """The dash of a cell's line, by its precision, which tells lines of one release apart."""
+    """Return the name of the dash of a cell's line, by its precision, which tells lines of one release apart."""
     return DASHES[(_PRECISIONS.get(cell.precision) or _hash_to_slot(cell.precision)) // 2 % len(DASHES)]
 
 
 def cell_mark(cell: Cell) -> str:
-    """The shape of a cell's points, by its precision, as the dash of its line."""
+    """Return the name of the shape of a cell's points, by its precision, as the dash of its line."""
     return MARKS[(_PRECISIONS.get(cell.precision) or _hash_to_slot(cell.precision)) % len(MARKS)]
 
 
 def assign_name_colours(names: Sequence[str]) -> list[str]:
-    """Colours of lines by what tells them apart: their precisions or providers where they are named by these alone,
-    else a colour for each of the first seven, and grey for the others."""
+    """Choose the colours of lines, in their order, by what tells them apart: their precisions or providers where
+    they are named by these alone, else a colour for each of the first seven, and grey for the others."""
     if len(set(names)) == len(names) <= SLOTS:
         if all(name in _PRECISIONS for name in names):
             return [precision_colour(name) for name in names]

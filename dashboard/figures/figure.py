@@ -39,7 +39,7 @@ class Series:
 
 
 def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
-    """List the named series of a figure that wants a key, in the order of its legend."""
+    """List the named series of a figure that wants a key, in the order of its legend; none of one that wants no key."""
     if not layout.get("showlegend"):
         return []
     made = [_make_series(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
@@ -67,7 +67,9 @@ RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell
 
 
 def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
-    """Make the column of the shown times. Where cells show different kinds of time, processor time is marked."""
+    """Make the column of the cells' p50 in ms, of the kind of time that verdicts rest on. Where cells show different
+    kinds of time, processor time is marked. The cells of its rows must have the compared time in place of p50
+    already."""
     title = times.title(cells)
     return Number(
         f"{title}, ms", lambda cell: latency_entry(cell, says=cell.id in times.by_processor and title != PROCESSOR)
@@ -132,7 +134,7 @@ class Figure:
 
     @property
     def key(self) -> list[Series]:
-        """The named series; empty for a figure without a key."""
+        """List the named series of the key; empty for a figure without a key."""
         return list_series(self.data, self.layout)
 
     @property
@@ -145,12 +147,13 @@ class Figure:
 
     @property
     def picture(self) -> str:
-        """The inside of the SVG of its first paint, as safe HTML."""
+        """Draw the inside of the SVG of its first paint, as safe HTML, without the element itself."""
         return draw_svg(self.name, self.data, self._frame)
 
     @property
     def room(self) -> str:
-        """The size of the picture, and of Plotly's drawing after it, as properties for a style attribute."""
+        """Write the size of the picture, and of Plotly's drawing after it, as CSS properties for a style attribute,
+        in pixels."""
         drawn = self._frame
         sizes = {
             "high": self.layout["height"],
@@ -165,8 +168,9 @@ class Figure:
 
     @property
     def json(self) -> str:
-        """The drawing for the page's script, safe inside a script element. `names`: which names of points have room in
-        a wide window and in a narrow one; `rows`: names that stand `up` above their rows in a narrow one."""
+        """Write the drawing for the page's script as JSON, safe inside a script element. `names` in it: which names
+        of points have room in a wide window and in a narrow one; `rows`: names that stand `up` above their rows in a
+        narrow one."""
         drawn = self._frame
         names = [
             {
@@ -214,8 +218,8 @@ MAX_BARS = 40
 
 
 def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
-    """Choose the cells that get a bar, at most MAX_BARS, and write a sentence about the others; empty where there are
-    none."""
+    """Choose the cells that get a bar, at most MAX_BARS spread over the ranks of `value`, and write a sentence about
+    the others, with a space before it; empty where there are none."""
     shown = [cells[place] for place in spread_places([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
@@ -237,8 +241,8 @@ def thin_places(values: Sequence[float], *, most: int) -> list[int]:
 
 
 def spread_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Choose at most `most` (≥ 2) places of values, in order: the lowest, the highest, and evenly many ranks
-    between."""
+    """Choose at most `most` (≥ 2) places of values, in order: the lowest, the highest, and places at even steps of
+    rank between. All places where there are no more."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -251,5 +255,5 @@ def shorten_end(name: str, *, most: int) -> str:
 
 
 def shorten_start(name: str, *, most: int) -> str:
-    """Keep the last letters of a long name, by which nodes of one model differ."""
+    """Shorten a long name to `most` letters, “…” and its last ones, by which nodes of one model differ."""
     return name if len(name) <= most else f"…{name[-most + 1 :]}"

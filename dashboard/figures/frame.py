@@ -27,14 +27,15 @@ class Scale:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The first and the last of what is shown, from left or from below; of a logarithmic axis powers of ten."""
+        """Return the first and the last of what is shown, from left or from below: of a logarithmic axis powers of
+        ten, of a time axis seconds, of a category axis places. The first is the larger on an axis that is reversed."""
         low, high = self.axis.get("range") or [-0.5, len(self.names) - 0.5]
         if self.axis.get("autorange") == "reversed":
             low, high = high, low
         return (_parse_moment(low), _parse_moment(high)) if isinstance(low, str) else (low, high)
 
     def at(self, value: object) -> float | None:
-        """Where a value stands, from 0 to 1; None for what is none, or lies outside."""
+        """Return where a value stands on the axis, from 0 to 1; None for what is no value of it, or lies outside."""
         number = self._number(value)
         if number is None:
             return None
@@ -42,7 +43,7 @@ class Scale:
         return self.within(value) if -1e-6 <= place <= 1 + 1e-6 else None
 
     def within(self, value: object) -> float:
-        """The same of the end of a bar or whisker, which is cut where the axis ends."""
+        """Return the same of the end of a bar or whisker, which is cut where the axis ends; 0 for what is no value."""
         number = self._number(value)
         return 0.0 if number is None else min(1.0, max(0.0, self._place(number)))
 
@@ -66,6 +67,8 @@ class Scale:
 
     @cached_property
     def ticks(self) -> list[tuple[float, str]]:
+        """List the ticks that lie on the axis, each as its place from 0 to 1 and its text; a category axis has one
+        at each name."""
         steps = () if self.names else self.axis.get("tickvals") or scales.list_round_numbers(*self.ends)
         texts = self.names or self.axis.get("ticktext") or scales.format_ticks(steps)
         placed = [(self.at(value), str(text)) for value, text in zip(self.names or steps, texts, strict=True)]
@@ -81,7 +84,7 @@ def _parse_moment(text: str) -> float:
 
 
 def text_width(text: str) -> float:
-    """In pixels; of several lines the widest."""
+    """Estimate the width of a text in pixels; of several lines the widest."""
     return PER_LETTER * max(map(len, text.split("<br>")))
 
 
@@ -115,13 +118,13 @@ class Frame:
 
     @property
     def thickness(self) -> float:
-        """How thick the bars of a row are together, or the room of its points."""
+        """Return how thick the bars of a row are together, in pixels, or the room of its points."""
         row = self.drawn / abs(self.y.ends[1] - self.y.ends[0])
         return row * (1 - self.layout.get("bargap", 0.2)) if self.groups else 12.0
 
     @property
     def up(self) -> float:
-        """How far above its row a name stands in a narrow window, where it has no room beside."""
+        """Return how many pixels above its row a name stands in a narrow window, where it has no room beside."""
         return self.thickness / 2 + LINE / 2 * self._lines + 2
 
     @property
@@ -138,7 +141,7 @@ class Frame:
 
 
 def make_frame(data: Sequence[Json], layout: Json) -> Frame:
-    """The frame of a figure that has data."""
+    """Make the frame of a figure that has data, from its traces and its layout."""
     bars = sum(trace["type"] == "bar" for trace in data)
     x, y = (_make_scale(layout[f"{along}axis"], (value for trace in data for value in trace[along])) for along in "xy")
     return Frame(layout, x, y, groups=bars if layout.get("barmode") == "group" else min(bars, 1))

@@ -23,7 +23,8 @@ def list_stretches(cell: Cell) -> list[CellPhase]:
 
 
 def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """Draw a bar for each cell: the time of a generation for the prompt, for the tokens, and outside the graph."""
+    """Draw a bar for each cell, at most MAX_BARS: the time of a generation for the prompt, for the tokens, and
+    outside the graph. `address`: None on the page of the only cell."""
     bars, times = CellBars(cells, address), times.with_same_clock(cells)
     known = {cell.id: make_generation(cell, times) for cell in cells}
     parts = (
@@ -79,8 +80,8 @@ def _make_entry(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
 
 
 def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """Draw the time to the first token over the length of the prompt, with a line for cells that differ in nothing
-    else."""
+    """Draw the time to the first token over the length of the prompt, a line for cells that differ in nothing but
+    the scenario. There must be a cell, and all must generate."""
     ordered, times = sorted(cells, key=_prompt_tokens), times.with_same_clock(cells)
     along = [axis for axis in axes.varying_axes(ordered) if axis.name != "scenario"]
     alike: dict[str, list[Cell]] = {}
@@ -132,7 +133,8 @@ def differ_in_prompts(cells: Sequence[Cell]) -> bool:
 
 
 def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
-    """Draw the time per token, by the clock, over the tokens before it, a line for each cell."""
+    """Draw the time per token, by the clock, over the tokens before it, a line for each cell. At least one must have
+    stretches (see list_stretches)."""
     lines, by = CellLines(cells, address), " by the clock" if times.by_processor else ""
     stretches = [placed.row for placed in lines.rows(list_stretches)]
     each_ms = [_tpot_ms(stretch) for stretch in stretches]

@@ -33,7 +33,8 @@ class _Box(NamedTuple):
 
 
 def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
-    """Place the names of each series, by its place, in a drawing of this width."""
+    """Place the names of each series that names its points, by its place in `data`, in a drawing of this width in
+    pixels. A name without room is an empty label, so that there is one for each point."""
     spots = {place: _locate(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
     taken = [_make_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
     # those drawn last lie above the others and are named first

@@ -35,8 +35,9 @@ COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
 
 
 def draw_lanes(traced: Sequence[Traced], matched: Mapping[str, Matched]) -> Figure:
-    """Draw traced inferences, one lane below the other. Nodes whose time moved are coloured, and of two cells the
-    largest changes are joined by lines. `matched`: by the model's own node."""
+    """Draw traced inferences, one lane below the other; cells without a trace are left out, and without any trace
+    the figure is empty and says why. Nodes whose time moved are coloured, and of two cells the largest changes are
+    joined by lines. `matched`: by the model's own node."""
     known = [
         (place, cell.name, cell.trace)
         for place, cell in enumerate(traced)

@@ -37,7 +37,8 @@ class Side:
 
 
 def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
-    """Name two cells by the axes along which they differ, in the colours that they have everywhere."""
+    """Name two cells by the axes along which they differ, in the colours that they have everywhere; where both have
+    the same, the candidate gets another."""
     both = (baseline, candidate)
     along, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
     first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
@@ -60,7 +61,8 @@ def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
 
 
 def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
-    """Draw the ten operators that explain most of the change. The table has all of them."""
+    """Draw the ten operators that explain most of the change; the table has all of them. The figure is empty where
+    the cells were not traced side by side, or no operator is to be named."""
     baseline, candidate = compared
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
     is_judged = any(change.verdict for change in comparison.operators)
@@ -101,7 +103,8 @@ def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figur
 
 
 def write_finding(comparison: Comparison) -> str:
-    """Say which type of operator explains the change; where none does, which changed most."""
+    """Say which type of operator explains the change; where none does, or there is no change, that and which type
+    changed most. Operators with a verdict of their own are added."""
     if not comparison.operators:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)

@@ -35,7 +35,8 @@ def list_rates(cell: Cell) -> list[CellPhase]:
 
 
 def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw p50 and p99 of each cell over the rate, with the bounds that they had to keep."""
+    """Draw p50 and p99 of each cell over the rate, with the bounds that they had to keep. Like the other figures of
+    a load it needs a cell with rates (see list_rates)."""
     lines = CellLines(cells, address)
     bounds = sorted({bound for cell in cells if (bound := parse_recorded(cell.scenario).bound_ms) is not None})
     reached = [*_list_metric(lines, "p50_ms"), *_list_metric(lines, "p99_ms"), *bounds]
@@ -70,7 +71,7 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
 
 
 def draw_goodput(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw how many requests were answered in time over the rate."""
+    """Draw over the rate how many requests a second were answered within the bound, or at all where there is none."""
     lines = CellLines(cells, address)
     goodputs, highest = _list_metric(lines, "goodput_per_s"), max(_list_metric(lines, "rate_per_s"))
     all_that_came = {"x0": 0, "y0": 0, "x1": highest, "y1": highest}

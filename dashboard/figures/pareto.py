@@ -75,8 +75,9 @@ def draw_cells(
     comparisons: Sequence[Comparison] = (),
     weight: accuracies.Weight = accuracies.MODEL_SIZE,
 ) -> Figure:
-    """Draw every cell that has a latency, by the time that the verdicts rest on, and an accuracy; the metric is the one
-    that most of them have. Dominated cells are faded, and areas are in proportion to the weight."""
+    """Draw every cell that has a latency, by the time that the verdicts rest on, and an accuracy, without A/A twins;
+    those of another metric than most of them have are left out. Dominated cells and those with wrong outputs are
+    faded, and areas are in proportion to the weight. Without such cells the figure is empty and says so."""
     times = Times.of(cells, comparisons).with_same_clock(cells)
     judged = _select_usual_recipe(
         _make_point(times.with_compared_time(cell), address(cell.id), is_processor=cell.id in times.by_processor)
@@ -154,8 +155,9 @@ def _write_title(judged: Sequence[Judged], front: Sequence[Judged], along: Seque
 
 
 def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: Callable[[Measured], str]) -> Figure:
-    """Draw the settings that may be recommended, of the batch size that most of them have, in the colour of their
-    target or provider. `names`: the targets in the order of their colours."""
+    """Draw the settings that may be recommended and were judged on labelled data, of the batch size that most of
+    them have, in the colour of their target or provider; without any the figure is empty and says why. `names`: the
+    targets in the order of their colours."""
     judged = _select_usual_recipe(
         _make_point(own.cell, address(own), target_label(own), format_setting(own), is_processor=own.is_processor)
         for own in measured

@@ -23,7 +23,8 @@ Spots = Sequence[tuple[float | None, float | None]]
 
 
 def draw_svg(name: str, data: Sequence[Json], frame: Frame) -> str:
-    """Draw the figure's SVG. `name`: the prefix of its marks' ids on the page."""
+    """Draw the inside of the figure's SVG, without the element itself. `name`: the prefix of its marks' ids on the
+    page."""
     shapes = frame.layout.get("shapes", ())
     grounds, rules = ([shape for shape in shapes if shape["type"] == kind] for kind in ("rect", "line"))
     parts = [

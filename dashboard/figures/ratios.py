@@ -60,7 +60,8 @@ NAMED: Column[Named] = Column("Comparison", lambda row: Entry(row.name, href=row
 
 
 def draw_ratios(named: Sequence[Named]) -> Figure:
-    """A row for each comparison; at most 40 are drawn, the largest changes first when there are more."""
+    """Draw a row for each comparison that has a ratio, at most MAX_ROWS, the largest changes first when there are
+    more; the table has all. Without any the figure is empty and says so."""
     drawn = [row for row in named if row.change.ratio is not None]
     table = Table.of(NAME, "Candidate against baseline", (NAMED, VERDICT, CHANGE, INTERVAL, MARGIN), named)
     if not drawn:
@@ -103,7 +104,7 @@ def _make_label(row: Named, drawn: Sequence[Named]) -> str:
 
 
 def write_finding(named: Sequence[Named]) -> str:
-    """How many comparisons came out which way."""
+    """Say how many comparisons came out which way, the gravest verdict first."""
     words = Counter(
         f"{row.change.word}{row.change.unit}" for row in sorted(named, key=lambda row: rank(row.change.word))
     )

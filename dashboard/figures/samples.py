@@ -38,8 +38,9 @@ def split_launches(samples_ms: Sequence[float]) -> Groups | None:
 
 
 def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
-    """Draw a point for each launch and a band for the 95 % interval of their median. `times` decides between processor
-    time and the clock."""
+    """Draw a point for each launch and a band for the 95 % interval of their median; without a launch the figure is
+    empty. Launches far above the others may lie beyond the axis, which the note says. `times` decides between
+    processor time and the clock."""
     title, timed = times.title([cell]), times.with_compared_time(cell)
     # cells are found to be bimodal by the clock
     groups = split_launches(cell.samples_ms) if cell.is_bimodal and timed is cell else None

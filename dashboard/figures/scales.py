@@ -34,14 +34,15 @@ HOURS_BETWEEN_TICKS = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760,
 
 
 def list_reached(intervals: Iterable[tuple[float | None, ...] | None], *values: float | None) -> list[float]:
-    """List the numbers that an axis has to reach: the known ends of the intervals, and the known values."""
+    """List the numbers that an axis has to reach: the ends of the intervals, and the values; None and what is not
+    finite are dropped."""
     ends = [end for interval in intervals if interval is not None for end in interval]
     return [number for number in (*ends, *values) if number is not None and isfinite(number)]
 
 
 def choose_scale(values: Sequence[float], reached: Sequence[float]) -> Json:
-    """Make a linear scale from zero, or a logarithmic one where the values lie far apart. `reached`: the values and the
-    ends of their whiskers."""
+    """Make a linear scale from zero, or a logarithmic one where the values lie far apart and nothing reaches zero.
+    `values`: at least one, all above zero; `reached`: the values and the ends of their whiskers."""
     is_wide = max(values) / min(values) > LOG_FROM and min(reached) > 0
     return make_logarithmic(reached) if is_wide else make_linear(reached)
 
@@ -63,7 +64,8 @@ def make_linear(values: Sequence[float], *, from_zero: bool = True, room: float 
 
 
 def make_logarithmic(values: Sequence[float]) -> Json:
-    """Make a logarithmic scale with ticks at round numbers. `values` must be above zero."""
+    """Make a logarithmic scale with ticks at round numbers, two of which are its ends. `values`: at least one, all
+    above zero."""
     lowest, highest = min(values), max(values)
     decades = log10(highest / lowest)
     digits = next(digits for most, digits in DIGITS_OF_TICKS if decades <= most)
@@ -77,7 +79,8 @@ def make_logarithmic(values: Sequence[float]) -> Json:
 
 
 def make_ratio(ratios: Sequence[float]) -> Json:
-    """Make a logarithmic scale of changes around 1, which is a tick as are both ends."""
+    """Make a logarithmic scale of changes around 1, which is a tick as are both ends. Ratios must be above zero;
+    without any the scale is a small one."""
     down, up = -log10(min([1.0, *ratios])), log10(max([1.0, *ratios]))
     # a side ends on a round change that is far enough from 1 for a label of its own
     nearest = max(down, up) * APART * 1.5
@@ -118,8 +121,8 @@ def make_categories(names: Sequence[str]) -> Json:
 
 
 def find_axis_end(values: Sequence[float]) -> tuple[float, str]:
-    """Find where an axis ends so that the furthest hundredth does not flatten the others, and say how many values lie
-    beyond it; empty where none does."""
+    """Find where an axis ends so that the furthest hundredth does not flatten the others, and say in a sentence,
+    with a space before it, how many values lie beyond that end; empty where none does."""
     ordered = sorted(values)
     usual = ordered[int(0.99 * (len(ordered) - 1))]
     end = ordered[-1] if ordered[-1] <= OUTLYING * usual else 1.5 * usual
@@ -128,7 +131,7 @@ def find_axis_end(values: Sequence[float]) -> tuple[float, str]:
 
 
 def list_round_numbers(low: float, high: float) -> list[float]:
-    """List the round numbers between the two, equally far apart."""
+    """List the round numbers between the two, equally far apart, for some six steps. `high` must be above `low`."""
     step = _find_step(high - low)
     return _list_multiples(step, ceil(round(low / step, 6)), floor(round(high / step, 6)))
 

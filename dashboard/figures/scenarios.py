@@ -29,7 +29,8 @@ def list_readings(cell: Cell) -> list[CellPhase]:
 
 
 def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure:
-    """Draw the memory over inferences, a line for each cell."""
+    """Draw the resident memory over inferences, a line for each cell. At least one must have readings (see
+    list_readings)."""
     lines = CellLines(cells, address)
     readings = [placed.row for placed in lines.rows(list_readings)]
     launches = max(reading.launches for reading in readings)
@@ -92,7 +93,8 @@ class Panel:
 
 
 def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
-    """Draw the figures of the cell's scenario; none where it has no phases."""
+    """Draw the figures of the cell's own scenario, as many as its phases give; none where it has no phases.
+    Sustained work is not among them."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
     found = [draw_memory([cell])] if list_readings(cell) else []
     found += [_draw_shapes(cell, shapes)] if shapes else []
@@ -102,7 +104,8 @@ def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
 
 
 def make_panels(cell: Cell, times: Times) -> list[Panel]:
-    """Make the panels of the cell's page. The figures of a load share one table."""
+    """Make the panels of the cell's page, sustained work first. Of a load, goodput and processor time stand side by
+    side without a table, as the one of latency has all their numbers."""
     lasting = [sustained.draw_sustained(cell)] if cell.sustained else []
     found = [*lasting, *draw_figures(cell, times)]
     beside = [figure for figure in found if figure.name in (over_rates.GOODPUT, over_rates.PROCESSOR)]
@@ -113,7 +116,8 @@ def make_panels(cell: Cell, times: Times) -> list[Panel]:
 def list_run_figures(
     cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
 ) -> dict[str, Callable[[], Figure]]:
-    """List, by name, what draws each figure that cells of a run have together; those of the load first."""
+    """List, by name, what draws each figure that any cells of a run have, of those cells together and without A/A
+    twins; those of the load first. Nothing is drawn yet."""
     known = [cell for cell in cells if cell.twin_of is None]
     times = Times.of(known, comparisons)
     # several charts ask the same of a cell
@@ -161,7 +165,8 @@ CHARTS = (
 
 
 def is_about(cells: Sequence[Cell], name: str) -> bool:
-    """Whether every cell that was measured has the figure, so that a page opens with it."""
+    """Whether a page of these cells opens with the figure of this name: it is one that leads, and every measured
+    cell but A/A twins has it."""
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     chart = next(chart for chart in CHARTS if chart.name == name)
     return chart.leads and bool(measured) and all(map(chart.is_of, measured))

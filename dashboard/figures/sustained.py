@@ -52,7 +52,8 @@ def draw_sustained(cell: Cell) -> Figure:
 
 
 def draw_together(cells: Sequence[Cell], address: Address) -> Figure:
-    """Draw the curves of several cells over minutes or seconds; a single cell as on its own page."""
+    """Draw the curves of several cells over minutes or seconds; a single cell as on its own page. At least one must
+    have points."""
     if len(cells) == 1:
         return draw_sustained(cells[0])
     lines = CellLines(cells, address)

@@ -82,12 +82,12 @@ def make_row_layout(rows: int, xaxis: Json, **more: object) -> Json:
 
 
 def row_height(rows: int, *, per_row: int = 28, least: int = 140) -> int:
-    """The height of a figure with so many rows, in pixels."""
+    """Compute the height of a figure with so many rows, in pixels, with room for its axis and key."""
     return max(least, rows * per_row + 88)
 
 
 def make_named_rows(names: Sequence[str] = ()) -> Json:
-    """Make an axis of row names, the first at the top, in the order of `names` or else of the data."""
+    """Make an axis of row names, the first at the top, in the order of `names`, each once, or else of the data."""
     if not names:
         return make_axis("", autorange="reversed", type="category")
     rows = list(dict.fromkeys(names))

@@ -17,7 +17,8 @@ NAME = "throughput"
 
 
 def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequence[Comparison] = ()) -> Figure:
-    """Draw the items per second of every cell with a batch, by the time that the verdicts rest on."""
+    """Draw the items per second of every cell with a batch but A/A twins over the batch, by the time that the
+    verdicts rest on. The title names the most among cells with right outputs."""
     times = Times.of(cells, comparisons)
     known = [cell for cell in cells if cell.throughput is not None and cell.batch and cell.twin_of is None]
     measured = [times.with_compared_time(cell) for cell in known]

@@ -50,8 +50,8 @@ class Bar:
 
 
 def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) -> Figure:
-    """Draw the timeline; without one the figure is empty and says why. `untraced_ms`: the cell's p50 without
-    tracing."""
+    """Draw the timeline of one traced inference, its MAX_BARS longest nodes. A text in place of the trace is the
+    sentence that says why there is none, and the figure is empty. `untraced_ms`: the cell's p50 without tracing."""
     if isinstance(trace, str):
         return empty_figure(ONE, trace, _make_table(NOTHING))
     longest = sorted(trace.spans, key=lambda span: -span.duration_us)[:MAX_BARS]
@@ -80,7 +80,8 @@ def draw_timeline(trace: Timeline | str, *, untraced_ms: float | None = None) ->
 
 
 def write_finding(trace: Timeline) -> str:
-    """Say how much of the inference each of the operator types with most time takes."""
+    """Say how much of the inference each of the TYPES_NAMED operator types with most time takes. The trace must have
+    a node."""
     times = sum_by_type(trace.spans)
     leading = sorted(times, key=lambda op_type: -times[op_type])[:TYPES_NAMED]
     whole_us = trace.duration_us or 1.0
@@ -89,7 +90,7 @@ def write_finding(trace: Timeline) -> str:
 
 
 def sum_by_type(spans: Sequence[Span]) -> dict[str, float]:
-    """Sum the microseconds that nodes take themselves by the type of their operator."""
+    """Sum the microseconds that nodes take themselves, without what runs inside them, by the type of their operator."""
     times: dict[str, float] = {}
     for span in spans:
         times[span.op_type] = times.get(span.op_type, 0.0) + span.self_us
@@ -126,7 +127,8 @@ def _name_row(lane: int, depth: int) -> str:
 def make_layout(
     rows: Sequence[str], traces: Sequence[Timeline], title: str, *, height: int, bargap: float, **more: object
 ) -> theme.Json:
-    """Make a layout that ends with the longest inference, or with the last node where that is later."""
+    """Make the layout of traced inferences in rows, the first at the top, whose axis ends with the longest
+    inference, or with the last node where that is later. `title`: of the axis; every trace must have a node."""
     end = max(max(trace.duration_us, *(span.start_us + span.duration_us for span in trace.spans)) for trace in traces)
     return theme.make_layout(
         height=height,
@@ -151,6 +153,7 @@ def _draw_series(bars: Sequence[Bar], spans: Sequence[Span]) -> list[theme.Json]
 
 
 def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
+    """Make the series of these bars, in one colour, in µs at their rows; `name` stands in the key."""
     return traces.make_bars(
         [round(bar.length_us, 1) for bar in bars],
         [bar.row for bar in bars],
@@ -170,7 +173,7 @@ def draw_bars(name: str, bars: Sequence[Bar], colour: str) -> theme.Json:
 
 
 def format_us(value: float | None) -> str:
-    """Format whole microseconds, as the profiler writes them."""
+    """Format whole microseconds, as the profiler writes them; None is 0."""
     return numbers.fixed(value or 0.0, 0)
 
 
@@ -212,8 +215,8 @@ class Stretch:
 
 
 def draw_placement(trace: Timeline | str) -> Figure:
-    """Draw a bar in the order of execution; empty with a sentence where the provider never changes or nothing was
-    traced."""
+    """Draw the nodes of the main graph as one bar in the order of execution, a stretch for each change of provider;
+    empty with a sentence where the provider never changes or nothing was traced. The first MAX_STRETCHES are drawn."""
     if isinstance(trace, str):
         return empty_figure(PLACEMENT_MAP, trace, _make_stretch_table([]))
     nodes = [span for span in trace.spans if span.depth == 0]

@@ -40,7 +40,8 @@ def make_row_points(
     hover: str = "%{fullData.name}, %{y}<br>%{text}",
     **more: object,
 ) -> Json:
-    """Make a point with its interval in each of the named rows. `text` in `more`: what is shown on hover."""
+    """Make a trace with a point and its interval in each of the named rows. `text` in `more`: what is shown on
+    hover."""
     error = make_whiskers(values, intervals, colour) if values else {}
     marker = {"color": colour, "size": 9, "symbol": mark}
     return make_points(values, rows, hover=hover, mode="markers", error_x=error, marker=marker, **more)
@@ -49,7 +50,8 @@ def make_row_points(
 def make_whiskers(
     values: Sequence[float], intervals: Iterable[tuple[float, float]], colour: str, *, thickness: float = 1.5
 ) -> Json:
-    """Make the whiskers of the values. An end on the wrong side of its value is drawn at the value."""
+    """Make the whiskers of the values, at least one, each with its interval's low and high end. An end on the wrong
+    side of its value is drawn at the value."""
     lows, highs = zip(*intervals, strict=True)
     return {
         "type": "data",
@@ -63,7 +65,7 @@ def make_whiskers(
 
 
 def make_rule(along: Literal["x", "y"], at: float, *, colour: str = SOFT, width: float = 1, dash: str = "") -> Json:
-    """Make a straight line through the whole figure at a value of x or y."""
+    """Make a straight line through the whole figure at a value of x or y: a vertical one `along` x."""
     return {**_span_figure(along, at, at), "type": "line", "line": make_pen(colour, width, dash)}
 
 

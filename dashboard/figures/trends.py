@@ -70,7 +70,8 @@ class Line:
         return judge_series_value(spot.ratio, spot.low, spot.high, is_undecided=is_open, words=self.words)
 
     def describe(self, spot: Spot) -> str:
-        """The change, and that it is undecided where it stands alone; the pinned release itself is neither."""
+        """Write the change, and that it is undecided where its verdict is; of the pinned release itself the change
+        alone."""
         return mark_undecided(self.change(spot), self.verdict(spot) if spot.round else "equal")
 
     def interval(self, spot: Spot) -> str:
@@ -93,7 +94,8 @@ class Across:
         return str(spot.version) if self.releases else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
     def with_gaps(self, line: "Line", places: Sequence[int]) -> list[tuple[str, int | None, Spot | None]]:
-        """List the values at these places, with an empty one where other lines have a value and this one has none."""
+        """List the values at these places of the line, each as its x, its place and its spot. Where other lines have
+        a value and this one has none, one x without place and spot breaks the line."""
         known = [(self.x(line.spots[place]), place, line.spots[place]) for place in places]
         standing = set(self.releases) - {spot.version for spot in line.spots}
         if not self.releases:
@@ -137,8 +139,9 @@ def draw_trend(
     chosen: str = "",
     what: str = LATENCY,
 ) -> Figure:
-    """Draw the lines of a watch over time or, with `releases`, over these. `chosen`: the key of a line that stands out,
-    with the others in grey. `what`: the metric."""
+    """Draw the lines of a watch over time or, with `releases`, over these, at most DRAWN of them; without lines the
+    figure is empty and says so. `chosen`: the key of a line that stands out, with the others in grey. `what`: the
+    metric."""
     if not lines:
         return empty_figure(
             NAME, "No data yet: the first round of this watch adds the first point of each series.", table
@@ -173,7 +176,8 @@ def draw_trend(
 
 
 def write_finding(lines: Sequence[Line], *, reference: str) -> str:
-    """Say where the last values stand, and how often a level shifted."""
+    """Say where the last values stand, and how often a level shifted. Of one line it is the last value that is not
+    of the reference itself; of several the smallest and the largest."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:

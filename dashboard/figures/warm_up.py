@@ -40,7 +40,8 @@ class Launch:
 
     @property
     def change(self) -> float:
-        """The first tenth against the last half, as a ratio."""
+        """Return the median of the first tenth against that of the last half, as a ratio; above 1 the launch began
+        slower."""
         return self.first_tenth_ms / self.last_half_ms
 
 
@@ -55,8 +56,9 @@ COLUMNS: tuple[Column[Launch], ...] = (
 
 
 def draw_warm_up(cell: Cell, timings: Sequence[tuple[int, Sequence[float]]]) -> Figure:
-    """Draw a thin line for each launch: the last in the runtime's colour, earlier ones in grey. Long launches are
-    thinned, but keep their lowest and highest times. `timings`: each launch's number and its times in ms."""
+    """Draw a thin line for each of the last MAX_LAUNCHES launches: the last in the runtime's colour, earlier ones in
+    grey. Launches of fewer than MIN_TIMINGS timings are left out; long ones are thinned, but keep their lowest and
+    highest times. `timings`: each launch's number, from 0, and its times in ms."""
     launches = [Launch(number, times) for number, times in timings if len(times) >= MIN_TIMINGS]
     table = Table.of(NAME, "How each launch begins", COLUMNS, launches)
     if not launches:

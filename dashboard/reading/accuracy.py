@@ -18,7 +18,8 @@ X86 = ("x86_64", "AMD64", "i686")
 
 
 def list_advice(cell: Cell, *, arch: str) -> list[str]:
-    """List what to try next, by the operators that ran in float on a machine of this architecture."""
+    """List what to try next, by the operators that ran in float on a machine of this architecture. Empty for a cell
+    that is not quantised to 8 bits or was not traced."""
     if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
     return quantisation.advise(
@@ -50,7 +51,8 @@ class Labelled:
 
 
 def describe_labelled_data(data: "EvaluationData | None") -> Labelled | None:
-    """Describe the labelled data of a version; None where it has none."""
+    """Describe the labelled data of a version; None where it has none. `is_open` says that they are still being
+    read, and `problem` why that failed."""
     if data is None:
         return None
     count = numbers.counted(data.samples or 0, "sample")

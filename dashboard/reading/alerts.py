@@ -48,7 +48,8 @@ def describe_cause(alert: "Alert") -> str:
 
 
 def shorten_cause(alert: "Alert") -> str:
-    """`LayerNormalization explains 96 % of the change`: the times and doubts of a cause stand on the alert's page."""
+    """Write the cause in few words, `LayerNormalization explains 96 % of the change`: its times and doubts stand on
+    the alert's page. Empty where no trace shows one."""
     first = describe_cause(alert).partition(" (")[0]
     name, times, part = *first.partition(": ")[::2], first.rpartition(", explains ")[2]
     return f"{name} explains {part}" if times and part != first else first
@@ -68,7 +69,8 @@ def _read_figures(symptom: "Symptom") -> Lead:
 
 
 def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
-    """How much has to be looked at, or came in a `period`, in one sentence."""
+    """Say in one sentence how much has to be looked at, or came in a `period`. `counts`: by `open`, `acknowledged`
+    (some of the open), `snoozed` and `infra`; with a period only `all` is read."""
     if period:
         return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
     seen = "" if counts["acknowledged"] == counts["open"] else f"{counts['acknowledged']} of them "
@@ -81,7 +83,8 @@ def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
 
 
 def describe_watching(watches: int, confirming: int) -> str:
-    """What watches do for an empty list of alerts, in sentences; empty without a watch."""
+    """Say for an empty list of alerts how many watches would open one, and how many changes are being confirmed;
+    empty without a watch."""
     if not watches:
         return ""
     found = numbers.counted(confirming, "change") + (" is" if confirming == 1 else " are")
@@ -152,8 +155,9 @@ COLUMNS: tuple[Column["Alert"], ...] = (
 def make_table(
     alerts: Iterable["Alert"], *, writable: Collection[int] = (), is_ordered: bool = False, box: str = ""
 ) -> Table:
-    """List alerts. `writable`: the ids of teams in which the reader may change alerts. Without an alert to acknowledge
-    no rows can be chosen."""
+    """Make the table of alerts. `writable`: the ids of teams in which the reader may change alerts; `is_ordered`:
+    the server sorts them; `box`: the name of the boxes that choose rows. Without an alert to acknowledge no rows can
+    be chosen."""
     rows = list(alerts)
     models = {alert.model.name for alert in rows}
     shared = [part for part in runs.find_shared_settings(map(find_lead, rows)) if part not in models]
@@ -178,7 +182,8 @@ class Change:
 
 
 def make_release_change(distribution: str, count: int, version: str, at: datetime) -> Change:
-    """Describe releases that the package index newly offers."""
+    """Describe releases that the package index newly offers, in one change. `version` is named only where `count` is
+    1."""
     runtime = titles.runtime_in_words(Runtime(distribution=distribution, version=version))
     text = f"{runtime} appeared." if count == 1 else f"{count} releases of {distribution} became known."
     href = reverse("dashboard:release", args=[distribution, version]) if count == 1 else reverse("dashboard:runtimes")
@@ -207,7 +212,8 @@ class TimelineEntry:
 
 
 def list_timeline(alert: "Alert") -> list[TimelineEntry]:
-    """List the events of an alert, the oldest first."""
+    """List the events of an alert, the oldest first: the round that found it, the run that confirmed it, the newest
+    SHOWN entries of its log, and its searches, which stand for what the log says was explained."""
     # what was explained is what the searches found, which stands beside them
     events = [event for event in alert.events.all() if event.kind != "explained"][-SHOWN:]
     searches = [entry for investigation in alert.investigations.all() for entry in _list_search_entries(investigation)]

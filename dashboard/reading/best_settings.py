@@ -43,14 +43,14 @@ class Panel:
 
     @property
     def headline(self) -> str:
-        """Say how fast the model is, without its name."""
+        """Say how fast the model is at best, or that no setting is recommended, as what follows its name."""
         if not self.top.settings:
             return "has no setting to recommend"
         return f"takes {hardware_words.format_latency(self.top.settings[0])} at best"
 
     @property
     def because(self) -> str:
-        """Name the setting, and how many others are as fast."""
+        """Name the fastest setting, and how many others are as fast; without any, what was left out."""
         if not self.top.settings:
             return self.left_out
         first = self.top.settings[0]
@@ -67,7 +67,7 @@ def make_panel(
     version: int | None, settings: Sequence[Measured], typed: str, address: CellAddress = cell_address
 ) -> Panel | None:
     """Make the panel; None where nothing was measured. `typed`: the latency budget in ms as it stands in the
-    address."""
+    address; one that cannot be read is no budget, and the panel's `error` says so."""
     if version is None or not settings:
         return None
     budget, error = parse_budget(typed)
@@ -111,7 +111,8 @@ def _make_heads(time: str) -> tuple[Head, ...]:
 
 
 def parse_budget(typed: str) -> tuple[float | None, str]:
-    """Parse a budget in ms, and say what is wrong with it. An empty text is no budget."""
+    """Parse a budget in ms, and say what is wrong with it: the budget and an empty text, or None and a sentence. An
+    empty text is no budget, None without a sentence."""
     value, error = parse_number(typed, "a number of milliseconds: enter one such as 5 or 0.5")
     if value is not None and not 0 < value <= MAX_BUDGET_MS:
         return None, "The budget must be more than 0 ms and at most 10,000 s."
@@ -119,7 +120,8 @@ def parse_budget(typed: str) -> tuple[float | None, str]:
 
 
 def parse_number(typed: str, wanted: str) -> tuple[float | None, str]:
-    """Parse a number with `.` or `,`, None where nothing was typed, and say that it is not what is `wanted`."""
+    """Parse a number with `.` or `,`, None where nothing was typed or it is none, and say then that it is not what
+    is `wanted`, else an empty text. Nothing is raised; nan and inf are numbers."""
     try:
         return float(typed.strip().replace(",", ".")) if typed.strip() else None, ""
     except ValueError:
@@ -188,7 +190,7 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: 
 
 
 def time_entry(measured: Measured, *, says: bool) -> Entry:
-    """Make the entry of the time with half of its interval; `says`: that it is processor time."""
+    """Make the entry of the time in ms with half of its interval; `says`: whether it is marked as processor time."""
     cell = measured.cell
     spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
     soft = f"{spread}, CPU time" if says else spread

@@ -55,7 +55,8 @@ PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
 
 @dataclass(frozen=True)
 class Placement:
-    """Requested against active providers. `is_as_asked`: nothing else had to take part."""
+    """Requested against active providers. `is_as_asked`: nothing else had to take part; true too where nothing ran,
+    and for a policy, which asks for whatever ONNX Runtime chooses. `sentence`: what ran otherwise, else empty."""
 
     requested: str
     active: str
@@ -103,7 +104,8 @@ def _list_names(providers: Sequence[str]) -> str:
 
 
 def metric_table(cell: Cell) -> Table:
-    """List every metric with its unit and a note; of an untimed cell only those that are known."""
+    """List every metric with its unit and a note, “not measured” where a figure is missing; of an untimed cell only
+    those that are known and not 0. Metrics that most cells lack are left out where this one lacks them."""
     rows = []
     for metric in METRICS:
         if metric.title and not _is_left_out(metric, cell):
@@ -116,7 +118,8 @@ def metric_table(cell: Cell) -> Table:
 
 
 def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
-    """Split the metrics into those that the headline rests on, its own first, and the others."""
+    """Split the table of metrics in two: the rows of p50 and of processor time, the one that the headline rests on
+    first, and all others. `is_by_processor`: the headline rests on processor time."""
     first = [PROCESSOR, "p50"] if is_by_processor else ["p50", PROCESSOR]
     leading = sorted((row for row in table.rows if row[0].text in first), key=lambda row: first.index(row[0].text))
     others = [row for row in table.rows if row[0].text not in first]
@@ -170,7 +173,7 @@ def _format_cosine(value: float | None) -> str:
 
 
 def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
-    """List the other cells of the block, with links."""
+    """List the other cells of the cell's block, A/A twins among them, with links, times and states."""
     times = Times.of(document.cells, document.comparisons)
     block = [times.with_compared_time(other) for other in document.cells if other.block == cell.block]
     along = axes.varying_axes(block)
@@ -215,7 +218,8 @@ class Generated:
 
 
 def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated | None:
-    """Compare the tokens of a cell with those of the first cell of its block; None where it generated nothing."""
+    """Compare the tokens of a cell with those of the first cell of its block that generated, some of them around the
+    first difference; None where it generated nothing."""
     if not cell.tokens:
         return None
     first = next((other for other in cells if other.block == cell.block and other.tokens), cell)
@@ -254,7 +258,8 @@ def list_open_cells(
     models: Sequence[ModelFacts],
     so_far: Mapping[str, list[Sample]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """List the cells without a result, and the state of the block of each by its id: measuring, queued or preparing.
+    """List the cells without a result, with the median of their launches so far, and by each cell's id what goes on
+    in its block: measuring, queued or preparing.
 
     `known`: ids that have ended. `models`: the run's own, then those beside it. `so_far`: the launches there are
     already, by id.

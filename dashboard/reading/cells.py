@@ -34,8 +34,9 @@ def make_table(
     again: Address | None = None,
     states: Mapping[str, str] | None = None,
 ) -> Table:
-    """List the cells with their figures, their parity and the providers that ran. `comparisons`: whose verdicts may be
-    at risk; `again`: the address that runs a cell again; `states`: of cells that have not ended, by id."""
+    """Make the table of all these cells, A/A twins too, with their figures, their parity and the providers that ran.
+    `comparisons`: whose verdicts may be at risk, and decide whether processor time is shown; `again`: the address of
+    the form that runs a cell again; `states`: of cells that have not ended, by id."""
     going_on = states or {}
     known = list(cells)
     risky, times = find_unstable(known, comparisons), Times.of(known, comparisons)
@@ -66,8 +67,8 @@ def make_table(
 def group_refused(
     cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
 ) -> list[refusals.Group]:
-    """Group the cells that the plan refused by reason. `matrix`: that of the run, where the reader may run it with a
-    change."""
+    """Group the cells that the plan refused by reason; other cells are left out. `matrix`: that of the run, where
+    the reader may run it with a change; empty otherwise, and then no group has a button."""
     alike = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     shared = axes.varying_axes(alike)
     return refusals.group_refusals(

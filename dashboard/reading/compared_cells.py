@@ -40,7 +40,8 @@ def name_cells(chosen: Sequence[ChosenCell]) -> list[str]:
 
 
 def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Row]:
-    """List the cells, the base first, all by processor time where one verdict is of that.
+    """List the cells, the base first, all by processor time where one verdict is of that. `verdicts`: of each cell
+    but the base, in order; empty for a single cell.
 
     A time is left out where its quotient with that of the base would contradict the verdict.
     """

@@ -63,7 +63,8 @@ class Line:
 
 
 def make_lines(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Line]:
-    """Make the lines of metrics, outputs, axes and facts. A line that is empty for all cells is left out."""
+    """Make the lines of metrics, outputs, axes and facts. A line that is empty for all cells is left out, and so are
+    metrics of single launches. `verdicts`: of each cell but the base, in order."""
     cells = [choice.cell for choice in chosen]
     metrics = [
         metric
@@ -152,7 +153,8 @@ def _choose_words(metric: Metric) -> numbers.Words:
 
 
 def select_lines(lines: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
-    """Select the lines that differ, or every line; of them those that have all words of `wanted`."""
+    """Select the lines that differ between the cells, or with `every` all lines; of them those that have all words
+    of `wanted`, whatever their case."""
     selected = []
     for line in (line for line in lines if every or line.differs):
         text = " ".join((line.name, *line.texts)).lower()
@@ -162,7 +164,7 @@ def select_lines(lines: Sequence[Line], *, every: bool, wanted: str) -> list[Lin
 
 
 def make_table(chosen: Sequence[ChosenCell], lines: Sequence[Line]) -> Table:
-    """A row for each metric or fact, a column for each cell, the base first."""
+    """Make a table with a row for each metric or fact and a column for each cell, the base first."""
     heads = [Head("Row")]
     for choice, name in zip(chosen, name_cells(chosen), strict=True):
         text = f"{name} (base)" if choice is chosen[0] else name

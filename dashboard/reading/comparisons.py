@@ -93,7 +93,8 @@ def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
-    """Select the comparisons of one axis; of the first axis where there is none of that name."""
+    """Select the comparisons of one axis; of the first axis, as list_axes orders them, where there is none of that
+    name."""
     known = list_axes(comparisons)
     chosen = axis if axis in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
@@ -104,14 +105,16 @@ def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) ->
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """Drop comparisons with A/A twins, which charts do not draw, unless there are no others."""
+    """Drop comparisons of A/A twins, which charts do not draw, unless there are no others; and always those of which
+    a cell is not among `cells`."""
     known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
     single = [pair for pair in known if not cells[pair.baseline].twin_of and not cells[pair.candidate].twin_of]
     return single or known
 
 
 def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
-    """Name what two cells share, and the step from one to the other."""
+    """Name what two cells share along the `shared` axes, and the step from one to the other; where they share
+    nothing, their node stands in place of it."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     differing = axes.varying_axes([baseline, candidate])
     where = [axis for axis in shared if axis not in differing]
@@ -126,7 +129,8 @@ def _name_side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
 
 
 def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
-    """Name comparisons as figures label them."""
+    """Name comparisons as figures label them, those between batches as changes of items; those of which a cell is
+    not among `cells` are left out."""
     shared = axes.varying_axes(cells.values())
     named_comparisons = []
     for comparison in comparisons:
@@ -139,8 +143,8 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
 
 
 def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """List every comparison with its interval, rounds, margin and the smallest detectable change. The column of notes
-    is left out where there are none."""
+    """Make the table of comparisons, each with its interval, rounds, margin and the smallest detectable change;
+    those of which a cell is not among `cells` are left out. The column of notes is left out where there are none."""
     rows = name_comparisons(comparisons, cells, address)
     shown = [column for column in COLUMNS if column is not NOTE or any(map(_write_note, rows))]
     # the chart above it has a table of its own by the name `comparisons`

@@ -26,7 +26,8 @@ class Copy:
 
 
 def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
-    """A run's results, its matrix, and its document over HTTP."""
+    """Make what the copy buttons of a run copy: the command for its results, its matrix as text, and the call for
+    its document over HTTP. `url`: the farm's own address."""
     return [
         Copy("CLI", f"onnxfarm results {run_id}"),
         Copy("YAML", matrix),
@@ -35,7 +36,8 @@ def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
 
 
 def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
-    """Every timing of a cell, a matrix of this cell alone, and its timings over HTTP. `matrix`: of the run."""
+    """Make what the copy buttons of a cell copy: the command for its timings, a matrix of this cell alone, and the
+    call for its timings over HTTP. `matrix`: of the run, whose settings are kept."""
     name = shlex.quote(cell.id)
     return [
         Copy("CLI", f"onnxfarm results {run_id} --timings {name}"),
@@ -45,13 +47,15 @@ def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, u
 
 
 def copy_cells(runs: Mapping[int, PlainMatrix], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
-    """Cells of any runs, given with their matrices: the runs' results, and a matrix that measures all side by side."""
+    """Make what the copy buttons of cells of any runs copy: the runs' results, and a matrix that measures all cells
+    side by side. `runs`: their matrices, by number."""
     cli, request = copy_runs(list(runs), url=url)
     return [cli, Copy("YAML", write_matrix(chosen, matrices=runs.values())), request]
 
 
 def copy_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
-    """Whole runs: their results, and their documents over HTTP."""
+    """Make what the copy buttons of whole runs copy, a line for each: the commands for their results, and the calls
+    for their documents over HTTP."""
     return [
         Copy("CLI", "\n".join(f"onnxfarm results {run_id}" for run_id in runs)),
         Copy("cURL", "\n".join(write_curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
@@ -59,7 +63,8 @@ def copy_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
 
 
 def copy_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
-    """What is in the editor: its plan by the command, the file itself, and its plan over HTTP."""
+    """Make what the copy buttons of the editor copy: the command that plans, the matrix itself, and the call that
+    plans over HTTP. `main`: the name of the model's file."""
     return [
         Copy("CLI", commands.plan_command(main, matrix="matrix.yaml")),
         Copy("YAML", matrix),
@@ -68,8 +73,8 @@ def copy_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy
 
 
 def write_matrix(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = ()) -> str:
-    """A matrix of these cells and of no others, fed and judged as in their runs, whose matrices these are; empty where
-    there are no cells."""
+    """Write the text of a matrix of these cells and of no others, fed and judged as in their runs, whose matrices
+    these are; empty where there are no cells."""
     if not chosen:
         return ""
     names = {spec.digest: name for spec, name in chosen}
@@ -81,7 +86,8 @@ TOKEN = "$ONNXFARM_TOKEN"
 
 
 def write_curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
-    """A call of the API with curl. `path` begins below /api/v1; the token is a variable, never a secret."""
+    """Write a call of the API as a command line of curl. `path` begins below /api/v1; the token is a variable of the
+    shell, never a secret."""
     words = ["curl", "-sS", *([] if method == "GET" else ["-X", method])]
     line = " ".join([*words, "-H", f'"Authorization: Bearer {TOKEN}"', shlex.quote(f"{url}/api/v1{path}")])
     if body is None:

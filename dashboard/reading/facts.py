@@ -52,7 +52,8 @@ def _shorten_list(labels: list[str], *, most: int) -> list[str]:
 
 
 def digest_fact(sha256: str) -> Fact:
-    """The digest of a model's .onnx file, short and whole to copy; that of its bundle stands on the model's page."""
+    """Make the fact of the digest of a model's .onnx file, twelve digits of it and the whole to copy; that of its
+    bundle stands on the model's page."""
     return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
 
@@ -66,7 +67,8 @@ def _digests_fact(cells: Sequence[Cell]) -> Fact:
 
 
 def provider_fact(cells: Sequence[Cell]) -> Fact:
-    """Requested against active providers of many cells, a difference said; of a refused cell that it was."""
+    """Make the fact of the providers that cells asked for and, where others ran, of those; of a refused cell that it
+    was. Cells alike are told once, at most three; “not measured” stands where nothing ran."""
     ran = {cell.id: tuple(cell.active_providers) or ((REFUSED,) if cell.status == REFUSED else ()) for cell in cells}
     pairs = dict.fromkeys((_list_requested(cell), ran[cell.id]) for cell in cells if ran[cell.id])
     texts = [
@@ -89,7 +91,8 @@ def _list_requested(cell: Cell) -> tuple[str, ...]:
 
 
 def list_run_facts(document: Document) -> list[Fact]:
-    """Facts that hold for a whole run."""
+    """List the facts that hold for a whole run, those without a text left out; none for a run without cells. A/A
+    twins and, unless there are no others, refused cells do not count, but for digest, opset and providers."""
     cells = list_own(document.cells)
     if not cells:
         return []
@@ -112,7 +115,8 @@ def list_run_facts(document: Document) -> list[Fact]:
 
 
 def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
-    """Facts of an open run; nodes that are measuring stand beside those that have measured."""
+    """Complete the facts of an open run: the fact Node gets the names in `measuring` beside those that have
+    measured."""
     busy = set(measuring) - {""}
 
     def node(known: str) -> str:
@@ -122,7 +126,7 @@ def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
 
 
 def list_cell_facts(cell: Cell) -> list[Fact]:
-    """Facts of one cell; the workload in full."""
+    """List the facts of one cell, the workload in full; facts without a text are left out."""
     own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
     asked = axes.BY_NAME["precision"].label(cell)
     executed = f"{asked} asked, {cell.executed_precision} executed" if parities.ran_in_other_precision(cell) else asked
@@ -148,7 +152,8 @@ def list_cell_facts(cell: Cell) -> list[Fact]:
 
 
 def describe_engine(cell: Cell) -> str:
-    """What a provider that compiles took to build its engine, first and from its cache; empty for the others."""
+    """Say how long a provider that compiles took to build its engine, first and from its cache, and how large that
+    is; empty for the others."""
     if cell.cached_session_ms is None:
         return ""
     first, again = (numbers.plain(value, unit="ms") for value in (cell.session_ms, cell.cached_session_ms))
@@ -156,7 +161,7 @@ def describe_engine(cell: Cell) -> str:
 
 
 def describe_session(cell: Cell) -> str:
-    """A session set by its name and what it sets apart from the defaults."""
+    """Describe a cell's session set: its name, and what it sets otherwise than the defaults."""
     usual = SessionSettings().model_dump(mode="json")
     own = [
         f"{key.replace('_', ' ')} {_format_value(value)}"
@@ -176,7 +181,8 @@ def _format_value(value: object) -> str:
 
 
 def list_node_facts(node: "Node") -> list[Fact]:
-    """Facts of a node, as it reported them when it came."""
+    """List the facts of a node: its state, health and owner as the farm knows them now, its machine as it reported
+    it."""
     reported = node.facts
     cores = f"{reported.physical_cores} physical, " if reported.physical_cores else ""
     facts = [
@@ -197,7 +203,7 @@ def list_node_facts(node: "Node") -> list[Fact]:
 
 
 def list_self_test_facts(node: "Node") -> list[Fact]:
-    """What the golden model came to on a node."""
+    """List what the golden model came to in a node's self-test; empty before there was one."""
     test = node.self_test
     if test is None:
         return []

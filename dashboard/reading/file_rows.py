@@ -30,7 +30,7 @@ Row = dict[str, str | int | float | datetime | None]
 
 
 def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None) -> Row:
-    """A model; `last`: its last run."""
+    """Make the row of a model, with what its last run leads with. `last`: that run; None leaves its values empty."""
     return {
         "id": row.pk,
         "model": row.name,
@@ -45,7 +45,7 @@ def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None)
 
 
 def run_row(row: "Run", state: str) -> Row:
-    """A run; `state`: the word that pages show."""
+    """Make the row of a run, with what it leads with. `state`: the word that pages show."""
     return {
         "id": row.pk,
         "model": row.version.model.name,
@@ -72,7 +72,7 @@ def _lead_figures(lead: Lead) -> Row:
 
 
 def alert_row(row: "Alert") -> Row:
-    """An alert."""
+    """Make the row of an alert, with the figures of its leading symptom; `change` is new against old, as a ratio."""
     lead = leading(row)
     return {
         "id": row.pk,
@@ -96,7 +96,7 @@ def alert_row(row: "Alert") -> Row:
 
 
 def watch_row(row: "Watch") -> Row:
-    """A watch."""
+    """Make the row of a watch: its settings, and in a sentence what it watches."""
     return {
         "id": row.pk,
         "watch": row.name,
@@ -110,7 +110,8 @@ def watch_row(row: "Watch") -> Row:
 
 
 def node_row(node: "Node", alarms: "FalseAlarms | None") -> Row:
-    """A node of the fleet with its false alarms."""
+    """Make the row of a node of the fleet. `alarms`: how often its A/A pairs were called different; None counts as 0
+    of 0."""
     return {
         "id": node.pk,
         "node": node.name,
@@ -129,7 +130,7 @@ def node_row(node: "Node", alarms: "FalseAlarms | None") -> Row:
 
 
 def spot_row(line: Line, row: Spot) -> Row:
-    """One value of a long series, as a ratio to the pinned release of the same block."""
+    """Make the row of one value of a long series, as a ratio to the pinned release of the same block."""
     return {
         "series": line.label,
         "node": line.node,
@@ -144,7 +145,8 @@ def spot_row(line: Line, row: Spot) -> Row:
 
 
 def target_row(row: "Target") -> Row:
-    """A version on a target, with the best of its settings."""
+    """Make the row of a version on a target, with the best of its settings; the values of that are empty where every
+    setting was left out. Losses are in percent, times in ms."""
     best, cell = row.best, row.best.cell if row.best else None
     interval = cell.p50_ci_ms if cell and cell.p50_ci_ms else (None, None)
     judged = cell.accuracy if cell else None
@@ -177,7 +179,7 @@ def target_row(row: "Target") -> Row:
 
 
 def event_row(row: "AuditEvent") -> Row:
-    """An event of the audit log."""
+    """Make the row of an event of the audit log."""
     return {
         "at": row.at,
         "actor": row.actor.username if row.actor else "",

@@ -197,14 +197,16 @@ def make_heat_map(
     states: Mapping[str, str] | None = None,
     part: int = 1,
 ) -> HeatMap:
-    """Make the map of these cells. `states`: of those that have not ended, what goes on in their block, by id."""
+    """Make the map of these cells without A/A twins. `states`: of those that have not ended, what goes on in their
+    block, by id. `columns`, `metric` and `part` as make_layout and draw_layout take them."""
     return draw_layout(
         make_layout(cells, comparisons, columns=columns), address, metric=metric, states=states, part=part
     )
 
 
 def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, columns: str = "") -> Layout:
-    """Lay out the cells in rows and columns. `columns`: the name of the axis that the columns are of."""
+    """Lay out the cells in rows and columns, without A/A twins. `columns`: the name of the axis that the columns are
+    of; where that does not vary, the axis of the leading comparison, else the runtime, else the last that varies."""
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
     leading = find_opening(comparisons, {cell.id: cell for cell in shown}).axis
@@ -249,7 +251,8 @@ def _sort_rows(laid: Layout) -> list[tuple[tuple[str, ...], Places]]:
 def draw_layout(
     laid: Layout, address: Address, *, metric: str = "", states: Mapping[str, str] | None = None, part: int = 1
 ) -> HeatMap:
-    """Draw the map, coloured by a metric; of a large map only the part with this number, from 1 on."""
+    """Draw the map, coloured by a metric, or by verdict where the name is unknown; of a large map only the part with
+    this number, from 1 on, or the nearest. `states`: of cells that have not ended, by id."""
     chosen = BY_NAME.get(metric, METRICS[0])
     if chosen.name != "verdict":
         chosen = replace(chosen, label=laid.times.heading(chosen.label, chosen.of, laid.cells))
@@ -381,7 +384,8 @@ def _find_comparison(group: Sequence[Cell], grid: Grid, first_head: str) -> Comp
 
 
 def change_tone(size: float, *, is_gain: bool) -> str:
-    """Return the class of the colour of a change. `size`: the logarithm of its ratio."""
+    """Return the class of the colour of a change: `f1` to `f3` for gains, `s1` to `s3` for losses, the largest
+    deepest. `size`: the natural logarithm of its ratio, without its sign."""
     return f"{'f' if is_gain else 's'}{1 + sum(size >= log(1 + step) for step in STEPS)}"
 
 

@@ -77,7 +77,8 @@ class Inspection:
 
 
 def make_inspection(found: "Inspected") -> Inspection:
-    """An inspection as the page shows it."""
+    """Make an inspection as the page shows it; facts without a text are left out, and of operators the
+    OPERATORS_SHOWN most frequent are listed."""
     return Inspection(
         facts=[fact for fact in _list_facts(found) if fact.text],
         findings=[_make_finding(finding) for finding in found.findings],
@@ -86,7 +87,8 @@ def make_inspection(found: "Inspected") -> Inspection:
 
 
 def make_program(version: "Version", found: "Inspected | None") -> Program | None:
-    """The program that came with a version; None where there is none."""
+    """Make the panel of the program that came with a version; None where there is none. `found`: None before the
+    version was inspected, and then nothing is known of a problem."""
     files = version.artifact.files.all()
     file = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
     if file is None:
@@ -121,7 +123,8 @@ def _list_facts(found: "Inspected") -> list[Fact]:
 
 
 def list_guesses(found: "Inspected | None") -> list[Fact]:
-    """What inspection took for granted; a note says what corrects it before anything is measured."""
+    """List as facts what inspection took for granted; a note says what corrects it before anything is measured.
+    Empty before the version was inspected."""
     if found is None:
         return []
     by_field = {"Batch": "Batch sizes", "Measured with": "Sizes", "Precision as uploaded": "Precisions"}
@@ -190,7 +193,8 @@ class Compatibility:
 
 
 def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
-    """The table of releases, newest first."""
+    """Make the panel of which releases load a model: a sentence, and a table in which neighbouring releases with the
+    same answer share a row, newest first."""
     ranges = compatibility.group_by_answer(rows)
     return Compatibility(
         sentence=compatibility.verdict_sentence(rows),

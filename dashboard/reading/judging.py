@@ -56,7 +56,7 @@ class PairVerdict:
 
     @property
     def interval(self) -> str:
-        """The interval of the change in words; empty without figures."""
+        """Write the interval of the change in words; empty without figures."""
         if self.low is None:
             return ""
         return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words)
@@ -76,7 +76,8 @@ class PairVerdict:
         return numbers.format_divisible_pair(old, new, low=self.low, high=self.high) is not None
 
     def times_of(self, cell: Cell) -> Times:
-        """Decide which time of the cell is shown: processor time if the verdict is of that and the cell has it."""
+        """Decide by which clock the cell's time is shown: processor time if the verdict is of that and the cell has
+        it, else the clock. Returns no figures, but what puts them into a cell."""
         return Times(frozenset([cell.id])) if self.by_processor and cell.cpu_p50_ms else BY_CLOCK
 
 

@@ -40,7 +40,8 @@ def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
 def describe_week(
     work: Ledger | None, waiting: Sequence[Next], before: Sequence[Before], floor: NoiseFloor | None
 ) -> str:
-    """Say what the node did, what waits for it, and how well it measures. `work`: None for those who may not see it."""
+    """Say what the node did in the last DAYS days, what waits for it, and how well it measures; what is not known is
+    left out. `work`: None for those who may not see it; `floor`: None without A/A pairs."""
     did = "" if work is None else f"{numbers.counted(work.blocks, 'block')} in {DAYS} days"
     took = f", {numbers.duration(work.seconds)}" if work is not None and work.blocks else ""
     waits = f"{numbers.counted(len(waiting), 'block')} {'waits' if len(waiting) == 1 else 'wait'}"
@@ -52,6 +53,7 @@ def describe_week(
 
 
 def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
+    """Make the table of the blocks that wait for a node, with when each begins and how long it takes."""
     columns: tuple[Column[Next], ...] = (
         Column("Run", _run_entry),
         Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
@@ -61,6 +63,8 @@ def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
 
 
 def work_table(work: Sequence[Work]) -> Table:
+    """Make the table of what a node did, a row for each entry of its ledger: a person of a team, and the reason of
+    the runs."""
     columns: tuple[Column[Work], ...] = (
         Column("For", lambda row: Entry(row.person or "a former user", soft=row.team, is_name=True)),
         Column("Why", lambda row: Entry(row.reason or "asked for")),
@@ -72,7 +76,8 @@ def work_table(work: Sequence[Work]) -> Table:
 
 
 def describe_start(row: Next, node: "Node") -> str:
-    """`in about 12 min`, `next` where nothing comes before it."""
+    """Say when a waiting block begins: `in about 12 min`, `next` where nothing comes before it, else on what it
+    depends."""
     if row.begins_in_minutes is None:
         return "when it takes blocks again" if node.obstacle else UNFORESEEN
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"

@@ -32,8 +32,9 @@ class Grid:
 
 
 def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
-    """Of each model and release the series that stands worst; None without values. `wrong`: models and releases whose
-    outputs an alert calls wrong."""
+    """Make the grid of models and releases, in each field the series that stands worst; None without values. It has
+    the newest MAX_RELEASES releases and the MAX_ROWS models that stand worst with the newest. `wrong`: numbers of
+    models and releases whose outputs an alert calls wrong."""
     known: dict[int, dict[str, list[ReleaseRow]]] = {}
     names: dict[int, str] = {}
     for row in values:

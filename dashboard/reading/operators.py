@@ -32,7 +32,8 @@ Rest = list[tuple[OperatorTime, str]]
 
 
 def total_us(cell: Cell) -> float:
-    """Compute the whole of which shares are told: the time of all operators and the time in none of them."""
+    """Compute the whole of which shares are told, in µs: the time of all listed operators and, where known, the time
+    in none of them."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
@@ -108,7 +109,8 @@ def _list_of_tokens(cell: Cell) -> Rest:
 def time_columns(
     times_us: Sequence[float], whole_us: float, head: str
 ) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
-    """Make the columns of an operator's time and of its share of the whole, with a bar against the longest time."""
+    """Make the columns of an operator's time in µs, headed by `head`, and of its share of `whole_us`, with a bar
+    against the longest of `times_us`."""
     longest_us = max(times_us, default=0.0)
 
     def share(operator: OperatorTime) -> Entry:

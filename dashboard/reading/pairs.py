@@ -30,7 +30,8 @@ class Pair:
 
 
 def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
-    """The newest pairs of each kind under its heading. `cells`: those of the newest run first."""
+    """List the newest pairs of cells that differ in one thing, at most MAX_PAIRS under each heading; a heading
+    without pairs is left out. `cells`: those of the newest run first."""
     recent = []
     for of_run in group_by(cells, lambda cell: cell.run_id).values():
         # the first pair there is, along the first thing that tells the run's cells apart

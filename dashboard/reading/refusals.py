@@ -39,17 +39,17 @@ class Group:
 
     @property
     def vals(self) -> str:
-        """The matrix as htmx sends it in place of the one in the editor."""
+        """Write the changed matrix as JSON that htmx sends in place of the one in the editor."""
         return json.dumps({"matrix": self.matrix})
 
 
 def group_refusals(
     refused: Iterable[Refused], entry: Callable[[Refused], Entry], *, matrix: str | Mapping[str, object] = ""
 ) -> list[Group]:
-    """Group refused points by their reason, each group with the button that helps.
+    """Group refused points by their reason, each group with the button that helps, if anything does.
 
     `entry` gives what a point is called. `matrix` is the one that was asked for; where it is empty no group has a
-    button.
+    button. Nothing is changed before the button is pressed; a way out that makes no valid matrix is no button.
     """
     return [
         Group(

@@ -22,7 +22,8 @@ MAX_ROWS = 100
 
 
 def draw_map(card: "release_card.Card") -> HeatMap:
-    """Models down, nodes across, the gravest first."""
+    """Draw the map of a release: models down, the gravest first and then by name, nodes across. At most MAX_ROWS
+    models are in it."""
     first = {row.model: place for place, (row, _) in enumerate(card.changed)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
     rows = [Row((row.name,), [_make_place(row.at(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
@@ -47,7 +48,8 @@ def _find_tone(place: "release_card.Place") -> str:
 
 
 def describe_end(found: "ReleaseCard", now: datetime) -> str:
-    """How long what is open takes yet, and until when; a moment to come is no matter of how long ago."""
+    """Say how long what is open takes yet, and until when in UTC, or that nobody can tell; “at least” where only a
+    part of it can be foreseen."""
     last, least = (found.ends_at, "") if found.ends_at else (found.ends_at_least, "at least ")
     if last is None:
         return "nobody can tell yet until when"
@@ -55,7 +57,7 @@ def describe_end(found: "ReleaseCard", now: datetime) -> str:
 
 
 def list_facts(found: "ReleaseCard") -> Iterator[Fact]:
-    """What is compared with what, and where."""
+    """List as facts what is compared with what, and where."""
     card = found.card
     yield Fact("Release", str(card.new), is_name=True)
     yield Fact("Compared with", titles.runtime(card.old) if card.old else "nothing yet", is_name=True)

@@ -42,13 +42,15 @@ def find_lead(run: "Run | None") -> Lead:
 
 
 def confirm(runs: Iterable["Run | None"]) -> dict[int, Lead]:
-    """Finds what the fresh blocks lead with that confirmed runs of watches; asks nothing where no watch began one."""
+    """Finds what the fresh blocks lead with that confirmed runs of watches, by the number of the confirmed run; runs
+    that were not confirmed are left out. Asks the database nothing where no watch began one."""
     watched = [run.pk for run in runs if run is not None and run.reason == RunReason.WATCH]
     return confirmed_leads(watched) if watched else {}
 
 
 def lead_verdict(lead: Lead) -> Entry:
-    """Makes the table entry of the verdict; a precision or batch beside another has not the colour of a regression."""
+    """Makes the table entry of the verdict, empty without one; a precision or batch beside another has not the
+    colour of a regression."""
     entry = verdict_entry(lead.verdict) if lead.verdict else Entry()
     is_choice = lead.axis and entry.sign is not None and not _is_news(lead)
     return replace(entry, sign=replace(entry.sign, tone="quiet")) if is_choice and entry.sign else entry
@@ -61,8 +63,9 @@ def pick_confirmed(lead: Lead, confirmed: Lead) -> Lead:
 
 
 def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
-    """Makes the table entry of the change; of a run of one cell, of its latency. `confirmed`: what the fresh block
-    leads with that confirmed the run."""
+    """Makes the table entry of the change; of a run of one cell, of its latency; empty where there is neither.
+    `confirmed`: what the fresh block leads with that confirmed the run; its change is shown where it has the same
+    step and verdict, the first behind it."""
     shown = pick_confirmed(lead, confirmed)
     if shown.ratio is not None:
         return Entry(shown.change.text, shown.ratio, soft="" if shown == lead else f"first {lead.change.amount}")
@@ -73,8 +76,8 @@ def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
 
 
 def lead_interval(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
-    """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of its
-    latency."""
+    """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of
+    its latency; empty where there is neither. `confirmed` as in lead_change."""
     lead = pick_confirmed(lead, confirmed)
     if lead.ratio is not None and lead.low is not None:
         sure = f"{numbers.percent(lead.level)}, {numbers.counted(lead.rounds, 'round')}" if lead.level else ""
@@ -152,7 +155,9 @@ ORDERS = {
 
 
 def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: bool = False, box: str = "") -> Table:
-    """Runs in columns. `states`: of each, by its number; `is_ordered`: the server sorts them."""
+    """Makes the table of runs, a row each. `states`: of each, by its number; `is_ordered`: the server sorts them;
+    `box`: the name of the boxes that choose rows, none where it is empty. Settings that all rows share stand once,
+    above the rows; why and by whom runs were made has a column only where rows differ in it."""
     rows = list(runs)
     shared, confirmed = find_shared_settings(map(find_lead, rows)), confirm(rows)
     state = Column["Run"]("State", lambda run: verdict_entry(states[run.pk]), order="state")
@@ -205,7 +210,8 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
     """Find the models that got better or worse since a moment. `ended`: ended runs, the newest first.
 
     Of each model the newest run counts that compared releases or versions of it, or had wrong or misplaced outputs;
-    a later run of precisions alone does not hide it.
+    a later run of precisions alone does not hide it. All such models are counted, and the first MAX_NEWS have a row.
+    The counts say “in the last 7 days” whatever `since` is.
     """
     newest: dict[int, tuple[Ended, Lead]] = {}
     for row in ended:
@@ -246,7 +252,7 @@ def _rank_gravity(lead: Lead) -> tuple[int, float]:
 
 
 def address_to_repeat(run: "Run", cell_id: str = "") -> str:
-    """Returns the address of the form that starts the run again, or one cell of it alone."""
+    """Returns the address of the form that starts the run again, or one cell of it alone; nothing is started yet."""
     of_cell = {"cell": cell_id} if cell_id else {}
     return f"{reverse('dashboard:new_run')}?{urlencode({'version': run.version_id, 'like': run.pk, **of_cell})}"
 
@@ -286,7 +292,8 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
 
 
 def list_warnings(cells: Sequence[Cell]) -> list[str]:
-    """Lists in sentences what ran elsewhere than asked; wrong outputs are in the headline already."""
+    """Says in one sentence which cells ran elsewhere than asked; the list is empty where none did. Wrong outputs are
+    in the headline already; A/A twins do not count."""
     cells = list_own(cells)
     elsewhere = [cell for cell in cells if not describe_placement(cell).is_as_asked]
     if not elsewhere:

@@ -47,7 +47,8 @@ def write_headline(steps: Sequence[Step]) -> str:
 
 
 def name_home() -> str:
-    """The option that names this farm: without it a command means the folder `var` of wherever it is typed."""
+    """Write the option of a command that names this farm's folder, quoted for a shell: without it a command means
+    the folder `var` of wherever it is typed."""
     return f"--home {shlex.quote(str(settings.HOME))}"
 
 

@@ -40,7 +40,9 @@ Marking = Callable[[str, str, Sequence[Spot]], tuple[Sequence[Shift], Sequence[M
 def lines_over_time(
     watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
 ) -> list[Line]:
-    """A watch's lines over time: of each round the new release. `points` as farm.alerts.selectors.pages.points."""
+    """Make a watch's lines over time, one for each series on a node, with level shifts and alerts. Of each round
+    only the value of the new release counts. `points` as farm.alerts.selectors.pages.points; `words`: what more and
+    less of the metric are called."""
     prefix = f"{watch.distribution}=="
     series_spots: dict[tuple[str, str], tuple[str, list[Spot]]] = {}
     for series, label, node, runtime, new, ratio, low, high, at, round_id, run_id, outcome in points:
@@ -56,7 +58,8 @@ def lines_over_time(
 def lines_over_releases(
     watch: "Watch", points: Iterable["PointRow"], alerts: Iterable["Alert"] = (), *, words: Words = TIME
 ) -> list[Line]:
-    """The same lines over releases: the newest value that each release has; the pinned one is 1 by itself."""
+    """Make the same lines over releases: the last of `points` that each release has; the pinned one is 1 by itself.
+    They have alerts, at the release that is bad, and no level shifts."""
     series_spots: dict[tuple[str, str], tuple[str, dict[str, Spot]]] = {}
     pinned = watch.reference
     for series, label, node, runtime, _, ratio, low, high, at, round_id, run_id, outcome in points:
@@ -79,7 +82,8 @@ def find_metrics(names: Iterable[str]) -> list[Metric]:
 
 
 def list_releases(watch: "Watch", lines: Sequence[Line]) -> list[str]:
-    """The releases that lines over releases stand on: those measured, and those between that are known and were not."""
+    """List the releases that lines over releases stand on, in their order: those measured, and of ONNX Runtime's own
+    package also the known ones between them that were not."""
     measured = {spot.version for line in lines for spot in line.spots}
     ends = sorted(map(release_order, measured))
     known = ONNXRUNTIME if watch.distribution == DEFAULT_DISTRIBUTION and ends else ()
@@ -144,7 +148,8 @@ def _make_marks(
 
 
 def find_words(metric: str) -> Words:
-    """What is said of more of a metric, and of less; of latency for no name."""
+    """Find what more of a metric is called, and less; the words of latency for an unknown name and for a metric that
+    is not judged."""
     judging = BY_NAME[metric].judging if metric in BY_NAME else None
     return TIME if judging is None else judging.words
 
@@ -152,7 +157,8 @@ def find_words(metric: str) -> Words:
 def make_table(
     lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION, words: Words = TIME
 ) -> Table:
-    """Every line with its last value, its level shifts and its alerts; a name leads to that line alone."""
+    """Make the table of lines, each with its last value, its level shifts and its alerts; a name leads to that line
+    alone. `watch`: the number of the watch."""
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
@@ -241,7 +247,8 @@ class Standing:
 
 
 def make_standings(values: Iterable["ValueRow"]) -> dict[int, Standing]:
-    """A standing for each model that has long series. `values` as farm.alerts.selectors.pages.newest_values."""
+    """Make the standing of each model that has values, by the model's number: that of its series whose last value is
+    the slowest. `values` as farm.alerts.selectors.pages.newest_values, the oldest first."""
     models: dict[int, dict[tuple[int, str, str], list[ValueRow]]] = {}
     for row in values:
         model, watch, _, _, series, node, *_ = row
@@ -279,7 +286,8 @@ def _make_series(watch: "Watch", line: Line) -> Series:
 
 
 def draw_spark(ratios: Sequence[float]) -> Spark:
-    """Ratios as a small line, logarithmic, the reference in it; a single value is a short dash."""
+    """Draw ratios as a small line, logarithmic, the reference in it; a single value is a level dash. Of more than
+    MAX_SPOTS values the extremes are kept. Ratios must be above zero."""
     values = [log(ratio) for ratio in ratios]
     low, high = min(0.0, *values), max(0.0, *values)
     if high - low < MIN_REACH:
@@ -297,7 +305,9 @@ def draw_spark(ratios: Sequence[float]) -> Spark:
 
 
 def describe_model(model: "Model") -> dict[str, object]:
-    """The model's series by watch, its badge, and the text that shows the badge elsewhere."""
+    """Make what the model's page shows of its watches: its series by watch (of at most WATCHES_SHOWN watches), its
+    badge, and the Markdown that shows the badge elsewhere. `watch_command` is empty where a watch has the model
+    already."""
     watches = pages.watches_of_model(model)
     shown = []
     for watch in watches[:WATCHES_SHOWN]:
@@ -319,7 +329,8 @@ def describe_model(model: "Model") -> dict[str, object]:
 
 
 def load_standings(models: Iterable["Model"]) -> dict[int, Standing]:
-    """How each of these models stands by its watches, by its number; kept until any long series gets a value."""
+    """Load how each of these models stands by its watches, by its number; models without long series are left out.
+    The answer is cached until any long series gets a value."""
     numbers = tuple(model.pk for model in models)
     return cached(
         "pieces",

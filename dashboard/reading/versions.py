@@ -30,7 +30,9 @@ VERSIONS: tuple[Column["Version"], ...] = (
 def version_table(
     rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
 ) -> Table:
-    """A model's versions; several with the same files name each other. `compared`: with earlier ones, by number."""
+    """Make the table of a model's versions; several with the same files name each other. `chosen`: the one that the
+    page shows, which is marked; `compared`: the comparison of a version with the one before, by the later one's
+    number."""
     listed = list(rows)
     by_files: dict[str, list[int]] = {}
     for row in listed:

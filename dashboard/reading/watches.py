@@ -78,7 +78,9 @@ class Line:
 
 
 def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], looks: Looks) -> Line:
-    """A watch with what came out last and when it looks next."""
+    """Make a watch's line of the list: what came out last and when it looks next. `rounds`: those of its current
+    cause, one for each model, open or judged; `alerts`: the sentences of its open alerts, newest first; `looks`: for
+    each distribution when the package index was last queried, and what went wrong then."""
     return Line(
         watch=watch,
         what=describe_watch(watch),
@@ -90,7 +92,8 @@ def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequenc
 
 
 def write_headline(lines: Sequence[Line]) -> str:
-    """How many watches there are, and what stands out."""
+    """Say how many watches there are, and how many have open alerts, measure now or could not measure. Each counts
+    once, by the gravest of these."""
     if not lines:
         return "No watches yet"
     signs = [line.last.sign for line in lines if line.last is not None]
@@ -103,7 +106,7 @@ def write_headline(lines: Sequence[Line]) -> str:
 
 
 def describe_watch(watch: "Watch") -> str:
-    """What is watched, on what, and for which reasons it is measured."""
+    """Say in a sentence what is watched, on what, for which reasons it is measured, and against what."""
     models = [model.name for model in watch.watched.all()]
     who = [numbers.listed(models, most=4)] if models else []
     who += [f"every model labelled “{watch.label}”"] if watch.label else []
@@ -114,7 +117,7 @@ def describe_watch(watch: "Watch") -> str:
 
 
 def list_reasons(watch: "Watch") -> list[str]:
-    """Why it measures by itself."""
+    """List in words the reasons for which a watch measures by itself; empty where it does so only on request."""
     causes = []
     if watch.on_release:
         early = " or a pre-release" if watch.with_prereleases else ""
@@ -129,7 +132,8 @@ def list_reasons(watch: "Watch") -> list[str]:
 
 
 def describe_matrix(plain: Mapping[str, object]) -> str:
-    """The axes of a watch's matrix: `CPU, fp32 and int8-dynamic, batch 1`."""
+    """Describe the axes of a watch's matrix but for its releases: `CPU, fp32 and int8-dynamic, batch 1`. A matrix
+    that can no longer be read is a sentence that says so, not an error."""
     try:
         axes = matrices.parse(plain).axes
     except MatrixProblem as problem:
@@ -148,7 +152,7 @@ def _describe_axis(axis: str, values: Sequence[Value]) -> str:
 
 
 def describe_next_look(watch: "Watch", looks: Looks) -> str:
-    """When it may measure next by itself, in words."""
+    """Say when a watch may look or measure next by itself: “paused”, “on request”, or a time in UTC."""
     if not watch.is_active:
         return "paused"
     parts = [_describe_index_look(watch, looks)] if watch.on_release else []
@@ -171,7 +175,8 @@ def _describe_index_look(watch: "Watch", looks: Looks) -> str:
 
 
 def find_last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
-    """How a watch stands; None before the first round. `alerts`: sentences of its open alerts, newest first."""
+    """Find how a watch stands; None before the first round unless an alert is open. An open alert comes first, then
+    what is under way, then the gravest outcome of the rounds. `alerts`: sentences of its open alerts, newest first."""
     opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
     found = _describe_judged(rounds) if rounds and not opened else None
     if opened:
@@ -228,7 +233,8 @@ def _describe_pinned(round_: "WatchRound") -> str:
 
 
 def link_runs(round_: "WatchRound") -> Entry:
-    """The round's run, and the one that measured it again, which a confirmed round's sentence is about."""
+    """Make the entry that links the round's run and, in words behind it, names the one that measured it again, which
+    a confirmed round's sentence is about; “none” before there is a run."""
     known = [run_id for run_id in (round_.run_id, round_.confirming_id) if run_id]
     if not known:
         return Entry("none")

@@ -52,7 +52,7 @@ def unlisted(value: object) -> str:
 
 @register.filter
 def when(at: datetime | None) -> str | SafeString:
-    """A moment with its zone, as a time element; what has not happened yet is a dash in words."""
+    """Write a moment in UTC as a time element; `not yet` for None."""
     if at is None:
         return "not yet"
     return markup.moment(at)
@@ -65,10 +65,10 @@ def elapsed(since: datetime) -> SafeString:
 
 @register.simple_tag
 def term(name: str, label: str = "") -> str | SafeString:
-    """A word of the field with its explanation from docs/words.md; `label`: how the page spells it.
+    """Write a word of the field with its explanation from docs/words.md; `label`: how the page spells it.
 
-    A link to that word's row, described by the explanation, which terms.js shows beside it when it is chosen. A farm
-    that was installed without its documents shows the bare word.
+    It is a link to that word's row, described by the explanation, which terms.js shows beside it when it is chosen.
+    A word that the documents do not explain, or a farm installed without them, shows the bare word.
     """
     known = documents.terms().get(name)
     if known is None:
@@ -79,7 +79,7 @@ def term(name: str, label: str = "") -> str | SafeString:
 
 @register.simple_tag
 def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
-    """A link to a document; empty on a farm that was installed without it."""
+    """Write a link to a document; empty on a farm that was installed without it."""
     if name not in documents.names():
         return ""
     return format_html('<a href="{}">{}</a>', documents.address(name, anchor), label)
@@ -87,7 +87,7 @@ def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
 
 @register.simple_tag
 def recipe_options() -> SafeString:
-    """The metrics that a recipe can name and a few with a step, as options of an input."""
+    """Write the metrics that a recipe can name and a few with a step, as options of an input."""
     named = [(entry.name, f"{entry.name}: {entry.title}") for entry in METRICS.values()]
     steps = [(recipe, recipe) for recipe in ("softmax+mse", "argmax", "threshold=0.5")]
     return format_html_join("", '<option value="{}">{}</option>', [*named, *steps])
@@ -95,7 +95,8 @@ def recipe_options() -> SafeString:
 
 @register.simple_tag
 def terms(*names: str) -> str | SafeString:
-    """Words that a section's sentences use, each with its explanation; empty where there are no documents."""
+    """Write a line with the words that a section's sentences use, each with its explanation; empty where there are
+    no documents."""
     if not documents.terms():
         return ""
     links = format_html_join(", ", "{}", ((term(name),) for name in names))
@@ -116,14 +117,14 @@ def runtime(requirement: str) -> str:
 
 @register.filter
 def counted(number: int, noun: str) -> str:
-    """`{{ 3|counted:"cell" }}` is `3 cells`."""
+    """Write a number with its noun in the plural where that fits: `{{ 3|counted:"cell" }}` is `3 cells`."""
     return numbers.counted(number, noun)
 
 
 @register.filter
 @stringfilter
 def verdict_class(headline: str) -> str:
-    """The class of a headline: a smaller size where it would take four lines."""
+    """Return the class of a page's headline; a long one has a further class, for a smaller size."""
     return "verdict long" if len(headline) > LONG_HEADLINE else "verdict"
 
 
@@ -138,7 +139,8 @@ ENTRIES = {
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, name: str) -> SafeString:
-    """A link of the top navigation, reached by its first letter; marks the section the page belongs to."""
+    """Write a link of the top navigation, reached by its first letter; marks the section the page belongs to. That
+    of alerts has the number of open alerts that the reader may see, unless there is none."""
     address = reverse(f"dashboard:{name}")
     request = context["request"]
     part = request.path.split("/")[1]
@@ -167,7 +169,7 @@ def settings_links(context: template.Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def page_tabs(context: template.Context, name: str) -> SafeString:
-    """The pages that stand beside each other under an entry of the top bar."""
+    """Write links to the pages that stand beside each other under an entry of the top bar, a key of TABS."""
     return format_html(
         '<nav class="tabs" aria-label="Pages of {}">{}</nav>', name, _links(context["request"].path, TABS[name])
     )
@@ -185,7 +187,8 @@ def _links(path: str, shown: Mapping[str, str]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def address(context: template.Context, **changes: object) -> str:
-    """The page's own address with some parameters changed; an empty value takes one away."""
+    """Return the page's own address with some parameters of its query changed and the others kept; an empty value
+    takes one away."""
     query = context["request"].GET.copy()
     for name in OF_PARTS:
         query.pop(name, None)
@@ -200,7 +203,8 @@ def address(context: template.Context, **changes: object) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_by(context: template.Context, head: Head) -> str:
-    """Where a head leads: to the list sorted by its column, and to the other way round once it is."""
+    """Return where a head leads: to the first page of the list sorted by its column, numbers and moments falling,
+    and to the other way round once it is."""
     now = context["request"].GET.get("sort", "")
     first = "-" if head.is_number or head.order in NEWEST_FIRST else ""
     other = {head.order: f"-{head.order}", f"-{head.order}": head.order}
@@ -209,7 +213,8 @@ def order_by(context: template.Context, head: Head) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_of(context: template.Context, head: Head) -> SafeString:
-    """Says of the column that the list is sorted by which way that is."""
+    """Write the attribute that says of the column that the list is sorted by which way that is; nothing for the
+    others."""
     now = context["request"].GET.get("sort", "") if head.order else ""
     if now.removeprefix("-") != head.order or not now:
         return mark_safe("")
@@ -218,7 +223,7 @@ def order_of(context: template.Context, head: Head) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def sort_choices(context: template.Context, table: Table) -> SafeString:
-    """The orders of a list as options, for windows in which its heads are not shown."""
+    """Write the orders of a list as options, each column up and down, for windows in which its heads are not shown."""
     now = context["request"].GET.get("sort", "")
     ways = [("", "default order")]
     for head in table.heads:

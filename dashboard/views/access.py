@@ -26,7 +26,8 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def page(view: View[P]) -> View[P]:
-    """Decorates a view that is read by signed-in people. A Refusal that it raises becomes a page that explains it."""
+    """Decorates a view that is read by signed-in people, by GET or HEAD. Others are redirected to the page where one
+    signs in. A Refusal that it raises becomes a page that explains it."""
     return _guarded(require_safe(view))
 
 
@@ -75,7 +76,8 @@ Done = TypeVar("Done")
 
 
 def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> None:
-    """Calls `order` and leaves a message for the next page: `done` of its result, or the sentence of its Refusal."""
+    """Calls `order` and leaves a message for the next page: `done` of its result, or the sentence of its Refusal,
+    which is not raised further."""
     try:
         messages.success(request, done(order()))
     except Refusal as refusal:
@@ -89,7 +91,7 @@ def read_number(request: HttpRequest, name: str) -> int:
 
 
 def read_fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
-    """Reads fields of a POST by name, stripped, without NUL bytes, which no database takes."""
+    """Reads fields of a POST by name, stripped, without NUL bytes, which no database takes; a missing one is empty."""
     return {name: request.POST.get(name, "").replace("\x00", "").strip() for name in names}
 
 
@@ -113,7 +115,8 @@ class TeamChoice(NamedTuple):
 
 
 def team_choice(user: "User", *, typed: str = "", among: "Iterable[Team] | None" = None) -> TeamChoice:
-    """Lists teams in which the user writes, or those `among`; chosen is the one `typed`, else the user's default."""
+    """Lists teams in which the user writes, or those `among`; chosen is the one `typed`, else the user's default. It
+    is empty where that is not among the teams, and an unknown typed name is not replaced by the default."""
     teams = list(teams_writable_by(user) if among is None else among)
     default = default_team(user)
     wanted = typed or (default.name if default else "")

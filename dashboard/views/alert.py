@@ -120,7 +120,8 @@ class Opening:
 
 
 def make_opening(alert: "Alert") -> Opening:
-    """What changed, in few words; then with what and how sure, since when, through what, and the way round it."""
+    """Make the first words of an alert's page: what changed, in few words; then with what and how sure, since when,
+    through what, and the way round it that a search found."""
     sentence, rest = runs.split_first_sentence(alert.sentence)
     headline = _describe_change(alert)
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
@@ -151,7 +152,8 @@ def _list_notes(alert: "Alert") -> list[str]:
 
 
 def leading_provider(alert: "Alert") -> str:
-    """The short name of the provider that the leading symptom is of; the CPU's where its label names no known one."""
+    """Find the short name of the provider that the leading symptom is of; the CPU's where its label names no known
+    one."""
     symptom = alert.lead
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
     entry = providers.find(word) or providers.find(f"{word}ExecutionProvider")
@@ -159,14 +161,16 @@ def leading_provider(alert: "Alert") -> str:
 
 
 def find_headline_comparison(symptom: "Symptom") -> Comparison | None:
-    """The comparison of a change of latency or throughput; None for what is no ratio (outputs, placement, endings)."""
+    """Read the comparison of a change of latency or throughput; None for what is no ratio (outputs, placement,
+    endings)."""
     if not symptom.comparison or not kind_of(symptom.kind).is_headline:
         return None
     return Comparison.model_validate(symptom.comparison)
 
 
 def name_comparisons(alert: "Alert") -> list[Named]:
-    """The compared series, as the figure of ratios labels them."""
+    """Name the compared series of the alert, as the figure of ratios labels them, each once; symptoms without a
+    comparison are left out."""
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
     pairs = [(symptom, Comparison.model_validate(symptom.comparison)) for symptom in symptoms.values()]
@@ -192,7 +196,8 @@ def cell_address(symptom: "Symptom") -> str:
 
 
 def make_evidence_table(alert: "Alert") -> Table:
-    """Every change of every series, each with figures of one quantity, and a link to its cell."""
+    """Make the table of every symptom of every series, those of the alert's own node first, each with figures of one
+    quantity and a link to its cell; also of those that are resolved."""
     # what is no ratio (outputs, placement, endings) has none to be measured
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     symptoms = [(symptom, _make_line(symptom)) for symptom in ordered]
@@ -239,7 +244,8 @@ def _size_entry(each: tuple["Symptom", Line | None]) -> Entry:
 
 
 def find_question(alert: "Alert", kind: str) -> Question | None:
-    """The newest investigation of a kind; None when it was not asked yet."""
+    """Find the newest investigation of a kind, `since_when` or `work_around`, open or ended; None when it was not
+    asked yet."""
     asked = [search for search in alert.investigations.all() if search.kind == kind]
     if not asked:
         return None
@@ -264,7 +270,8 @@ def find_question(alert: "Alert", kind: str) -> Question | None:
 
 
 def find_first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> FirstBad:
-    """The first bad release, or why none is named and what leads to one. `asked`: the newest search for it."""
+    """Find the first bad release, or why none is named and what leads to one. `asked`: the newest search for it;
+    `may_ask`: whether the reader may start one. Nothing is searched for here."""
     if alert.first_bad:
         return FirstBad(name=alert.first_bad)
     if asked is not None and asked.is_open:
@@ -300,7 +307,7 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
 
 
 def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
-    """The page of one alert; `more`: errors and what was typed into its forms."""
+    """Render the page of one alert. `more` adds to its context: errors and what was typed into its forms."""
     kinds, compared = alerts.kinds_of(row), name_comparisons(row)
     members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = find_question(row, "since_when"), can_write(signed_in_user(request), team=row.team)

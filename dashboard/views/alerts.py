@@ -63,7 +63,8 @@ class Digest:
 
 
 def show_digest(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
-    """Make the digest of the page, with its newest rounds."""
+    """Make a team's digest for the page; nothing is sent. `rounds`: the newest, which are shown; how many more were
+    judged is counted."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
@@ -92,7 +93,8 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 
 @page
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Alerts of the reader's teams, newest first; open ones unless the address says otherwise."""
+    """List the alerts of the reader's teams, a page of them, newest first unless the address sorts them; open ones
+    unless it says otherwise. With a period also what watches did in it; or as a file with `as=`."""
     user, wanted = signed_in_user(request), lists.read_search_words(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
@@ -238,7 +240,8 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
-    """Carry out an order on one alert. A refusal is shown on its page, beside its field, with what was typed."""
+    """Carry out one of ORDERS on one alert. A refusal is shown on its page, beside its field, with what was typed;
+    NotAllowed is raised, and Missing for an unknown order."""
     user = signed_in_user(request)
     row = selectors.alert(user, alert_id)
     if what not in ORDERS:

@@ -155,7 +155,8 @@ MACHINE = (
 
 @page
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """The page of one cell: what ran, then every number. `view=trace` is its tab with the trace."""
+    """Show the page of one cell, also of one that has not ended: what ran, then every number. `view=trace` is its
+    tab with the trace. Raises Missing for a cell that the run does not have."""
     row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
         return _render_trace(request, row, cell_id)
@@ -201,7 +202,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 
 def make_panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
-    """Make what the page and a share link show of a cell: metrics, samples, operators and comparisons."""
+    """Make the context that the page and a share link have of a cell in common: metrics, samples, operators and
+    comparisons."""
     by_id = {cell.id: cell for cell in document.cells}
     compared = [
         comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
@@ -260,7 +262,8 @@ def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]
 
 
 def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
-    """Write the cell in one sentence: wrong outputs, its latency, or why it has none."""
+    """Write the cell in one sentence: its latency, marked where outputs are wrong, or why it has none. `state`: a
+    key of OPEN for a cell that has not ended; `compared`: its comparisons, which decide by which clock."""
     marked = f"{WRONG.capitalize()}: " if is_wrong(cell, compared) else ""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
@@ -273,7 +276,8 @@ def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) 
 
 
 def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
-    """List what to know before believing the numbers."""
+    """List in sentences what to know before believing the numbers, such as a simulated provider, time spent
+    elsewhere or an unstable verdict; wrong outputs are not among them."""
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
@@ -320,7 +324,8 @@ def _describe_compiled_model(row: "Run", cell: Cell) -> dict[str, object] | None
 def list_machine_facts(
     facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None
 ) -> list[tuple[str, str]]:
-    """List the known facts of the node that measured; those that change are as they were just before the block."""
+    """List the known facts of the node that measured, by name; those that change are as they were just before the
+    block. `facts`: of one machine, or under `nodes` of several by name."""
     nodes = facts.get("nodes")
     found = nodes.get(node or "") if isinstance(nodes, dict) else facts
     read: dict[str, object] = dict(found) if isinstance(found, Mapping) else {}
@@ -371,7 +376,7 @@ def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpRespons
 
 
 def before_and_after_address(run_id: int, old: str, new: str) -> str:
-    """The address of the traces and graphs of two cells of a run beside each other."""
+    """Return the address of the page with the traces and graphs of two cells of a run beside each other."""
     return f"{reverse('dashboard:compare')}?cells={run_id}:{old}&cells={run_id}:{new}&view=timeline"
 
 

@@ -93,12 +93,13 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
-    """Draw accuracy against latency, quantised cells with their operators."""
+    """Draw accuracy against latency of a run's cells; the table says of quantised cells what their operators ran in."""
     return pareto.draw_cells([_add_operators(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
-    """Draw accuracy on a model's page, each cell with what it lost against earlier versions on the same data."""
+    """Draw accuracy against latency of one run on a model's page, each cell with what it lost against earlier
+    versions on the same data."""
     whole = selectors.document(row, with_operators=False)
     held = add_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
     return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)

@@ -68,13 +68,15 @@ class Group:
     pairs: OperatorChange | None = None
 
     def change_us(self, place: int) -> float:
-        """Compute how much longer the cell at this place takes for the group than the base does."""
+        """Compute how many µs longer the cell at this place takes for the group than the base does, below 0 where it
+        is faster; what a cell does not execute counts as 0."""
         if self.pairs is not None:
             return self.pairs.moved_us
         return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
 
     def time(self, place: int) -> str:
-        """Write a cell's time; empty where it differs from the base's otherwise than the pairs of traces do."""
+        """Write a cell's time in µs; “not executed” where it executes nothing of the group, and empty where the
+        times differ otherwise than the pairs of traces do."""
         time_us = self.sides[place].time_us
         if time_us is None:
             return "not executed"
@@ -93,8 +95,8 @@ class Group:
 
 
 def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | None]) -> list[Group]:
-    """Group the cells' operators, the largest change first. `paired`: for each cell but the base its comparison with
-    the base, with operators and the base as baseline; None where no block measured both."""
+    """Group the cells' operators, moved or not, the largest change first. `paired`: for each cell but the base its
+    comparison with the base, with operators and the base as baseline; None where no block measured both."""
     cells = [choice.cell for choice in chosen]
     group_of = join_groups(*(cell.operators for cell in cells))
     known: dict[str, list[list[OperatorTime]]] = {}
@@ -179,7 +181,8 @@ def _find_measured_change(group: Group, known: Comparison | None) -> OperatorCha
 
 
 def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
-    """Say how many groups moved, and which moved most."""
+    """Say how many groups moved, and of the first that did in which cell it moved most, against the base. `found` as
+    group_operators orders it."""
     moved = [group for group in found if group.has_moved]
     counted = numbers.counted(len(found), "operator")
     if not moved:
@@ -196,7 +199,8 @@ def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
 
 
 def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
-    """Select the groups that moved, or with `every` all of them, which contain the words of `wanted`."""
+    """Select the groups that moved, or with `every` all of them; of those the ones that contain every word of
+    `wanted` in a name, a type or a provider, whatever its case."""
     shown = []
     for group in (group for group in found if every or group.has_moved):
         types = [name for side in group.sides for name in (*side.types, *side.providers)]
@@ -207,7 +211,8 @@ def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[G
 
 
 def make_table(chosen: Sequence[ChosenCell], rows: Sequence[Group]) -> Table:
-    """Make a table with a row for each group: what each cell executes and how long that takes, the base first."""
+    """Make a table with a row for each of the first SHOWN groups: what each cell executes and how long that takes,
+    the base first."""
     base, *others = name_cells(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
     for name in others:
@@ -256,9 +261,10 @@ def make_file_row(chosen: Sequence[ChosenCell], group: Group) -> dict[str, str |
 
 
 def write_graph_notes(found: Sequence[Group]) -> str:
-    """Write what the graph's frame shows on nodes for the base and one other cell, as JSON (see views.graph).
+    """Write what the graph's frame shows on nodes for the base and one other cell, as JSON that is safe inside a
+    script element (see views.graph).
 
-    A node says both times; its step is the direction in which it moved, or none.
+    A node says both times; its step is `longer` or `shorter` where it moved, else 0. A fused node names its group's.
     """
     written: dict[str, dict[str, str | int]] = {}
     for group in found:
@@ -288,14 +294,15 @@ def read_view(request: HttpRequest, chosen: list[ChosenCell]) -> str:
 
 
 def find_groups(user: "User", chosen: list[ChosenCell]) -> list[Group]:
-    """Find the groups of the cells' operators; none where fewer than two cells were traced."""
+    """Find the groups of the cells' operators, all of them; none where fewer than two cells were traced."""
     if sum(bool(choice.cell.operators) for choice in chosen) < 2:
         return []
     return group_operators(chosen, find_comparisons(user, chosen))
 
 
 def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison | None]:
-    """Find the comparison of each cell with the base, with operators; None where no block measured both."""
+    """Find for each cell but the first its comparison with the first, with operators; None where no block compared
+    both, and for cells of another run."""
     base, *others = chosen
     run = selectors.run(user, base.run_id)
     known = index_by_sides(selectors.comparisons_of(run, name=base.cell.id))
@@ -306,7 +313,8 @@ def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison 
 
 
 def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
-    """Make what the page shows: the table of operators, or the traced inferences on one axis."""
+    """Make the context of the page: the table of operators, or for the view `timeline` the traced inferences on one
+    axis, which are ordered where they are not made yet. `found`: every group."""
     if view == "timeline":
         return _draw_timelines(request, chosen, found)
     every, wanted, rows = _read_question(request, found)

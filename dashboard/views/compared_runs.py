@@ -52,14 +52,15 @@ class Filters:
 
     @classmethod
     def read(cls, request: HttpRequest) -> "Filters":
-        """Read the filters from the address; what cannot be read filters nothing."""
+        """Read the filters from the address, `least` in percent; what cannot be read filters nothing."""
         kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
         return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.read_search_words(request, "find"))
 
     def leave(self, match: "Match") -> bool:
-        """Whether the filters leave this match on the page."""
+        """Whether the filters leave this match on the page, true where it stays. With a smallest change or `is_sure`
+        one of its runs must have such a change."""
         if not all(word in match.name.lower() for word in self.words.lower().split()):
             return False
         if self.kind and (None not in match.judged) != (self.kind == "both"):
@@ -81,7 +82,8 @@ class Match:
     judged: tuple[PairVerdict | None, ...]
 
     def is_wrong(self, place: int) -> bool:
-        """Whether outputs of the run at this place are wrong; the base has place 0."""
+        """Whether outputs of the match's cell in the run at this place are known to be wrong; the base has place 0.
+        False where no pair was judged."""
         key, verdicts = (OTHER, self.judged[place - 1 : place]) if place else (BASE, self.judged)
         return any(judged is not None and key in judged.wrong for judged in verdicts)
 
@@ -91,14 +93,17 @@ class Match:
 
     @property
     def size(self) -> float:
-        """The largest change of the match, whatever its direction."""
+        """Return the largest change of the match, whatever its direction, as the logarithm of its ratio; 0 without
+        any."""
         return max(
             (abs(log(verdict.ratio)) for verdict in self.judged if verdict is not None and verdict.ratio), default=0.0
         )
 
 
 def match_cells(documents: Sequence[Document]) -> list[Match]:
-    """Match the cells of the documents, the largest change first; at most MAX_MATCHES."""
+    """Match the cells of the documents by their place along the axes that vary within any of them, without A/A
+    twins, the largest change first. At most MAX_MATCHES places are matched, the first there are; of two cells of one
+    run at a place the first counts."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     names: dict[str, str | None] = {}
     for cell in (cell for cells in own for cell in cells if cell.model_sha256):
@@ -181,7 +186,8 @@ def _is_clear_change(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
 
 
 def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
-    """List the facts that differ between the runs, such as node, release and model."""
+    """List the facts that differ between the runs, such as node, release and model, each with one text for each run.
+    Measured cells count alone; of many values a text names the first."""
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
     facts = []
     for name, write in rows:
@@ -194,7 +200,8 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
 
 
 def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
-    """A row for each match. `address`: makes a page's address from a run's number and a cell's id."""
+    """Make a table with a row for each match, the base's time first, then the time and change of each other run.
+    `address`: makes a page's address from a run's number and a cell's id."""
     by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
     time = clock_title(by)
     heads = [Head("Cell"), Head(f"run {runs[0]}, {time}, ms", is_number=True)]
@@ -229,7 +236,8 @@ def _p50_entry(run: int, cell: Cell | None, address: Address, judged: PairVerdic
 
 
 def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
-    """A match in a file."""
+    """Make the row of a match in a file: each run's cell and p50 by the clock, and of each but the first its ratio
+    to the first with the interval. What is not known is None."""
     row: dict[str, str | float | None] = {"cell": match.name}
     for run, cell in zip(runs, match.cells, strict=True):
         row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
@@ -248,7 +256,8 @@ KEPT = ("runs", "base", "metric", "kind", "least", "sure", "find")
 
 
 def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
-    """Render the comparison of these runs. The base is the run that the address pins, else the first."""
+    """Render the comparison of these runs, as far as the filters leave it, or answer with it as a file. The base is
+    the run that the address pins, else the first. The headline is of all matches."""
     numbers = sorted(numbers, key=lambda number: str(number) != request.GET.get("base"))
     rows = [selectors.run(signed_in_user(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]

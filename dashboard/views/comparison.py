@@ -55,8 +55,9 @@ class Panel(TypedDict):
 
 @page
 def compare(request: HttpRequest) -> HttpResponse:
-    """Cells named by `cells=RUN:CELL`, `base` the key of the pinned one, and a list to choose more from; with
-    `runs=RUN` twice or more, whole runs cell by cell."""
+    """Show the cells named by `cells=RUN:CELL`, at most MAX_CHOSEN, against the first or the one pinned by `base`,
+    and a list to choose more from; with `runs=RUN` twice or more, whole runs cell by cell. A cell that cannot be
+    shown is a sentence on the page."""
     numbers = read_row_numbers(request.GET, "runs", most=MAX_CHOSEN)
     if len(numbers) > 1:
         return compared_runs.render_runs(request, numbers)
@@ -112,14 +113,15 @@ def _render_closer(
 
 
 def write_headline(chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> str:
-    """Say how the cells compare, and of which model they are where all are of one."""
+    """Say how the cells compare, and of which model they are where all are of one; empty for fewer than two cells."""
     headline = compared_cells.write_headline(chosen, verdicts)
     is_one_model = len({choice.cell.model for choice in chosen}) == 1
     return answers.name_models(headline, [chosen[0].cell]) if headline and is_one_model else headline
 
 
 def make_panel(request: HttpRequest, chosen: list[ChosenCell], verdicts: list[PairVerdict]) -> Panel:
-    """Make the panel that the address asks for. A share link's page has the same."""
+    """Make the panel that the address asks for: the lines that differ or all, and the chart of one metric from two
+    cells on. A share link's page has the same."""
     every, wanted = request.GET.get("every") == "yes", read_search_words(request, "find")
     whole = compared_lines.make_lines(chosen, verdicts) if len(chosen) > 1 else []
     rows = compared_lines.select_lines(whole, every=every, wanted=wanted)
@@ -199,7 +201,8 @@ def _load_cell(user: "User", key: str, runs: dict[int, "Run"]) -> ChosenCell:
 def judge_by_base(
     user: "User", chosen: list[ChosenCell], known: Mapping[int, "Run"] | None = None
 ) -> list[PairVerdict]:
-    """Judge each cell but the first against the first. `known`: runs that were read already, for this user."""
+    """Judge each cell but the first against the first, in their order; empty for fewer than two. `known`: runs that
+    were read already, for this user; further ones are read as the user may see them."""
     if len(chosen) < 2:
         return []
     if len({choice.cell.node for choice in chosen}) > 1:
@@ -229,8 +232,9 @@ RUNS_SHOWN = 50
 
 
 def list_offered(request: HttpRequest, runs: list["Run"], taken: set[str]) -> dict[str, object]:
-    """List the cells that may be chosen: those that fit the words, else a page of those of the chosen run. `taken`:
-    keys of cells that are chosen already."""
+    """Make the context of the list of cells that may be chosen: those that fit the words, at most MAX_HITS, else a
+    page of those of the run that the address names, or of the first. `taken`: keys of cells that are chosen already,
+    which are marked and stay in it."""
     typed = read_search_words(request)
     if typed:
         matching = cells_matching(signed_in_user(request), typed)

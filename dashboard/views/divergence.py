@@ -58,8 +58,8 @@ class Answer:
 
 
 def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
-    """List what is worth asking: the reference, where parity or the check without optimisation failed, and each engine
-    whose outputs for the same variant differ from this cell's."""
+    """List what is worth asking: where parity or the check without optimisation failed, the reference, and each cell
+    of the block whose outputs for the same variant differ from this cell's. What was asked already is listed again."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
     by_id = {other.id: other for other in cells if other.block == cell.block and other.recipe == cell.recipe}
@@ -118,7 +118,8 @@ def _name_cell(cell: Cell) -> str:
 
 @page
 def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """The panel alone, which is loaded again while an answer is awaited."""
+    """Show the panel alone, which is loaded again while an answer is awaited. Raises Missing for a cell that the run
+    does not have."""
     row = selectors.run(signed_in_user(request), run_id)
     cells = selectors.document(row, with_operators=False).cells
     cell = next((cell for cell in cells if cell.id == cell_id), None)
@@ -130,7 +131,8 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 @action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
-    """Asks, and goes back to the cell."""
+    """Asks the node for the first divergent node, against the cell in the form or else the reference, and goes back
+    to the cell; a refusal is shown there. The answer comes later."""
     row = selectors.run(signed_in_user(request), run_id)
     against = request.POST.get("against", "")[:40] or None
     carry_out(
@@ -142,7 +144,8 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
-    """Make the panel; questions only for those who may ask them."""
+    """Make the context of the panel: the answers there are, also open ones, and the questions for those who may ask
+    them, empty for others."""
     known = {cell.id: cell for cell in cells}
     found = [_make_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)

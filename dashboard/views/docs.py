@@ -9,7 +9,7 @@ from dashboard.views.access import page
 
 @page
 def index(request: HttpRequest) -> HttpResponse:
-    """The documents by kind, or what a search found in them."""
+    """Show the documents by kind or, with `q` in the address, what a search found in them."""
     words, kinds = request.GET.get("q", "")[:200].strip(), catalogue.kinds()
     if not words:
         return render(request, "dashboard/docs.html", {"kinds": kinds})
@@ -22,7 +22,8 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @page
 def document(request: HttpRequest, name: str) -> HttpResponse:
-    """One document, or a file that one links to."""
+    """Show one document, or answer with a file that one links to. The name of one that moved is redirected; any
+    other is 404."""
     file = documents.find_attachment(name)
     if file is not None:
         return HttpResponse(file.read_bytes(), content_type=documents.ATTACHMENTS[file.suffix])

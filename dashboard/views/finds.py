@@ -86,7 +86,8 @@ def _draw_last_block(race: "Find") -> Figure | None:
 
 @action
 def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Starts a search with what was typed into the form of the model's page."""
+    """Starts a search with what was typed into the form of the model's page, and leads to its page; a refusal is
+    shown on the model's."""
     row = version(signed_in_user(request), version_id)
     try:
         order = _parse_order(row.pk, read_fields(request, ("goal", "hardware", "releases", *NUMBERS)))
@@ -130,7 +131,8 @@ def _parse_number(name: str, text: str) -> float | None:
 
 @action
 def cancel(request: HttpRequest, find_id: int) -> HttpResponseBase:
-    """Stops its races. The best answers so far stay."""
+    """Stops the search, with all its races, and goes back to its page. The best answers so far stay; a refusal is
+    shown there."""
     first = selectors.find_first_race(signed_in_user(request), find_id)
     stop = partial(cancel_find, find=first, by=signed_in_user(request))
     carry_out(request, stop, lambda row: "The search is cancelled; the best so far stays.")

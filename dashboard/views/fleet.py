@@ -60,7 +60,7 @@ COLUMNS: tuple[Column[Queue], ...] = (
 
 
 def describe_queue_start(queue: Queue) -> str:
-    """Say when a block queued now may be expected to start."""
+    """Say when a block queued now may be expected to start: `at once`, in about how long, or what it waits for."""
     if queue.start_s is None:
         if queue.nodes or not queue.kept:
             return UNFORESEEN if queue.nodes else "when a node that takes them comes online"
@@ -69,7 +69,8 @@ def describe_queue_start(queue: Queue) -> str:
 
 
 def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending: Sequence[str] = ()) -> str:
-    """Say how many nodes are online, and what waits. `pending`: the names of nodes that wait for approval."""
+    """Say how many nodes are online, how many blocks are measured and wait, and how many of those no online node
+    takes. `pending`: the names of nodes that wait for approval."""
     if not nodes:
         return "No node has joined yet"
     waiting = sum(queue.waiting for queue in queues)
@@ -84,7 +85,7 @@ def write_headline(*, online: int, nodes: int, queues: Sequence[Queue], pending:
 
 @page
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Every node of the reader's teams."""
+    """Show the nodes that the reader may see, a page of them, with what waits for them; or as a file with `as=`."""
     if lists.wants_file(request):
         every = selectors.nodes_visible_to(signed_in_user(request))[: lists.MAX_ROWS]
         return lists.render_file(
@@ -95,7 +96,7 @@ def fleet(request: HttpRequest) -> HttpResponse:
 
 @action
 def invite(request: HttpRequest) -> HttpResponse:
-    """Show a new one-off code, and the command that uses it, this once."""
+    """Make a one-off code by which a node joins the named team, and show it and the command that uses it, this once."""
     user = signed_in_user(request)
     try:
         team = team_to_write(user, name=request.POST.get("team", ""))
@@ -161,7 +162,8 @@ SHOWN = 200
 
 
 def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
-    """List nodes of others that were offered to the reader's teams, with the answers that the reader may give."""
+    """List nodes of others that were offered to the reader's teams, answered or not, with the answers that the
+    reader may give; none for those who do not manage the team."""
     user = signed_in_user(request)
     rows = list(selectors.lendings_to_own_teams(user)[:SHOWN])
     # asked once a team
@@ -171,7 +173,8 @@ def list_offered_nodes(request: HttpRequest) -> list[dict[str, object]]:
 
 @action
 def answer(request: HttpRequest, lending_id: int, what: str) -> HttpResponseBase:
-    """Carry out an admin's answer; a refusal is shown on the fleet page."""
+    """Carry out an admin's answer, `agree` or `decline`, to a node offered to the team, and go back to the fleet
+    page; a refusal is shown there. Raises Missing for any other answer."""
     found = selectors.lending(signed_in_user(request), lending_id)
     if what not in ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the fleet page for available answers.")

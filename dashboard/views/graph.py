@@ -44,7 +44,7 @@ def cell_key(cell: TracedCell) -> str:
 
 
 def write_headline(cell: Cell) -> str:
-    """Say how few operators have most of the time."""
+    """Say how few operators have at least SHARE_NAMED of the time of all listed operators."""
     times = sorted((operator.time_us for operator in cell.operators), reverse=True)
     whole = sum(times)
     few = next(
@@ -55,7 +55,8 @@ def write_headline(cell: Cell) -> str:
 
 
 def describe_top_operator(cell: Cell) -> str:
-    """Describe the operator with most time."""
+    """Describe the operator with most time; its share is of all operators and the time in none of them. The cell
+    must have operators."""
     whole = total_us(cell)
     top = max(cell.operators, key=lambda operator: operator.time_us)
     part = numbers.share(top.time_us / whole if whole else None)
@@ -85,7 +86,7 @@ def _note(operator: OperatorTime, whole: float) -> dict[str, str | int]:
 
 
 def make_table(cell: Cell) -> Table:
-    """List the operators with most time, beside the picture."""
+    """Make the table of the SHOWN operators with most time, beside the picture."""
     longest = sorted(cell.operators, key=lambda operator: -operator.time_us)[:SHOWN]
     time, share = time_columns([operator.time_us for operator in longest], total_us(cell), "µs")
     shown = (NODE, replace(time, note="per inference"), share, TYPE, RAN_ON, COVERS)
@@ -110,8 +111,9 @@ HOUR_S, YEAR_S = 3600, 365 * 24 * 3600
 
 @page
 def graph(request: HttpRequest, version_id: int) -> HttpResponse:
-    """The picture, and beside it the same times as a table. The cell is part of the address, and so is another one
-    that it is compared `against`."""
+    """Show the graph of a version with the times of a traced cell on it, and beside it the same times as a table.
+    The address names the cell, else it is the newest, and may name another that it is compared `against`. Raises
+    Missing for an unknown cell; an unknown one to compare with is ignored."""
     version = selectors.version(signed_in_user(request), version_id)
     cells = traced_cells(signed_in_user(request), version)
     chosen = _choose_cell(cells, request.GET.get("cell", ""))
@@ -172,7 +174,8 @@ def _choose_cell(cells: list[TracedCell], wanted: str) -> TracedCell | None:
 
 @page
 def serve_outline(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """The version's graph without its weights, for the frame. Answers 202 while the workshop prepares it."""
+    """Answer with the version's graph without its weights, for the frame, or with 202 while the workshop prepares
+    it; asking orders it."""
     version = selectors.version(signed_in_user(request), version_id)
     path = services.find_or_order_outline(version)
     if path is None:
@@ -192,7 +195,8 @@ def _unless_known(request: HttpRequest, sha256: str, path: Path) -> HttpResponse
 @page
 @xframe_options_sameorigin
 def serve_frame(request: HttpRequest) -> HttpResponse:
-    """Netron's page, empty: it gets its model from the page around it, and can ask nobody else."""
+    """Answer with Netron's page, empty: it gets its model from the page around it, and can ask nobody else. Raises
+    Missing where Netron is not installed."""
     skeleton = netron.skeleton()
     if skeleton is None:
         raise Missing("Netron is not installed on this farm.", hint="Install requirements/server.txt.")
@@ -204,7 +208,8 @@ def serve_frame(request: HttpRequest) -> HttpResponse:
 @require_safe
 @condition(etag_func=lambda _request, name: quote_etag(file.digest) if (file := netron.part(name)) else None)
 def serve_part(request: HttpRequest, name: str) -> HttpResponse:
-    """A file of the viewer: public, as it is for everybody who installs the wheel. The frame has no session to show."""
+    """Answer with a file of the viewer, gzipped, or 404: public, as it is for everybody who installs the wheel. The
+    frame has no session to show."""
     file = netron.part(name)
     if file is None:
         return HttpResponse("Netron has no such file here.", status=404, content_type="text/plain; charset=utf-8")
@@ -217,7 +222,8 @@ def serve_part(request: HttpRequest, name: str) -> HttpResponse:
 
 @page
 def serve_operators(request: HttpRequest) -> HttpResponse:
-    """What Netron knows of ONNX's operators: the same for every model, so browsers keep it."""
+    """Answer with what Netron knows of ONNX's operators, as gzipped JSON: the same for every model, so browsers keep
+    it."""
     response = HttpResponse(netron.operators(), content_type="application/json")
     response["Content-Encoding"] = "gzip"
     patch_cache_control(response, private=True, max_age=YEAR_S, immutable=True)

@@ -75,7 +75,8 @@ class Panel:
 
 
 def read_question(given: Mapping[str, str]) -> Asked:
-    """Reads the question from the parameters of an address. What cannot be read is left out, with an error by field."""
+    """Reads the question from the parameters of an address. What cannot be read is left out, with an error by field
+    for budget (in ms) and loss (in percent); other fields fall back to their default."""
     budget_ms, budget_error = parse_budget(given.get("budget", "")[:40])
     loss, loss_error = _read_loss(given.get("loss", "")[:40])
     version = given.get("version", "")
@@ -92,7 +93,8 @@ def read_question(given: Mapping[str, str]) -> Asked:
 
 
 def make_panel(measured: Sequence[Measured], asked: Asked, address: CellAddress) -> Panel:
-    """Answers the question from the measured settings. `address` makes links to cells, empty on a shared page."""
+    """Answers the question from the measured settings. Targets that exceed the wish are hidden and counted unless
+    all are asked for. `address` makes links to cells, empty on a shared page."""
     every = find_targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
     found = select_targets(every, asked.version)
     newest = select_version(found)
@@ -127,7 +129,8 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: CellAddress)
 
 
 def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
-    """Selects the targets of one version: its number, `newest`, or `all` for every version."""
+    """Selects the targets of one version: its number, `newest` (of those measured), or `all` for every version. Of a
+    version that was not measured there are none."""
     if wanted == EVERY:
         return list(every)
     return select_version(every, int(wanted) if wanted.isdecimal() else None)
@@ -199,7 +202,8 @@ def _setting_entry(target: Target, address: CellAddress) -> Entry:
 
 
 def loss_entry(measured: Measured) -> Entry:
-    """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity."""
+    """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity,
+    where the loss is none; “not measured” without either."""
     loss = find_loss(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)

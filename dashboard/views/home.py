@@ -92,7 +92,8 @@ def _write_headline(alerts: int, worse: int, requests: int, *, otherwise: str) -
 
 
 def describe_activity(runs: int, searches: int) -> str:
-    """Says how many runs are in progress. `searches`: how many more are of searches, or confirm what opens an alert."""
+    """Says how many runs are in progress, or that nothing is being measured. `searches`: how many more are of
+    searches, or confirm what opens an alert."""
     parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
     parts += [f"{numbers.counted(searches, 'run')} for searches and alerts"] if searches else []
     return ", ".join(parts) or "nothing is being measured"

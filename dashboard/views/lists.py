@@ -37,7 +37,8 @@ Listed = TypeVar("Listed")
 
 
 def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Returns the page of rows that `?page=` names, or the nearest one. Row numbers alone are sorted."""
+    """Returns the page of PER_PAGE rows that `?page=` names, or the nearest one; the first for what is no number.
+    The database sorts row numbers alone and then loads the rows of the page."""
     page = make_page_in_order(request, rows)
     start = max(0, page.start_index() - 1)
     page.object_list = _load_rows(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
@@ -45,7 +46,8 @@ def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 def make_page_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Returns the same page in one query, for rows whose order an index keeps."""
+    """Returns the same page as make_page, without loading rows by their numbers: for rows whose order an index
+    keeps."""
     asked = request.GET.get("page")
     return Counting(rows, asked).get_page(asked)
 
@@ -88,7 +90,8 @@ def read_part_number(request: HttpRequest) -> int:
 
 
 def read_row_numbers(given: QueryDict, name: str, *, most: int) -> list[int]:
-    """Reads the row numbers of ticked boxes of this name, each once, at most `most`; others are skipped."""
+    """Reads the row numbers of ticked boxes of this name, each once, the first `most` of them; what is no row number
+    is skipped."""
     return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
@@ -149,14 +152,16 @@ class Listing(Generic[Row]):
 def read_filter(
     request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]], *, nothing: str = "all"
 ) -> Filter:
-    """Reads a filter from the address. An unknown value filters nothing; `nothing` labels that choice."""
+    """Reads a filter's value from the address; it filters no rows itself. An unknown value filters nothing;
+    `nothing` labels that choice."""
     known = [("", nothing), *choices]
     value = request.GET.get(name, "")
     return Filter(name, label, known, value if value in dict(known) else "")
 
 
 def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QuerySet[Row]:
-    """Sorts the rows by the order that `?sort=` names, `-` first for descending; leaves them where it names none."""
+    """Sorts the rows by the order that `?sort=` names, `-` first for descending, rows alike newest first; leaves
+    them where it names none. Rows without a value stand last in both directions."""
     wanted = request.GET.get("sort", "")
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
@@ -177,7 +182,8 @@ def wants_file(request: HttpRequest) -> bool:
 def render_file(
     request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]
 ) -> HttpResponse:
-    """Makes the download `name`.csv, .json or .parquet of at most MAX_ROWS rows, each turned into values by `read`."""
+    """Makes the download `name`.csv, .json or .parquet, as the address asks, of the first MAX_ROWS rows, each turned
+    into values by `read`; CSV for any other format. Formulas in CSV are escaped."""
     lines = [read(row) for row in islice(rows, MAX_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_format_times(row) for row in lines], safe=False)

@@ -51,7 +51,8 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Delete a model; what runs need stays."""
+    """Delete a model and say what that did: versions without runs are deleted for good, measured ones hidden with
+    their runs."""
     row = selectors.model(signed_in_user(request), model_id)
     carry_out(
         request,
@@ -63,7 +64,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Restore a deleted model."""
+    """Restore a deleted model, of which its measured versions were kept hidden, and go to its page."""
     row = selectors.model(signed_in_user(request), model_id)
     order = partial(services.restore_model, model=row, by=signed_in_user(request))
     carry_out(request, order, lambda model: f"{model.name} is restored.")
@@ -82,7 +83,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Keep a version that a branch uploaded, or no longer."""
+    """Keep a version that a branch uploaded, with `kept` in the form, or let it go when its time is over."""
     row = selectors.version(signed_in_user(request), version_id)
     is_kept = request.POST.get("kept") == "yes"
     order = partial(services.keep_version, version=row, by=signed_in_user(request), is_kept=is_kept)
@@ -101,7 +102,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Restore a deleted version."""
+    """Restore a version that was hidden as it was deleted, and go to it."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.restore_version, version=row, by=signed_in_user(request))
     carry_out(request, order, lambda version: f"{version} is restored.")
@@ -110,7 +111,8 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Label or delete the models that were chosen in the list."""
+    """Show the form for the models that were chosen in the list, at most MAX_CHOSEN. A POST adds labels to each of
+    them, or deletes them; one that is refused does not stop the others."""
     user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]
@@ -137,8 +139,9 @@ def _redirect_after_removal(model: "Model") -> HttpResponseBase:
 @csrf_exempt
 @action
 def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Give a version labelled data. As on the upload page, files are hashed while they arrive and a refusal may come
-    before the form was read: the check of its token is made inside."""
+    """Give a version labelled data, which are checked later, and go back to its page; a refusal is shown there. As
+    on the upload page, files are hashed while they arrive and a refusal may come before the form was read: the check
+    of its token is made inside."""
     version = selectors.version(signed_in_user(request), version_id)
     try:
         return _add(request, version)

@@ -131,7 +131,8 @@ BY_RUN = ("run", "verdict", "change", "at")
 
 
 def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Lists models in columns; their team where there are several."""
+    """Makes the table of models; their team has a column where there are several. Settings that all rows share stand
+    once, above the rows. `box`: the name of the boxes that choose rows, none where it is empty."""
     rows = list(lines)
     shared = runs.find_shared_settings(line.lead for line in rows)
     subject = Prose[Line]("What", lambda line: runs.lead_subject(line.lead, shared))
@@ -142,7 +143,7 @@ def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
 
 
 def describe_removal(removal: "Removal") -> str:
-    """Says what a removal deletes for good, what it hides, and what stays."""
+    """Says what a removal, which has not happened yet, would delete for good, what it would hide, and what stays."""
     parts = []
     if removal.unmeasured:
         goes = numbers.counted(removal.unmeasured, "version")
@@ -158,7 +159,7 @@ def describe_removal(removal: "Removal") -> str:
 
 
 def describe_removed(name: str, removed: "Removed") -> str:
-    """Says what a removal did: deleted, hidden, or kept."""
+    """Says what a removal that has happened did: deleted, hidden, or kept."""
     parts = []
     if removed.deleted:
         freed = f", which freed {numbers.size(removed.freed_bytes)}" if removed.freed_bytes else ""
@@ -182,7 +183,8 @@ FIELD_OF_CODE = {
 
 @page
 def models(request: HttpRequest) -> HttpResponse:
-    """Lists the models of the reader's teams."""
+    """Lists the models of the reader's teams, a page of them, as far as the search and the order of the address go;
+    or as a file with `as=`."""
     user, wanted = signed_in_user(request), read_search_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
@@ -203,7 +205,8 @@ def models(request: HttpRequest) -> HttpResponse:
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
-    """Reads the last run of each model, and how the model stands by its watches."""
+    """Makes a line for each model in the given order: with its last run, what the newest that ended leads with, and
+    how the model stands by its watches."""
     last, stands = pages.last_runs(listed), trends.load_standings(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
@@ -225,7 +228,9 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
-    """Renders the page of one model. `more` adds to the context: errors, and what was typed into its forms."""
+    """Renders the page of one model with the version that the address names, else the newest that no branch
+    uploaded. A page that waits for the version's inspection gets that part alone, or an order to reload once it is
+    done. `more` adds to the context: errors, and what was typed into its forms."""
     versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
@@ -301,7 +306,8 @@ def describe_best(
     otherwise: str = UNMEASURED,
     address: best_settings.CellAddress = best_settings.cell_address,
 ) -> dict[str, object]:
-    """Say how fast the model is at best, with the settings as chips. `budget`: the latency in ms as it was typed."""
+    """Make the context that says how fast the model is at best, with the settings as chips. `budget`: the latency in
+    ms as it was typed; `otherwise`: what is said of a model that has nothing measured."""
     best = best_settings.make_panel(*measured_settings(user, model), budget, address)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     headline, because = (best.headline, best.because) if best else (otherwise, "")
@@ -309,8 +315,9 @@ def describe_best(
 
 
 def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:
-    """Make the answer of the newest run and the map of its cells, unless it is large. `address_in`: makes the addresses
-    of a run's cells from its number."""
+    """Make the context with the answer of one run of these, newest first, and the map of its cells unless those are
+    more than MAP_CELLS: of the first that leads with something and was not cancelled, else of the first with a
+    headline; empty where there is none. `address_in`: makes the addresses of a run's cells from its number."""
     # what was compared says more of a model than that something was measured
     compared = (run for run in listed if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
     run = next(compared, next((run for run in listed if run.headline), None))
@@ -350,7 +357,7 @@ def _make_variants_table(version: "Version | None") -> Table | None:
 @csrf_exempt
 @form_page
 def upload(request: HttpRequest) -> HttpResponseBase:
-    """Shows the upload form, and takes its POST.
+    """Shows the upload form, and takes its POST, which leads to the new version; a refusal stands beside its field.
 
     Files are hashed while they arrive, so that a refusal may come before the form was read: its token is therefore
     checked inside, where a refusal still becomes a page.

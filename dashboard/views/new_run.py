@@ -111,7 +111,8 @@ def _field_value(name: str, value: Value) -> str | None:
 
 
 def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
-    """Whether sent fields differ from the text, because one was typed into just before."""
+    """Whether sent fields differ from the text, because one was typed into just before. False where the text cannot
+    be read; fields that were not sent do not count."""
     form = make_form(text)
     if form is None:
         return False
@@ -120,8 +121,8 @@ def fields_differ(text: str, posted: Mapping[str, object]) -> bool:
 
 
 def change_field(text: str, name: str, typed: str) -> str:
-    """Return the text of the matrix after one field was typed into; an empty field removes its axis. Comments are lost.
-    Raises MatrixProblem."""
+    """Return the text of the matrix after one field was typed into; an empty field removes its axis, and an unknown
+    one changes nothing. Comments are lost. Raises MatrixProblem where the text, or what it becomes, is no matrix."""
     plain = matrices.parse(text, allowed=settings.ALLOWED_PACKAGES).as_plain()
     axis, value = name.removeprefix(PREFIX), typed[:MAX_TYPED].replace("\x00", "").strip()
     if name == BUDGET:
@@ -143,7 +144,8 @@ def _sizes(text: str) -> dict[str, int | str]:
 
 
 def write_summary(plan: Plan) -> str:
-    """Write cells, blocks and time in one sentence."""
+    """Write cells, blocks and time on one node in one sentence, and how many points are refused or excluded; another
+    where nothing can run."""
     if not plan.blocks:
         return "Nothing of this matrix can run."
     parts = [numbers.counted(plan.cells, "cell"), f"in {numbers.counted(len(plan.blocks), 'block')}"]
@@ -153,7 +155,8 @@ def write_summary(plan: Plan) -> str:
 
 
 def list_warnings(plan: Plan) -> list[str]:
-    """List what the plan had to assume."""
+    """List what the plan had to assume, in at most one sentence: how much identical launches differ on nodes without
+    an A/A pair."""
     if not any(block.is_noise_assumed for block in plan.blocks):
         return []
     assumed = max(block.noise for block in plan.blocks)
@@ -173,7 +176,7 @@ def list_wishes(plan: Plan) -> list[str]:
 
 
 def make_block_table(plan: Plan, nodes: Mapping[str, str]) -> Table:
-    """A row for each block. `nodes`: names by id."""
+    """Make the table of the plan's blocks. `nodes`: names by id; a node without a name is shown by its id."""
     columns: tuple[Column[PlannedBlock], ...] = (
         Column("Block", lambda block: Entry(block.id)),
         Number("cells", lambda block: counted(len({arm.cell for arm in block.arms}))),
@@ -206,7 +209,8 @@ def _smallest(block: PlannedBlock) -> Entry:
 
 
 def make_cell_table(plan: Plan) -> Table:
-    """Every cell that will be measured, once."""
+    """Make the table of every cell that will be measured, once and without A/A twins, with the place of its first
+    block from 1 on."""
     arms: dict[str, tuple[Arm, int]] = {}
     for place, block in enumerate(plan.blocks, start=1):
         for arm in block.arms:
@@ -247,7 +251,8 @@ PRESETS = (
 
 @form_page
 def new_run(request: HttpRequest) -> HttpResponseBase:
-    """The form. A POST starts the run, or shows what was typed and what is wrong."""
+    """Show the form of a new run with its plan. A POST starts the run, or shows what was typed and what is wrong;
+    nothing is started where fields and text of the matrix differ."""
     if request.method != "POST":
         return _form(request, matrix=_start_from(request), seed="0")
     matrix, seed = request.POST.get("matrix", ""), request.POST.get("seed", "0").strip()
@@ -271,7 +276,8 @@ def new_run(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def plan(request: HttpRequest) -> HttpResponse:
-    """Plan what is in the editor now. A field that was typed into changes the text, and the text changes the fields."""
+    """Plan what is in the editor now, and answer with the part of the page that shows it; nothing is started. A
+    field that was typed into changes the text, and the text changes the fields."""
     matrix, wish = request.POST.get("matrix", ""), request.POST.get("wish", "")
     touched = request.headers.get("HX-Trigger-Name", "")
     more: dict[str, object] = {"form": make_form(matrix)} if touched in ("matrix", WAY) else {}

@@ -37,9 +37,10 @@ TURBO = {None: numbers.NOT_MEASURED, True: "on", False: "off"}
 
 
 def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
-    """What the owner could do, each thing once: from the newest blocks, and from the last hello before there are any.
+    """List what the owner could do, each thing once: from what was read before the newest blocks, and from the last
+    hello before there are any.
 
-    A sentence names the newest readings; how many of the blocks it stood before is added.
+    A sentence names the newest readings; before how many of the blocks it was said is added. `before`: newest first.
     """
     if not before:
         return list(facts.advice)
@@ -52,7 +53,8 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
 
 
 def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
-    """List what was read before each of a node's last blocks, and name what its machine lets nobody read."""
+    """Make the table of what was read before each of a node's last blocks, without columns that are empty in every
+    row, and list the names of those: what its machine lets nobody read."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: moment(read.at)),
@@ -126,7 +128,7 @@ Shown = dict[str, str]
 
 
 def fill_form(node: "Node") -> Shown:
-    """Fill the form with the node's limits: minutes, GiB, empty where there is none."""
+    """Fill the form with the node's limits as texts: minutes, °C, GiB; a temperature is empty where none is set."""
     limits = node.settings
     return {
         "is_paused": "yes" if limits.is_paused else "",
@@ -143,7 +145,8 @@ def fill_form(node: "Node") -> Shown:
 
 
 def parse_limits(given: Shown) -> dict[str, str | bool | float | None]:
-    """Parse the typed limits for the service. Raises Invalid whose code is the field."""
+    """Parse the typed limits for the service, in seconds, °C and bytes; an empty temperature is no limit. Raises
+    Invalid for a number outside NUMBERS, with the field as its code; hours and time zone are checked by the service."""
     return {
         "is_paused": given["is_paused"] == "yes",
         "hours": given["hours"].replace(" ", "").replace("–", "-"),
@@ -171,7 +174,8 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
 
 
 def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
-    """The page of one node; `more`: what was typed into its form, and what is wrong with it."""
+    """Render the page of one node. `more` replaces parts of its context: what was typed into its form, and what is
+    wrong with it."""
     floor = selectors.noise_floor(row)
     before = recent_node_states(row, limit=BLOCKS_SHOWN)
     user = signed_in_user(request)
@@ -210,7 +214,8 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
 
 
 def make_floor_table(floor: NoiseFloor | None) -> Table:
-    """The smallest change seen after each number of rounds."""
+    """Make the table of the smallest change that is seen after each number of rounds; without rows where the floor
+    is not known."""
     columns: tuple[Column[tuple[int, float]], ...] = (
         Number("rounds", lambda seen: counted(seen[0])),
         Number("smallest detectable change", lambda seen: written(seen[1], numbers.share)),
@@ -221,7 +226,8 @@ def make_floor_table(floor: NoiseFloor | None) -> Table:
 
 @action
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
-    """Carry out an order of the owner; a refusal is shown on the node's page."""
+    """Carry out one of ORDERS on a node and go back to its page; a refusal is shown there. Raises Missing for an
+    unknown order."""
     row = selectors.node(signed_in_user(request), node_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
@@ -231,7 +237,8 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
 
 
 def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
-    """List trials, each with the buttons of the answers that the reader may give."""
+    """List all these trials, each with the buttons of the answers that the reader may give in its state; none for
+    those who do not manage the node."""
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
     return [
@@ -249,7 +256,7 @@ def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, obj
 
 @action
 def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Ask the owner to let the node try a provider."""
+    """Ask the owner to let the node try the provider in the form, and go back to its page; a refusal is shown there."""
     row, provider = selectors.node(signed_in_user(request), node_id), request.POST.get("provider", "")
     carry_out(
         request,
@@ -261,7 +268,8 @@ def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
 
 @action
 def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
-    """Carry out the owner's answer to a trial; a refusal is shown on the node's page."""
+    """Carry out the owner's answer to a trial and go back to the node's page; a refusal is shown there. Raises
+    Missing for an unknown answer."""
     found = selectors.trial(signed_in_user(request), trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
@@ -272,7 +280,8 @@ def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponse
 
 @action
 def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Save the form, or nothing of it: then the page shows what was typed, with the problem beside its field."""
+    """Save the form of a node's limits, or nothing of it: then the page shows what was typed, with the problem
+    beside its field. Who may not change them is told so on the node's page."""
     user = signed_in_user(request)
     row = selectors.node(user, node_id)
     given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}

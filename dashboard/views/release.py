@@ -16,7 +16,8 @@ ALERTS = 20
 
 @page
 def release(request: HttpRequest, distribution: str, version: str) -> HttpResponse:
-    """Models × nodes beside the release that the address names (`against`), else the one that shows most."""
+    """Show the report card of a release: models × nodes, beside the release that the address names (`against`), else
+    the one that shows most."""
     user = signed_in_user(request)
     found = read_card(user, distribution, version, against=request.GET.get("against", ""))
     new = found.card.new

@@ -68,8 +68,8 @@ class Shown(TypedDict):
 
 @page
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """The page of one run. `part=live` is what an open page asks for again and again. `part=compared` and `part=cells`
-    are the tables of a large run, which load when they are scrolled to."""
+    """Show the page of one run. `part=live` is what an open page asks for again and again. `part=compared` and
+    `part=cells` are the tables of a large run, which load when they are scrolled to."""
     user, part = signed_in_user(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
@@ -233,8 +233,8 @@ def make_tables(
     row: "Run | None" = None,
     may_write: bool = False,
 ) -> dict[str, object]:
-    """Make the tables of a run's cells. With `row` cells can be chosen to be compared; with `may_write` also run
-    again."""
+    """Make the context of the tables of a run's cells: comparisons along one axis, cells, and refused cells by their
+    reason. With `row` cells can be chosen to be compared; with `may_write` also run again."""
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = move_shared_note(
@@ -272,7 +272,7 @@ def cell_addresses_in(run_id: int) -> Callable[[str], str]:
 
 @action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Stop the run; finished cells stay."""
+    """Stop the run and go back to its page; finished cells stay, and a refusal is shown there."""
     row = selectors.run(signed_in_user(request), run_id)
     carry_out(request, lambda: services.cancel_run(run=row, by=signed_in_user(request)), lambda _: "Cancelled.")
     return redirect("dashboard:run", run_id=row.pk)
@@ -280,7 +280,8 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @action
 def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Order more rounds of the undecided blocks; of all blocks where none is undecided."""
+    """Order more rounds, as many as were typed, of the undecided blocks; of all measured blocks where none is
+    undecided. A refusal is shown on the run's page."""
     row = selectors.run(signed_in_user(request), run_id)
     rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
@@ -295,7 +296,8 @@ def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @page
 def runs(request: HttpRequest) -> HttpResponse:
-    """Runs of the reader's teams, newest first."""
+    """List the runs of the reader's teams, a page of them, newest first unless the address sorts them, without those
+    that the farm made to be sure of something unless a filter asks for them; or as a file with `as=`."""
     user, wanted = signed_in_user(request), read_search_words(request)
     filters = [
         read_filter(request, "state", "State", STATES),
@@ -322,7 +324,8 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
-    """Filter the runs by the search and the filters of the address."""
+    """Filter the runs by the search, in the names of models, and by the filters `state`, `verdict` and `reason`, all
+    of which must be given. Without a reason the runs that the farm made to be sure of something are left out."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
         rows = rows.filter(version__in=version_ids_of_model_name(wanted))

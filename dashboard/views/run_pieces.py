@@ -56,7 +56,8 @@ MAX_CELLS = 24
 
 
 def find_moment(seen: Revision) -> Moment:
-    """Read what an open run waits for and what is left of it, once a period for all readers."""
+    """Read what an open run waits for and what is left of it, once in LIVE_PERIOD_S seconds for all readers; an
+    empty moment for a run that has ended."""
     if seen.state == RunState.FINISHED:
         return Moment()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
@@ -64,8 +65,8 @@ def find_moment(seen: Revision) -> Moment:
 
 
 def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
-    """Make something of a run that did not change meanwhile, so that all parts of a page show one state. After some
-    tries the last result is returned."""
+    """Make something of a run that did not change meanwhile, so that all parts of a page show one state: fetch and
+    make again where it did. After TRIES the last result is returned, changed or not."""
     for _ in range(TRIES):
         row = fetch()
         made = make(row)
@@ -75,8 +76,9 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
 
 
 def render_live_part(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
-    """Render what changed: 304 where nothing did, and an order to reload the page once the run has ended. `seen`: the
-    run as this reader sees it now; `moment`: what it waits for."""
+    """Answer a page that asks what changed: 304 where nothing did, an order to reload the page once the run has
+    ended, else what `make` writes, cached, with the reader's own token in its forms. `seen`: the run as this reader
+    sees it now; `moment`: what it waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
     response = _render_unless_known(request, seen, moment, make)
@@ -127,7 +129,8 @@ class Section:
 
 
 def read_held_sections(request: HttpRequest) -> dict[str, str]:
-    """Read which state of each section the page has, by name: `have=charts.0a1b2c3d4e5f,log.…`."""
+    """Read which state of each section the page has, by name: `have=charts.0a1b2c3d4e5f,log.…`; unknown names are
+    skipped."""
     pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
     return {name: at for name, _, at in pairs if name in (*ALWAYS, *TABLES)}
 
@@ -256,7 +259,8 @@ def render_head(
 
 
 def select_document(whole_run: Whole, shown: HeatMap) -> Document:
-    """Cut the document of a large run to the cells in the map's rows and what they were compared with."""
+    """Cut the document of a large run to the cells in the map's rows and what they were compared with; the whole
+    document where the map shows all rows."""
     if shown.part is None:
         return whole_run.document
     named = {cell.id for cell in shown.cells}

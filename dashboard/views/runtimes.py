@@ -79,7 +79,8 @@ class Board:
 
 
 def list_distributions(nodes: Iterable["Node"], known: Iterable[str]) -> list[str]:
-    """List the distributions that are offered, installed or measured, plain onnxruntime first."""
+    """List the distributions that the page offers, plain onnxruntime first, then by name: those installed on a node,
+    those that carry a provider proven on one, and the `known` ones. Plain onnxruntime is always among them."""
     nodes = list(nodes)
     installed = {Runtime.of(text).distribution for node in nodes for text in node.runtimes}
     proven = {name for node in nodes for name in node.providers if name != CPU}
@@ -96,7 +97,8 @@ def make_board(
     history: "History",
     measured: Mapping[str, "Measured"],
 ) -> Board:
-    """List every release of a distribution that is offered, installed or measured, the newest first."""
+    """Make the board of a distribution: every release that is offered, installed, measured or has an alert, the
+    newest first, with the nodes that have it by provider."""
     proven = {name for node in nodes for name in node.providers}
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     columns = [name for name in carried if name in proven or name == CPU]
@@ -166,7 +168,8 @@ def _headline(versions: Sequence[str], installed: set[str], nodes: Sequence["Nod
 
 
 def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) -> str:
-    """Say when the package index was queried last, and what went wrong."""
+    """Say when the package index was queried last, and what went wrong. `look`: that moment and problem, None before
+    the first; `every_s`: 0 where the farm does not query it."""
     if every_s <= 0:
         return "This farm does not query the package index. It shows the releases it knows, and those on nodes."
     if look is None or look[0] is None:
@@ -176,7 +179,8 @@ def describe_index(look: tuple[datetime | None, str] | None, *, every_s: float) 
 
 
 def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
-    """A release with, for each provider, on how many nodes it is installed and on how many it would be."""
+    """Make the row of a release in a file with, for each provider, on how many nodes it is installed and on how many
+    it would be when a block asks."""
     values: dict[str, lists.Value] = {
         "release": row.version,
         "opset": row.opset,
@@ -194,7 +198,8 @@ def make_file_row(row: Row, columns: Sequence[str]) -> lists.FileRow:
 
 @page
 def runtimes(request: HttpRequest) -> HttpResponse:
-    """Version × provider × node of one distribution at a time."""
+    """Show the releases of one distribution by provider and node, retired nodes left out: the distribution that the
+    address names, else plain onnxruntime; or as a file with `as=`."""
     user = signed_in_user(request)
     nodes = list(nodes_without_logs(user).exclude(health=NodeHealth.RETIRED).order_by("name"))
     asked = list_index_looks()

@@ -26,7 +26,8 @@ COLUMNS: tuple[Column[Hit], ...] = (
 
 @page
 def search(request: HttpRequest) -> HttpResponseBase:
-    """What fits the words of the address; its list alone while they are typed."""
+    """Show what fits the words of the address, documents too; the list of hits alone while they are typed. A single
+    hit, documents not counted, is redirected to at once."""
     user, words = signed_in_user(request), read_search_words(request)
     hits = search_everything(user, words)
     if request.headers.get("HX-Request"):

@@ -80,8 +80,8 @@ class Line:
 
 
 def make_lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
-    """Make a line for each channel, with how many messages were sent. `managed`: teams whose channels the reader may
-    change."""
+    """Make a line for each channel, with how many messages were sent. `tallies`: by the channel's number, nothing
+    sent where one lacks; `managed`: numbers of the teams whose channels the reader may change."""
     teams = set(managed)
     return [_make_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
 
@@ -114,7 +114,7 @@ def _state_entry(delivery: "Delivery") -> Entry:
 
 @page
 def settings(request: HttpRequest) -> HttpResponseBase:
-    """What an administrator does on the first day, each done or not; others have their tokens here."""
+    """Show what an administrator does on the first day, each done or not; others are redirected to their tokens."""
     user = signed_in_user(request)
     if not user.is_superuser:
         return redirect("dashboard:tokens")
@@ -124,6 +124,8 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 
 @page
 def backup(request: HttpRequest) -> HttpResponse:
+    """Show to an administrator when the last backup was made, and the commands that make and restore one. Raises
+    NotAllowed for others."""
     require_administrator(request, "its backups")
     commands = {what: f"onnxfarm farm {what} farm.backup {setup.name_home()}" for what in ("backup", "restore")}
     return render(request, "dashboard/backup.html", {"last": selectors.last_backup(), **commands})
@@ -131,7 +133,7 @@ def backup(request: HttpRequest) -> HttpResponse:
 
 @form_page
 def tokens(request: HttpRequest) -> HttpResponse:
-    """The reader's tokens. A POST issues one, whose secret is shown this once."""
+    """Show the reader's tokens. A POST issues one, whose secret is shown this once, or shows what is wrong."""
     if request.method != "POST":
         return _render_tokens(request)
     scopes = request.POST.getlist("scopes")
@@ -160,7 +162,7 @@ def _render_tokens(request: HttpRequest, *, status: int = 200, **more: object) -
 
 @action
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
-    """Revoke one of the reader's tokens."""
+    """Revoke one of the reader's own tokens. Raises Missing for any other."""
     token = selectors.tokens_of(signed_in_user(request)).filter(pk=token_id).first()
     if token is None:
         raise Missing(f"You have no token {token_id}.", hint="It may already be revoked: see your settings.")
@@ -171,7 +173,8 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
 
 @form_page
 def indexes(request: HttpRequest) -> HttpResponseBase:
-    """The package indexes beside PyPI. A POST adds one; a refusal is shown with what was typed."""
+    """Show the package indexes beside PyPI, to an administrator. A POST adds one; a refusal is shown with the name
+    that was typed. Raises NotAllowed for others."""
     require_administrator(request, "its package indexes")
     given, problem = read_fields(request, ("name", "url")), ""
     if request.method == "POST":
@@ -197,7 +200,7 @@ def remove_index(request: HttpRequest, name: str) -> HttpResponseBase:
 
 @form_page
 def channels(request: HttpRequest) -> HttpResponseBase:
-    """The channels of the reader's teams. A POST adds one; a refusal is shown beside its field."""
+    """Show the channels of the reader's teams. A POST adds one; a refusal is shown beside its field."""
     if request.method != "POST":
         return _render_channels(request)
     user = signed_in_user(request)
@@ -259,7 +262,8 @@ def _render_channel(request: HttpRequest, row: "Channel", **more: object) -> Htt
 
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
-    """Test, pause, resume or remove a channel, or show or renew its secret."""
+    """Carry out an order on a channel: `test`, `silence` (pause), `listen` (resume) or `remove`; or answer with its
+    page and its `secret`, made anew by `renew`. Raises Missing for any other order."""
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):

@@ -61,13 +61,15 @@ Context = dict[str, object]
 
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
-    """The page behind a link, as its maker may see it; 404 for an unknown link, 410 for an ended one."""
+    """Show to anybody the page behind a link, as its maker may see it; 404 for an unknown link, 410 for an ended one
+    and for one whose subject its maker can no longer see."""
     return _answer(request, lambda: HttpResponse(_render_page(request, open_share(secret))))
 
 
 @require_safe
 def serve_card(request: HttpRequest, secret: str, form: str) -> HttpResponse:
-    """The first words of a shared run as a picture: SVG for a README or a pull request, PNG for chats."""
+    """Answer with the first words of a shared run as a picture: SVG for a README or a pull request, PNG for chats;
+    404 for a link to anything else."""
     return _answer(request, lambda: HttpResponse(_render_card(open_share(secret), form), content_type=FORMS[form]))
 
 
@@ -258,7 +260,8 @@ PAGES: dict[ShareKind, tuple[str, Callable[[HttpRequest, "Share"], Context]]] = 
 
 @form_page
 def shares(request: HttpRequest) -> HttpResponse:
-    """The share links. A POST makes one, whose address is shown this once."""
+    """Show the share links of the reader's teams, the open ones unless the address asks for every one. A POST makes
+    one, whose address is shown this once."""
     if request.method != "POST":
         return _render_shares(request)
     kind, subject = request.POST.get("kind", ""), request.POST.get("subject", "")
@@ -269,7 +272,7 @@ def shares(request: HttpRequest) -> HttpResponse:
 
 @action
 def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
-    """Revoke a link; a refusal is shown on the list."""
+    """Revoke a link and go back to the list; a refusal is shown there."""
     row = account_selectors.share(signed_in_user(request), share_id)
     carry_out(
         request,
@@ -281,7 +284,7 @@ def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
 
 @page
 def audit(request: HttpRequest) -> HttpResponse:
-    """Who did what in the teams that the reader manages."""
+    """Show the audit log, who did what in the teams that the reader manages; or as a file with `as=`."""
     rows = account_selectors.audit_events_visible_to(signed_in_user(request))
     if lists.wants_file(request):
         return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event_row)

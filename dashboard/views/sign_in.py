@@ -33,7 +33,8 @@ NEXT = "next"
 
 @require_safe
 def ask(request: HttpRequest) -> HttpResponse:
-    """The identity provider's button, and how to get a link; passwords do not exist here."""
+    """Show the identity provider's button, and how to get a link; passwords do not exist here. Who is signed in
+    already is redirected on."""
     if request.user.is_authenticated:
         return redirect(read_next_page(request))
     shown = {"next": request.GET.get(NEXT, ""), "provider": settings.OPENID, "has_links": settings.LOCAL_SIGN_IN}
@@ -42,7 +43,8 @@ def ask(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """A page with one button, and the button's order, which signs in whoever pressed it.
+    """Show the page of a one-time link with one button, and take the button's order, which signs in whoever pressed
+    it.
 
     Only the order spends the link: mail servers and chats open links to look behind them. Somebody who is signed in
     already goes on from a link that opens nothing, however old it is.
@@ -62,7 +64,8 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Ends the session of this browser, and the one that it has with the identity provider it came by."""
+    """Ends the session of this browser, and leads on to where the one ends that it has with the identity provider it
+    came by; where that has no such address, a message says that it goes on."""
     address, name = openid.make_sign_out_url(request), openid.provider_name(request)
     logout(request)
     if address:
@@ -73,7 +76,8 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def read_next_page(request: HttpRequest) -> str:
-    """The page of this farm that the visitor wanted to go to; empty where it is none."""
+    """Return the address of the page of this farm that the visitor wanted to go to; `/` where it is none, and where
+    it is of the administration and the visitor may not see that."""
     wanted = local_address(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
     # the administration sends everybody else back here
     is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
@@ -81,7 +85,8 @@ def read_next_page(request: HttpRequest) -> str:
 
 
 def mark_private(response: HttpResponseBase) -> HttpResponseBase:
-    """The page's address is a secret: no cache keeps it, no search engine lists it, no other address is told of it.
+    """Mark a response whose address is a secret, and return it: no cache keeps it, no search engine lists it, no
+    other address is told of it.
 
     The origin alone is told, because a form of a page without a referrer is taken for another site's.
     """
@@ -119,7 +124,8 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
-    """How the farm is registered with its provider, and which groups give which roles. A POST maps one more."""
+    """Show to an administrator how the farm is registered with its provider, and which groups give which roles. A
+    POST maps one more; a refusal is shown. Raises NotAllowed for others."""
     user = require_administrator(request, "its identity provider")
     if request.method == "POST":
         typed = read_fields(request, ("group", "team", "role"))
@@ -145,7 +151,7 @@ def groups(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def forget_group(request: HttpRequest, mapping_id: int) -> HttpResponseBase:
-    """Remove the mapping of a group."""
+    """Remove the mapping of a group to a role; its people lose the role when they next sign in."""
     user = signed_in_user(request)
     gone = people.forget_group(mapping_id=mapping_id, by=user)
     messages.success(

@@ -29,7 +29,7 @@ ROLES = {
 
 @form_page
 def teams(request: HttpRequest) -> HttpResponseBase:
-    """The reader's teams. A POST opens one."""
+    """Show the reader's teams and invitations. A POST opens a new team."""
     user = signed_in_user(request)
     if request.method == "POST":
         made = services.open_team(name=request.POST.get("name", ""), by=user)
@@ -46,7 +46,8 @@ def teams(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def team(request: HttpRequest, team_id: int) -> HttpResponse:
-    """The members of a team. A POST invites somebody, and shows a new person's link once."""
+    """Show the members of a team. A POST invites somebody: a person of the farm has to accept, a new one gets an
+    account, whose link is shown this once."""
     found = selectors.team(signed_in_user(request), team_id)
     if request.method != "POST":
         return _render_team(request, found)
@@ -107,7 +108,8 @@ def withdraw(request: HttpRequest, team_id: int, username: str) -> HttpResponseB
 
 @action
 def save_turns(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """Save who comes first on the team's nodes, and how many minutes a day are measured for it."""
+    """Save who comes first on the team's nodes, and how many minutes a day are measured for it, as many as it takes
+    where the field is empty; a refusal is shown on the team's page."""
     user = signed_in_user(request)
     found = selectors.team(user, team_id)
     minutes = request.POST.get("daily_minutes", "").strip()
@@ -149,7 +151,8 @@ FIELDS = {
 
 @form_page
 def retention(request: HttpRequest, team_id: int) -> HttpResponseBase:
-    """The team's retention rule, with what it removes when it acts next. A POST sets it."""
+    """Show the team's retention rule, with what it removes when it acts next. A POST sets it, an empty field for no
+    limit; a refusal is shown. Nothing is removed here."""
     user = signed_in_user(request)
     rule = find_retention_rule(user, team_id)
     if request.method == "POST":

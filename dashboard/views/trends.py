@@ -37,7 +37,8 @@ Lines = tuple[list[Line], list[Line]]
 
 @page
 def trends(request: HttpRequest) -> HttpResponse:
-    """The series of the watch that the address names, else of the first watch that has any."""
+    """Show the series of the watch that the address names, else of the first watch that has any, with the grid of
+    models and releases; or as a file with `as=`, over time."""
     user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
@@ -72,8 +73,9 @@ def _list_points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
 
 
 def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
-    """Draw the chart of a watch's series with its table, over `time` or `release`: as asked, else what shows more. Long
-    series are cached."""
+    """Draw the chart of a watch's series with its table, and return the axis that it is over: `time` or `release`,
+    as asked, else time from FEW values on. `chosen`: the key of the series that stands out; `metric`: its name,
+    empty for latency. Charts of at least MANY values are cached."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.count_points(watch)
 

@@ -84,6 +84,7 @@ class Made:
 
 
 def variant_name(variant: "Variant") -> str:
+    """Name a variant by what was done to the upload: its opset where that was changed, and its precision."""
     recipe = variant.recipe
     if recipe.is_program:
         return "program for PyTorch"
@@ -96,7 +97,8 @@ def variant_name(variant: "Variant") -> str:
 def describe_variant(
     variant: "Variant", cell: Cell | None, *, arch: str = "", instruction_sets: Sequence[str] = ()
 ) -> Made:
-    """Describe a variant with its coverage, errors, scales and advice. `cell`: one of its measured cells."""
+    """Describe a variant with its coverage, errors, scales and advice; tables are None where the analysis was not
+    made. `cell`: one of its measured cells; `arch` and `instruction_sets`: of the machine that measured it."""
     report = getattr(variant, "report", None)
     found = quantised_report(variant)
     coverage = coverage_of(variant)
@@ -124,7 +126,7 @@ def describe_variant(
 
 
 def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str]) -> Table:
-    """List the variants of a version with their state."""
+    """Make the table of these variants with their state; one that is the upload itself is left out."""
     lines = [
         (
             Entry(variant_name(row), href=address(row.pk)),
@@ -233,8 +235,8 @@ ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.accuracy_e
 
 
 def write_finding(measured: Sequence["Measured"]) -> str:
-    """Say the largest decided change against the upload, and whether outputs pass. Cells with wrong outputs are not
-    praised."""
+    """Say the largest decided change against the upload, and whether outputs pass; empty where nothing was measured.
+    Cells with wrong outputs do not count for the change."""
     if not measured:
         return ""
     right = [setting for setting in measured if setting.cell.parity.verdict != "fail"]
@@ -283,7 +285,8 @@ def _list_facts(variant: "Variant", version: "Version | None", made: Made) -> li
 
 @page
 def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """How a variant was made, which operators are quantised, where its errors are, and what to try next."""
+    """Show how a variant was made, which operators are quantised, where its errors are, and what to try next. One
+    that is the upload itself is redirected to the model's page."""
     user = signed_in_user(request)
     row = selectors.variant(user, variant_id)
     version = selectors.version_of_artifact(user, row.artifact)
@@ -317,7 +320,7 @@ def variant(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @action
 def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Order the analysis of errors by layer and of scales."""
+    """Order the analysis of errors by layer and of scales, and go back to the variant's page."""
     row = selectors.variant(signed_in_user(request), variant_id)
     services.order_variant_report(variant=row, by=signed_in_user(request))
     return redirect("dashboard:variant", variant_id=row.pk)
@@ -325,7 +328,8 @@ def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @page
 def serve_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """The analysis as JSON, for members only: scales are a part of the model. Raises Missing before it was made."""
+    """Answer with the analysis as JSON, for members only: scales are a part of the model. Raises Missing before it
+    was made."""
     row = selectors.variant(signed_in_user(request), variant_id)
     if not can_write(signed_in_user(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can see the scales of variant {variant_id}: they are part of the model.")

@@ -62,7 +62,8 @@ Typed = dict[str, Any]
 
 
 def empty_form() -> Typed:
-    """The form of a new watch: the default matrix without runtimes, every kind, the newest release pinned."""
+    """Make the values of the form of a new watch: the default matrix without runtimes, every kind, the newest
+    release pinned."""
     plain = matrices.default_matrix().as_plain()
     plain["matrix"].pop("runtime", None)
     return {
@@ -73,7 +74,7 @@ def empty_form() -> Typed:
 
 
 def fill_form(watch: "Watch") -> Typed:
-    """The form of an existing watch."""
+    """Make the values of the form of an existing watch, limits in percent."""
     return {
         **{name: getattr(watch, name) for name in (*TEXTS, *FLAGS)},
         "team": watch.team.name,
@@ -86,7 +87,7 @@ def fill_form(watch: "Watch") -> Typed:
 
 
 def read_form(post: QueryDict) -> Typed:
-    """Read the form as it was typed."""
+    """Read the form as it was typed; nothing is checked, and only NUL bytes are removed."""
     texts = {name: str(post.get(name, "")).replace("\x00", "") for name in (*TEXTS, "team", "matrix", *LIMITS)}
     return {
         **{name: texts[name] for name in (*TEXTS, "team", "matrix")},
@@ -101,7 +102,8 @@ def _format_percents(rule: Rule) -> dict[str, str]:
 
 
 def parse_rule(given: Typed) -> dict[str, float | list[str]]:
-    """Parse the rule for the service, with limits as fractions. Raises Invalid whose code names the field."""
+    """Parse the rule for the service, with limits as fractions; unknown kinds are dropped. Raises Invalid for no
+    kind, and for what is no percentage, with the field as its code."""
     kinds: list[str] = [kind for kind in given["kinds"] if kind in KEYS]
     if not kinds:
         raise Invalid("Select at least one kind of change: otherwise the watch would never alert.", code="kinds")
@@ -124,7 +126,8 @@ def field_of_refusal(refusal: Refusal) -> str:
 
 @page
 def watches(request: HttpRequest) -> HttpResponse:
-    """Every watch of the reader's teams, a sentence each, with its last result."""
+    """List every watch of the reader's teams by name, a sentence each, with its last result; or as a file with
+    `as=`."""
     rows = selectors.watches_visible_to(signed_in_user(request)).order_by("name", "pk")
     if lists.wants_file(request):
         return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch_row)
@@ -176,7 +179,8 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
 
 @form_page
 def new(request: HttpRequest) -> HttpResponseBase:
-    """The form of a new watch; `model` in the address ticks one."""
+    """Show the form of a new watch, in which `model` in the address ticks one. A POST creates the watch, or shows
+    what was typed and what is wrong."""
     if request.method != "POST":
         wanted = request.GET.get("model", "")
         given = empty_form()
@@ -204,7 +208,8 @@ def new(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def edit(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """The form of an existing watch. Models cannot be changed, since its series would break off."""
+    """Show the form of an existing watch. A POST saves it, or shows what was typed and what is wrong. Models cannot
+    be changed, since its series would break off."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if request.method != "POST":
@@ -267,7 +272,8 @@ def _list_offered_models(user: "User", ticked: list[str]) -> dict[str, object]:
 
 @action
 def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
-    """Measure now: the newest or the named release against the reference or the named one."""
+    """Order rounds of a watch now: the newest or the named release against the reference or the named one. A refusal
+    stands beside its field; NotAllowed is raised."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     given = read_fields(request, ("candidate", "baseline"))
@@ -286,7 +292,8 @@ def run_now(request: HttpRequest, watch_id: int) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, watch_id: int, what: str) -> HttpResponseBase:
-    """Pause, resume or remove a watch."""
+    """Carry out `pause`, `resume` or `remove` on a watch; removing takes its alerts with it and leaves its runs.
+    Raises Missing for any other order."""
     user = signed_in_user(request)
     row = selectors.watch(user, watch_id)
     if what not in ("pause", "resume", "remove"):
