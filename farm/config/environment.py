@@ -278,14 +278,20 @@ def _read_host(issuer: str) -> str:
 
 
 def save_addresses(home: Path, *, public_url: str, gateway_url: str) -> None:
-    """Write both addresses to the home folder, for `load_addresses`; the file is replaced whole or not at all."""
+    """Write both addresses to the home folder, for `load_addresses`; the file is replaced whole or not at all.
+
+    Raises OSError where it cannot be written.
+    """
     draft = home / f".{ADDRESSES_FILE}.part"
     draft.write_text(json.dumps({"public_url": public_url, "gateway_url": gateway_url}) + "\n")
     draft.replace(home / ADDRESSES_FILE)
 
 
 def load_addresses(home: Path) -> dict[str, str]:
-    """Return the saved addresses, `public_url` and `gateway_url`, as far as they are there and begin with http."""
+    """Return the saved addresses, `public_url` and `gateway_url`, as far as they are there and begin with http.
+
+    Empty where nothing was saved or the file cannot be read; nothing is raised.
+    """
     try:
         addresses = json.loads((home / ADDRESSES_FILE).read_text())
     except (OSError, ValueError):

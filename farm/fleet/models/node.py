@@ -56,8 +56,9 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
     def serving(self, team: Team | int, *, uploader: "User | int | None") -> Self:
         """Filter to nodes that may measure a version of this team: its own, and those lent to it.
 
-        A node without a working sandbox measures only what its owner uploaded, so `uploader` is who uploaded the
-        version; None stands for nobody known.
+        Their owners are active and may write in the nodes' own teams; health and state do not count here. A node
+        without a working sandbox measures only what its owner uploaded, so `uploader` is who uploaded the version; None
+        stands for nobody known.
         """
         # no join, so that nothing has to be made distinct: that would compare whole rows, logs and facts included
         lent = Lending.objects.in_force().filter(team=team).values("node")
@@ -176,7 +177,7 @@ class Node(models.Model):
 
     @property
     def last_heard(self) -> str:
-        """When it last said hello, in words: `last heard of at 11:42 UTC`."""
+        """When it last said hello, in words: `last heard of at 11:42 UTC`, or `not heard of yet`."""
         if self.seen_at is None:
             return "not heard of yet"
         is_today = self.seen_at.date() == timezone.now().date()
@@ -230,7 +231,7 @@ class Node(models.Model):
     def change_health(
         self, health: NodeHealth, kind: NodeEventKind, *, reason: str = "", actor: "User | None" = None
     ) -> bool:
-        """Change the health as HEALTH_ARROWS allows, and log it as an event of this kind.
+        """Change the health as HEALTH_ARROWS allows, with its reason, and log it as an event of this kind.
 
         Return False, with nothing changed, where HEALTH_ARROWS does not allow it.
         """

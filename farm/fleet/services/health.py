@@ -54,7 +54,10 @@ def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
 
 
 def explain_missing_owner(node: Node) -> str:
-    """Say why a node gets no blocks whose owner may not start runs in its team any more."""
+    """Say why a node gets no blocks whose owner may not start runs in its team any more.
+
+    That this is so is not checked here.
+    """
     if node.owner is None:
         return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
     return (
@@ -72,7 +75,10 @@ def check_owner_may_write(node: Node) -> None:
 
 
 def drain(*, node: Node, by: User) -> Node:
-    """Let an active node finish its block and take no other. Raises NotAllowed, and Conflict for another health."""
+    """Let an active node finish its block and take no other until it is resumed.
+
+    Raises NotAllowed for anybody who does not manage the node, and Conflict for another health.
+    """
     return _change_health(node, by, NodeHealth.DRAINING, NodeEventKind.DRAINING, verb="node drained")
 
 
@@ -94,7 +100,10 @@ def resume(*, node: Node, by: User) -> Node:
 
 
 def revoke(*, node: Node, by: User, reason: str = "") -> Node:
-    """Retire a node for good and revoke its secrets. Raises NotAllowed, and Conflict where it is retired already."""
+    """Retire a node for good: revoke its secrets and mark it offline; its row stays.
+
+    Raises NotAllowed for anybody who does not manage the node, and Conflict where it is retired already.
+    """
     with transaction.atomic():
         _change_health(node, by, NodeHealth.RETIRED, NodeEventKind.RETIRED, verb="node revoked", reason=reason)
         node.secrets.filter(revoked_at=None).update(revoked_at=timezone.now())
@@ -124,7 +133,8 @@ def quarantine_nodes_without_owner() -> int:
 def count_block_outcome(*, node: Node, reason: Reason | None) -> None:
     """Count blocks in a row that failed by the node's fault; too many quarantine it.
 
-    `reason` says why the block failed; None is a block that succeeded, which sets the count back to 0.
+    `reason` says why the block failed; None is a block that succeeded, which sets the count back to 0. A reason that is
+    not the node's fault changes nothing.
     """
     if reason is None:
         if node.failures:
