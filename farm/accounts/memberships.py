@@ -111,9 +111,10 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """Let a team count when `by` uploads or runs without naming one.
+    """Let a team count when `by` uploads or runs without naming one; a second call changes nothing.
 
-    Raises NotAllowed unless they may write in it as its member.
+    A person with several such teams has no default and has to name one. Raises NotAllowed unless they may write in it
+    as its member.
     """
     if not (can_write(by, team=team) and team.memberships.filter(user=by).exists()):
         raise NotAllowed(
@@ -125,7 +126,7 @@ def choose_team(*, team: Team, by: User) -> None:
 
 
 def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
-    """Change a member's role.
+    """Change a member's role, and return their membership.
 
     Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a person who is not a member,
     Conflict for the last admin.

@@ -71,7 +71,7 @@ def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
 
 
 def replace_block(message: dict[str, object], block: BlockMessage) -> dict[str, object]:
-    """Return a copy of the message that names another block."""
+    """Return a copy of a message that `parse_message` could parse, which names another block and attempt."""
     arguments, _, embedded = json.loads(base64.b64decode(str(message["body"])))
     body = json.dumps([arguments, block._asdict(), embedded])
     return {**message, "body": base64.b64encode(body.encode()).decode()}
@@ -85,7 +85,7 @@ class Waiter:
         self.wait_as(node)
 
     def wait_as(self, node: Node) -> None:
-        """Wait for the queues that the node may consume now."""
+        """Note the node as it is now, and the queues to wait for: its own alone where it may take no block."""
         self.node = node
         # a node that may take no block waits for its own queue, so that a notice reaches it
         self.queues = node.queues or (name_node_queue(str(node.pk)),)

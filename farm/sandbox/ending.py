@@ -34,7 +34,10 @@ class Ending:
         return self.kind == "done"
 
     def parse_reply(self) -> object:
-        """Parse the reply as JSON. Raises ValueError where it is no JSON or is nested too deep."""
+        """Parse the reply as JSON, with control characters in its texts replaced by U+FFFD.
+
+        Raises ValueError where it is no JSON, as an empty one, or is nested too deep.
+        """
         try:
             parsed: object = json.loads(replace_control_characters(self.reply))
             return parsed

@@ -55,6 +55,7 @@ class Running:
             self._waits_since = time.monotonic()
 
     def start_clock(self) -> None:
+        """Let the clock run on; nothing happens where it was not stopped."""
         with self._lock:
             if self._waits_since is not None:
                 self._waited_s += time.monotonic() - self._waits_since

@@ -91,7 +91,7 @@ def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
 
 
 def forget_group(*, mapping_id: int, by: User) -> GroupRole:
-    """Delete a rule about a group; the role that it gave ends at each person's next sign-in.
+    """Delete a rule about a group, and return it; the role that it gave ends at each person's next sign-in.
 
     Raises NotAllowed unless `by` administers the installation, Missing where there is no such rule.
     """

@@ -63,7 +63,10 @@ def run_farm(run: Callable[[], int], *, status_if_stopped: int = 0) -> int:
 
 @contextlib.contextmanager
 def end_on_signals() -> Iterator[None]:
-    """Within this context SIGTERM and SIGHUP raise EndedBySignal, so that every process of the farm is ended."""
+    """Within this context SIGTERM and SIGHUP raise EndedBySignal, so that every process of the farm is ended.
+
+    The handlers stay after it.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         raise EndedBySignal

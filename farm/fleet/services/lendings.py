@@ -14,7 +14,8 @@ from farm.fleet.states import LendingState, NodeEventKind, NodeHealth
 def share(*, node: Node, by: User, teams: list[str]) -> Node:
     """Offer a node to the teams of these names, and take it back from all other teams.
 
-    The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Raises
+    The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Teams that
+    were offered it before are not asked again, whatever they answered; the node's own team is passed over. Raises
     NotAllowed for anybody who does not manage the node, and Missing for a team that `by` does not belong to.
     """
     check_manages(node, by)
@@ -49,7 +50,10 @@ def agree(*, lending: Lending, by: User) -> Lending:
 
 
 def decline(*, lending: Lending, by: User) -> Lending:
-    """Decline a lending, so that the node gets no more of the team's models. Raises NotAllowed, Conflict."""
+    """Decline a lending, agreed or not, so that the node gets no more of the team's models.
+
+    Raises NotAllowed for anybody but an admin of the receiving team, and Conflict where it was declined already.
+    """
     return _answer_offer(lending, LendingState.DECLINED, by)
 
 

@@ -70,7 +70,10 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
 
 
 def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
-    """Return the open trial that a run waits for, made pending, or a new one. The owner has allowed all trials."""
+    """Return the open trial of a provider that a run waits for, made pending, or a new one; `node` is the node's id.
+
+    That the node's owner allows all trials is not checked here.
+    """
     trial, is_new = Trial.objects.get_or_create(
         node_id=node,
         provider=provider,
@@ -83,7 +86,10 @@ def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
 
 
 def allow_trial(*, trial: Trial, by: User) -> Trial:
-    """Let the node try it. Raises NotAllowed unless `by` manages the node, Conflict where it was answered."""
+    """Let the node try the provider: make a trial that waits for the owner pending.
+
+    Raises NotAllowed unless `by` manages the node, Conflict where it was answered.
+    """
     return _answer_trial(trial, TrialState.PENDING, by, allowed_at=timezone.now())
 
 
@@ -108,7 +114,10 @@ def start_next_trial(node: Node) -> messages.Trial | None:
 
 
 def store_trial_result(node: Node, tried: messages.Tried) -> None:
-    """Store how a trial ended, as the node says; it succeeded only where the hello proves the provider too."""
+    """Store how a trial ended, as the node says; it succeeded only where the hello proves the provider too.
+
+    A trial that is not this node's or not pending is passed over.
+    """
     trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if is_row_number(tried.id) else None
     if trial is None:
         return

@@ -77,7 +77,10 @@ def list_npm_releases() -> dict[str, str]:
 
 
 def find_web_runtime_file(sha256: str) -> Path:
-    """Return the path of a file of a fetched release. Raises Missing where there is none with this sha256."""
+    """Return the path of a file of a fetched release.
+
+    Raises Missing where there is none with this sha256, and Away where the bucket does not answer.
+    """
     fetched = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
     if any(file["sha256"] == sha256 for files in fetched for file in files):
         path = storage.fetch_blob(team_id=storage.OF_THE_FARM, sha256=sha256)
