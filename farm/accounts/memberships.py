@@ -42,7 +42,8 @@ class Invited(NamedTuple):
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
     """Create an account in the team for a new person, or an invitation for a person who has one.
 
-    The same invitation again changes nothing. An administrator of the installation also opens a closed account again.
+    The same invitation again changes nothing, and one with another role takes its place. An administrator of the
+    installation also opens a closed account again; a member of the team then keeps their old role.
     Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
     role, Conflict for a closed account, a full team, a member, or where accounts come from the identity provider alone.
     """

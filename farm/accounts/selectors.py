@@ -146,7 +146,10 @@ def find_user_of_link(secret: str) -> User:
 
 
 def link_works_here(link: SignInLink) -> bool:
-    """Say whether a link may sign people in on this farm; only emergency links may where local sign-in is off."""
+    """Say whether a link may sign people in on this farm; only emergency links may where local sign-in is off.
+
+    Whether it was used or has expired is not looked at.
+    """
     return settings.LOCAL_SIGN_IN or link.is_emergency
 
 
@@ -191,7 +194,10 @@ def share(user: Anyone, share_id: int) -> Share:
 
 
 def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
-    """Return the audit log of the teams that the user manages; all of it for an administrator of the installation."""
+    """Return the audit log of the teams that the user manages; all of it for an administrator of the installation.
+
+    Events of no team are for such an administrator alone.
+    """
     events = AuditEvent.objects.select_related("actor", "team")
     if user.is_authenticated and user.is_superuser:
         return events

@@ -104,7 +104,10 @@ def open_team(*, name: str, by: User) -> Team:
 
 
 def create_team(*, name: str, created_by: User) -> Team:
-    """Create a team with its creator as admin. Raises Conflict where the name is taken, Invalid for a wrong name."""
+    """Create a team with its creator as admin; whether they may is not checked here.
+
+    Raises Conflict where the name is taken, Invalid for one that is not 1 to 100 printable characters.
+    """
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A team's name has 1 to 100 printable characters.", code="bad_name")
@@ -196,7 +199,7 @@ def revoke_token(*, token: Token, by: User) -> Token:
 
 
 def note_token_use(token: Token) -> None:
-    """Write to the row that the token is used now, at most once a minute."""
+    """Write to the row that the token is used now, at most once a minute; the object in memory stays as it is."""
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > USE_GRAIN:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)

@@ -30,7 +30,10 @@ def list_models() -> list[type[Model]]:
 
 @contextmanager
 def read_in_snapshot() -> Iterator[None]:
-    """Within this context every read sees the database as it was at the first one; writers are not blocked."""
+    """Within this context every read sees the database as it was at the first one; other writers are not blocked.
+
+    Nothing can be written inside it: PostgreSQL refuses it, and SQLite rolls it back.
+    """
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             # not by `atomic`, which takes the lock of writers at once here

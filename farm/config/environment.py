@@ -123,7 +123,7 @@ class Environment(BaseSettings):
 
     @property
     def broker_socket(self) -> Path:
-        """Where the embedded broker listens; beside the home folder's files unless that path is too long."""
+        """Where the embedded broker listens: in the home folder, or where that path is too long in the temporary."""
         path = self.home.resolve() / "broker.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path
@@ -135,7 +135,7 @@ class Environment(BaseSettings):
         return self.broker_url or f"redis+socket://{self.broker_socket}"
 
     def read_or_create_secret_key(self) -> str:
-        """Return the secret key; where none is set, make one and store it in the home folder, once."""
+        """Return the secret key: the one that is set, else that of the home folder, made and stored there once."""
         if self.secret_key:
             return self.secret_key
         path = self.home / "secret_key"

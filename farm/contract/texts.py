@@ -51,5 +51,8 @@ def replace_controls(text: str) -> str:
 
 
 def escape_line_breaks(text: str) -> str:
-    """Spell out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command."""
+    """Spell out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command.
+
+    Other control characters become U+FFFD.
+    """
     return replace_controls(text).translate(_SPELLED)

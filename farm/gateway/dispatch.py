@@ -118,7 +118,7 @@ class Exchange:
         self._threads.shutdown(wait=False)
 
     async def ask_database(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function in a thread that keeps its database connection, and return its result."""
+        """Call a function in a thread that keeps its database connection, and return its result or raise its error."""
 
         def call_with_fresh_connection() -> R:
             close_old_connections()
@@ -130,7 +130,10 @@ class Exchange:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call_with_fresh_connection)
 
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
-        """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done."""
+        """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done.
+
+        The block is not claimed by that: the node claims it next.
+        """
         waiter, disconnect = Waiter(node), asyncio.ensure_future(gone)
         try:
             await self._register(waiter)

@@ -68,7 +68,10 @@ class Ending:
 
 
 def format_signal(number: int | None) -> str:
-    """Format a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name."""
+    """Format a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name.
+
+    None is "an unknown signal".
+    """
     if number is None:
         return "an unknown signal"
     try:

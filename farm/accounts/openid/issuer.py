@@ -58,8 +58,8 @@ class IssuerSession(requests.Session):
 def fetch_configuration(registration: Registration) -> dict[str, Any]:
     """Fetch and check the provider's own document, which is cached for CACHED_S.
 
-    Raises Away where the provider does not answer, Invalid where the document or the farm's registration cannot be
-    used.
+    Raises Away where the provider does not answer, and again for FAILURE_CACHED_S without asking it; Invalid where the
+    document or the farm's registration cannot be used.
     """
     if registration.problem:
         raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")

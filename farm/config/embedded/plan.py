@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables of every process of the farm, those of this process included."""
+        """The environment variables of every process of the farm: this process's own, with the plan's over them."""
         variables = {
             "ONNXFARM_HOME": str(self.home),
             "ONNXFARM_PUBLIC_URL": self.pages_url,

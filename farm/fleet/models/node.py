@@ -49,7 +49,7 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.filter(Q(owner=user) | Q(team__in=Team.objects.managed_by(user)))
 
     def with_writing_owner(self) -> Self:
-        """Filter to nodes whose owner is active and may start runs in the node's team."""
+        """Filter to nodes whose owner is active and may start runs in the node's team; administrators may in every."""
         writes = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("owner"), role__in=WRITING_ROLES)
         return self.filter(Q(owner__is_superuser=True) | Exists(writes), owner__is_active=True)
 
@@ -66,7 +66,11 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.with_writing_owner().filter(Q(team=team) | Q(pk__in=lent), walled)
 
     def known_to(self, team: Team) -> Self:
-        """Filter to nodes that all members of this team may hear of: theirs, and those that were offered to it."""
+        """Filter to nodes that all members of this team may hear of.
+
+        These are nodes of teams to which every member belongs, their own among them, and those that were offered to
+        this team, whatever it answered.
+        """
         members = team.memberships.values("user")
         shared = Count("memberships", filter=Q(memberships__user__in=members))
         # a team that has lost its members hears of no other team's nodes
@@ -74,7 +78,7 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.filter(Q(pk__in=team.lendings.values("node")) | Q(team__in=teams))
 
     def seen_and_active(self) -> Self:
-        """Filter to nodes whose health is active and that have said hello at least once."""
+        """Filter to nodes whose health is active and that have said hello at least once; they may be offline now."""
         return self.filter(health=NodeHealth.ACTIVE).exclude(seen_at=None)
 
 
@@ -170,7 +174,7 @@ class Node(models.Model):
 
     @property
     def others_on_machine(self) -> "NodeQuerySet":
-        """The other nodes of the same owner on this machine."""
+        """The other nodes of the same owner on this machine; none where the machine is not known."""
         if not self.host or not self.owner_id:
             return Node.objects.none()
         return Node.objects.filter(owner=self.owner_id, host=self.host).exclude(pk=self.pk)

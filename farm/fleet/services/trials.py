@@ -130,7 +130,10 @@ def store_trial_result(node: Node, tried: messages.Tried) -> None:
 
 
 def end_late_trials() -> int:
-    """Fail trials that their node did not begin or end in time; return how many."""
+    """Fail trials that their node did not begin within MAX_WAIT or end within MAX_TRIAL; return how many.
+
+    Trials that wait for their owner's answer have no limit.
+    """
     now = timezone.now()
     late = Q(begun_at__lt=now - MAX_TRIAL) | Q(begun_at=None, allowed_at__lt=now - MAX_WAIT)
     rows = Trial.objects.filter(late, state=TrialState.PENDING).select_related("node")

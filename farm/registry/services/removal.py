@@ -58,7 +58,10 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
 
 def expire_model(model: Model) -> int:
-    """Remove a model whose retention is over, with all versions; return 1, or 0 where a run has measured one."""
+    """Delete a model whose retention is over, with all versions; return 1, or 0 where a run has measured one.
+
+    Whether the retention is over is for the caller to know.
+    """
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
     _remove_versions(model, model.versions.select_related("artifact", "model"), by=None, kind="model", name=model.name)
@@ -66,7 +69,7 @@ def expire_model(model: Model) -> int:
 
 
 def expire_branch_version(version: Version) -> int:
-    """Remove a branch's version whose retention is over; return 1, or 0 where somebody has kept it meanwhile.
+    """Remove a branch's version whose retention is over; return 1, or 0 where it was kept or deleted meanwhile.
 
     The files of a version that runs have measured go too, unless another version has them.
     """

@@ -40,7 +40,7 @@ def parse_recipe(text: str) -> EvaluationRecipe:
 def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
     """Make these the version's labelled data and order their check, unless it has the same ones; return their row.
 
-    Earlier data are deleted. Call inside a transaction.
+    The same data are checked again where their check has failed. Earlier data are deleted. Call inside a transaction.
     """
     earlier = EvaluationData.objects.filter(version=version).first()
     recipe_json = recipe.model_dump(mode="json")

@@ -40,7 +40,10 @@ class Command(migrate.Command):
 
 
 def repeat_after_deadlocks(apply: Callable[[], object]) -> object:
-    """Call `apply` again, up to MAX_DEADLOCKS times, where PostgreSQL ended it to resolve a deadlock."""
+    """Call `apply` and return its result; call it again where PostgreSQL ended it to resolve a deadlock.
+
+    After MAX_DEADLOCKS such ends it is called a last time, and its error is raised.
+    """
     for _ in range(MAX_DEADLOCKS):
         try:
             return apply()
