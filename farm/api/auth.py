@@ -148,6 +148,7 @@ def require_scope(request: HttpRequest, scope: Scope) -> None:
 
 
 def make_scope_refusal(token: Token, scope: Scope) -> NotAllowed:
+    """Make the refusal of a token that lacks this scope, with the scopes that it has."""
     return NotAllowed(
         f"The token {token.hint}… may only {' and '.join(token.scopes)}; this needs the scope `{scope}`.",
         code="scope",

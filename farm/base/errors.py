@@ -39,7 +39,7 @@ def make_problem_response(status: int, detail: str, *, code: str = "", hint: str
 
 
 def install_error_handlers(api: NinjaAPI) -> None:
-    """Register an error answer for every kind of exception that the API may raise."""
+    """Register an error answer for every kind of exception, so that no request to this API ends in a stack trace."""
     answers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Refusal: answer_refusal,
         ValidationError: answer_validation_error,

@@ -16,7 +16,9 @@ _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2
 
 
 def replace_control_characters(text: bytes) -> bytes:
-    """Replace every control character in the strings of a JSON text, escaped or not, by U+FFFD.
+    """Replace the control characters in the strings of a JSON text, escaped or not, by U+FFFD.
+
+    Tabs and line ends stay; signs that turn the direction of writing are replaced too.
 
     PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
     """

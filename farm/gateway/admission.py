@@ -64,7 +64,7 @@ class Admission:
         self._open_requests: dict[Hashable, int] = {}
 
     async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
-        """Return the id of the node that sent the request.
+        """Return the id of the node that sent the request, without a query where its secret is remembered.
 
         Raises UnknownNodeError for a secret of no node, and TooMany for an address that sends too many of these.
         """
@@ -147,13 +147,19 @@ class Admission:
 
     @contextmanager
     def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
-        """Count a request, within this context, among those that a node may have open at once. Raises TooMany."""
+        """Count a request, within this context, among those of its way that a node may have open at once.
+
+        Raises TooMany at the beginning where as many are open already.
+        """
         with self._count_open((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
 
     @contextmanager
     def hold_stranger_place(self, scope: Scope) -> Iterator[None]:
-        """Count a request, within this context, among those of its address and of all strangers. Raises TooMany."""
+        """Count a request, within this context, among those of its address and of all strangers.
+
+        Raises TooMany at the beginning where as many are open already.
+        """
         with (
             self._count_open(make_address_key(scope), max_open=MAX_OF_STRANGER),
             self._count_open("all strangers", max_open=MAX_OF_STRANGERS),

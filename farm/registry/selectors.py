@@ -92,7 +92,7 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
 
 
 def version_ids_of_model_name(words: str) -> list[int]:
-    """Return the ids of all versions whose model's name contains this text, of all teams.
+    """Return the ids of all versions whose model's name contains this text in any case, of all teams, deleted ones too.
 
     Queries use these ids as a list: PostgreSQL cannot estimate how many names contain a text, and a join with them
     reads everything of each model.

@@ -115,7 +115,7 @@ class ForkServer:
         return figures
 
     def close(self) -> None:
-        """End the server and every child that it still has; kill it where it does not end in time."""
+        """End the server, and with it every child that it still has; kill it where it does not end in time."""
         with self._lock:
             self._line.close()
         try:

@@ -71,7 +71,7 @@ def watch_child(
 ) -> Ending:
     """Call `start` with the descriptors of the child's stdin and reply, then wait for the end of that child.
 
-    Raises SandboxError where it cannot be started or confined.
+    `stdin` is all that the child can read there. Raises SandboxError where it cannot be started or confined.
     """
     with contextlib.ExitStack() as stack:
         stdin_file = stack.enter_context(tempfile.TemporaryFile())

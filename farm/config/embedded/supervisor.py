@@ -94,7 +94,8 @@ class Supervisor:
     def raise_if_ended(self, *, except_for: Started | None = None) -> None:
         """Raise ProcessEndedError, with the last lines of its log, where a process but `except_for` has ended.
 
-        A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are cut here.
+        A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are emptied here, after a
+        copy to NAME.log.1.
         """
         for started in self._started:
             _rotate_long_log(started.log)

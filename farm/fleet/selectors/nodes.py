@@ -169,7 +169,7 @@ def trials_awaiting_answer(user: Anyone) -> QuerySet[Trial]:
 
 
 def trial(user: Anyone, trial_id: int) -> Trial:
-    """Return a trial by its id. Raises Missing where there is none that the user may see."""
+    """Return a trial by its id, also one that has ended. Raises Missing where there is none that the user may see."""
     return require_row(
         trials_visible_to(user).filter(pk=trial_id),
         f"There is no trial {trial_id} that you can access.",

@@ -26,9 +26,10 @@ _TAG: TypeAdapter[str] = TypeAdapter(Tag)
 
 
 def store_self_test(*, node: Node, test: SelfTest | None) -> None:
-    """Store the newest self-test; one that failed, or took far longer than the first, quarantines the node.
+    """Store the newest self-test; one that failed, or took over LATENCY_BAND times the first, quarantines the node.
 
-    None changes nothing.
+    The first that passes sets the time that later ones are compared with, unless the node is emulated. None changes
+    nothing.
     """
     if test is None:
         return
@@ -42,7 +43,10 @@ def store_self_test(*, node: Node, test: SelfTest | None) -> None:
 
 
 def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
-    """Say why a node with this self-test may not work; empty where it may. `first_ms` is the time of its first one."""
+    """Say why a node with this self-test may not work; empty where it may.
+
+    `first_ms` is the time of its first one; with None, times are not compared.
+    """
     if not test.passed:
         return f"Its self-test failed: {test.sentence}"[:500]
     if first_ms is None or test.p50_ms is None or test.p50_ms <= LATENCY_BAND * first_ms:
@@ -121,7 +125,7 @@ def quarantine(*, node: Node, reason: str) -> bool:
 
 
 def quarantine_nodes_without_owner() -> int:
-    """Quarantine nodes whose owner may not start runs in their team any more; return how many.
+    """Quarantine active and draining nodes whose owner may not start runs in their team any more; return how many.
 
     They stay quarantined until somebody resumes them, even where the owner comes back.
     """
@@ -152,6 +156,8 @@ def change_settings(
     *, node: Node, by: User, tags: list[str] | None = None, trials: str | None = None, **settings: object
 ) -> Node:
     """Change the owner's tags and limits of a node, where `settings` are fields of NodeSettings; log what changed.
+
+    Fields that are not given stay, and `tags` take the place of all that the owner gave.
 
     `trials` says whether the node tries providers that others ask for: ask, allow or never. None leaves tags and
     trials as they are. Raises NotAllowed for anybody who does not manage the node, Conflict for a retired node, and

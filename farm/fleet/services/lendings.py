@@ -33,7 +33,7 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
 
 
 def agree(*, lending: Lending, by: User) -> Lending:
-    """Agree that the node measures for the team.
+    """Agree that the node measures for the team, also where it was declined before.
 
     Raises NotAllowed for anybody but an admin of the receiving team, and Conflict where the node is retired, whoever
     offered it has left the team, or it was agreed already.
@@ -60,7 +60,8 @@ def decline(*, lending: Lending, by: User) -> Lending:
 def end_lapsed_lendings() -> int:
     """Decline lendings whose offerer left the receiving team or was deactivated; return how many.
 
-    They stay declined even where the offerer comes back, until the node is offered again.
+    They stay declined even where the offerer comes back, until the team agrees again, or the node is taken back and
+    offered anew.
     """
     open_states = (LendingState.ASKED, LendingState.AGREED)
     rows = Lending.objects.filter(state__in=open_states).exclude(

@@ -94,14 +94,18 @@ def allow_trial(*, trial: Trial, by: User) -> Trial:
 
 
 def decline_trial(*, trial: Trial, by: User) -> Trial:
-    """Decline an open trial, so that blocks waiting for it are refused. Raises NotAllowed, and Conflict if it ended."""
+    """Decline a trial that waits for the owner or for the node, so that blocks waiting for it are refused.
+
+    Raises NotAllowed unless `by` manages the node, and Conflict where it has ended.
+    """
     return _answer_trial(trial, TrialState.DECLINED, by, ended_at=timezone.now())
 
 
 def start_next_trial(node: Node) -> messages.Trial | None:
     """Return the message for the trial that was allowed first, and note that it begins.
 
-    None where no trial is pending, or while the node may take no block.
+    A trial that has begun and not ended is returned again. None where no trial is pending, while the node may take no
+    block, and for an agent that is older than trials.
     """
     if not node.understands_trials or not node.may_take_blocks:
         return None

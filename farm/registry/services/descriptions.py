@@ -79,7 +79,7 @@ def edit_version_note(*, version: Version, by: User, note: str) -> Version:
 
 
 def keep_version(*, version: Version, by: User, is_kept: bool) -> Version:
-    """Protect a branch's version from retention, or end that with `is_kept=False`.
+    """Protect a branch's version from retention, or end that with `is_kept=False`; log it either way.
 
     Raises NotAllowed for whoever may not write in the team, and Conflict for a version of the model's own line.
     """

@@ -63,7 +63,7 @@ BROKEN = "Internal error while preparing this; see the farm's log, then try agai
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
-    """Return the variant of that recipe; order it where it is new, or failed by no fault of the model.
+    """Return the variant of that recipe, made or not; order it where it is new, or failed by no fault of the model.
 
     With the identity recipe it is ready at once.
     """
@@ -92,14 +92,14 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
-    """Return the report on that variant; order it where it is new, or failed by no fault of the model."""
+    """Return the row of the report on that variant; order it where it is new, or failed by no fault of the model."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _hint_if_pending(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
-    """Return the outline of the artifact's graph; order it where it is new, or failed by no fault of the model."""
+    """Return the row of the artifact's outline; order it where it is new, or failed by no fault of the model."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _hint_if_pending(outline, OUTLINE, is_new=is_new)
     return outline

@@ -27,7 +27,7 @@ FORGOTTEN_AFTER: Final = timedelta(days=1)
 
 
 def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
-    """Return the release, and order its download where it is not there yet; `files` is filled once it is ready.
+    """Return the release's row, and order its download where it is not there yet; `files` is filled once it is ready.
 
     `team` is the team whose block names the release; with None, where the asking node holds no such block, only a
     release that the farm knows or has fetched is given. Raises Missing for a text that can be no release or is too
