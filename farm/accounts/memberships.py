@@ -42,7 +42,8 @@ class Invited(NamedTuple):
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
     """Create an account in the team for a new person, or an invitation for a person who has one.
 
-    The same invitation again changes nothing. An administrator of the installation also opens a closed account again.
+    The same invitation again changes nothing, and one with another role takes its place. An administrator of the
+    installation also opens a closed account again; a member of the team then keeps their old role.
     Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
     role, Conflict for a closed account, a full team, a member, or where accounts come from the identity provider alone.
     """
@@ -111,9 +112,10 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """Let a team count when `by` uploads or runs without naming one.
+    """Let a team count when `by` uploads or runs without naming one; a second call changes nothing.
 
-    Raises NotAllowed unless they may write in it as its member.
+    A person with several such teams has no default and has to name one. Raises NotAllowed unless they may write in it
+    as its member.
     """
     if not (can_write(by, team=team) and team.memberships.filter(user=by).exists()):
         raise NotAllowed(
@@ -125,7 +127,7 @@ def choose_team(*, team: Team, by: User) -> None:
 
 
 def set_role(*, team: Team, user: User, role: str, by: User) -> Membership:
-    """Change a member's role.
+    """Change a member's role, and return their membership.
 
     Raises NotAllowed unless `by` manages the team, Invalid for a wrong role, Missing for a person who is not a member,
     Conflict for the last admin.

@@ -24,7 +24,10 @@ def teams_writable_by(user: Anyone) -> QuerySet[Team]:
 
 
 def team_named(name: str, *, user: Anyone) -> Team:
-    """Return the team of that name. Raises Missing where the user is not in it."""
+    """Return the team of that name. Raises Missing where the user may not see it.
+
+    People see the teams that they are in, administrators of the installation all.
+    """
     team = Team.objects.visible_to(user).filter(name=name.replace("\x00", "")).first()
     if team is None:
         names = ", ".join(Team.objects.visible_to(user).values_list("name", flat=True)) or "none"
@@ -67,14 +70,17 @@ def can_manage(user: Anyone, *, team: Team) -> bool:
 
 
 def team(user: Anyone, team_id: int) -> Team:
-    """Return a team by its number. Raises Missing where the user is not in it."""
+    """Return a team by its number. Raises Missing where the user is neither in it nor administers the installation."""
     return require_row(
         Team.objects.visible_to(user).filter(pk=team_id), f"There is no team {team_id} that you belong to."
     )
 
 
 def person_named(name: str, *, user: User) -> User:
-    """Return a person of the user's teams, or anybody for an administrator. Raises Missing for others."""
+    """Return a person of the user's teams, or anybody for an administrator, by their exact user name.
+
+    Closed accounts are returned too. Raises Missing for anybody else.
+    """
     people = User.objects.all()
     if not user.is_superuser:
         people = people.filter(memberships__team__in=Team.objects.visible_to(user))
@@ -104,7 +110,7 @@ def invitations_into(team: Team) -> QuerySet[Invitation]:
 
 
 def invitation(user: User, invitation_id: int) -> Invitation:
-    """Return an invitation of the user, answered or not. Raises Missing for others."""
+    """Return an invitation that the user was sent, open, answered or expired. Raises Missing for those of others."""
     return require_row(
         user.invitations.select_related("team", "invited_by").filter(pk=invitation_id),
         f"You have no invitation {invitation_id}.",
@@ -128,7 +134,7 @@ def valid_token(secret: str) -> Token | None:
 def find_user_of_link(secret: str) -> User:
     """Return the user that a link would sign in, without using the link up.
 
-    Raises NotAllowed for a used, expired or unknown link, or where links are switched off.
+    Raises NotAllowed for a used, expired or unknown link, for one of a closed account, or where links are switched off.
     """
     fresh = SignInLink.objects.select_related("user").filter(used_at=None, expires_at__gt=timezone.now())
     link = fresh.filter(digest=hash_secret(secret), user__is_active=True).first()
@@ -140,11 +146,15 @@ def find_user_of_link(secret: str) -> User:
 
 
 def link_works_here(link: SignInLink) -> bool:
-    """Say whether a link may sign people in on this farm; only emergency links may where local sign-in is off."""
+    """Say whether a link may sign people in on this farm; only emergency links may where local sign-in is off.
+
+    Whether it was used or has expired is not looked at.
+    """
     return settings.LOCAL_SIGN_IN or link.is_emergency
 
 
 def make_links_off_refusal() -> NotAllowed:
+    """Make the refusal of a one-time link where people sign in through the identity provider alone."""
     return NotAllowed(
         "One-time links are switched off on this farm: people sign in through its identity provider.",
         code="local_off",
@@ -172,7 +182,10 @@ def open_shares(user: Anyone) -> QuerySet[Share]:
 
 
 def share(user: Anyone, share_id: int) -> Share:
-    """Return a share link by its number. Raises Missing where the user may see no such link."""
+    """Return a share link by its number, also a closed or expired one.
+
+    Raises Missing where the user may see no such link.
+    """
     return require_row(
         shares_visible_to(user).filter(pk=share_id),
         f"There is no share link {share_id} of your teams.",
@@ -181,7 +194,10 @@ def share(user: Anyone, share_id: int) -> Share:
 
 
 def audit_events_visible_to(user: Anyone) -> QuerySet[AuditEvent]:
-    """Return the audit log of the teams that the user manages; all of it for an administrator of the installation."""
+    """Return the audit log of the teams that the user manages; all of it for an administrator of the installation.
+
+    Events of no team are for such an administrator alone.
+    """
     events = AuditEvent.objects.select_related("actor", "team")
     if user.is_authenticated and user.is_superuser:
         return events

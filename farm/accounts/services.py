@@ -33,7 +33,11 @@ MAX_DAILY_MINUTES = 1440 * 1000
 
 
 def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
-    """Return the administrator of the installation, created with the first team on the first call."""
+    """Return the administrator of the installation, created with the first team on the first call.
+
+    Each call makes the user of this name an admin of that team again; an account that was there already keeps its other
+    rights, so that it may be closed or no administrator.
+    """
     with transaction.atomic():
         user, is_new = User.objects.get_or_create(
             username=name, defaults={"is_staff": True, "is_superuser": True, "is_active": True}
@@ -49,7 +53,10 @@ def create_owner(*, name: str = "owner", team_name: str = OWNERS_TEAM) -> User:
 
 
 def create_user(*, name: str) -> User:
-    """Create a person without a password, who needs a sign-in link. Raises Conflict where the name is taken."""
+    """Create a person without a password and without a team, who needs a sign-in link.
+
+    The name is not checked for its letters. Raises Conflict where it is taken.
+    """
     if User.objects.filter(username=name).exists():
         raise Conflict(f"There is already a user “{name}”; choose another name.", code="name_taken")
     user = User(username=name)
@@ -59,7 +66,7 @@ def create_user(*, name: str) -> User:
 
 
 def make_link_for(*, user: User, by: User) -> str:
-    """Make a sign-in link for a person who is locked out.
+    """Make a sign-in link for a person who is locked out, and return its URL.
 
     Raises NotAllowed unless `by` administers the installation or where links are switched off, Conflict for a closed
     account.
@@ -76,7 +83,8 @@ def make_link_for(*, user: User, by: User) -> str:
 def close_account(*, user: User, by: User) -> None:
     """Close an account, so that nobody can sign in as this person, and their share links open nothing.
 
-    Their models and runs stay. Tokens and sign-in links are closed for good, even when the account is opened again.
+    Their models and runs stay. Tokens and sign-in links are closed for good, even when the account is opened again. An
+    account that is closed already is left as it is.
     Raises NotAllowed unless `by` administers the installation, Conflict where `user` is `by`.
     """
     _check_administers(by, "close an account")
@@ -96,7 +104,10 @@ def open_team(*, name: str, by: User) -> Team:
 
 
 def create_team(*, name: str, created_by: User) -> Team:
-    """Create a team with its creator as admin. Raises Conflict where the name is taken, Invalid for a wrong name."""
+    """Create a team with its creator as admin; whether they may is not checked here.
+
+    Raises Conflict where the name is taken, Invalid for one that is not 1 to 100 printable characters.
+    """
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A team's name has 1 to 100 printable characters.", code="bad_name")
@@ -140,7 +151,8 @@ def issue_token(
     """Create a token and return it with its secret, which is not stored.
 
     `team` owns the models that a token with the scope `gate` may gate. Raises Invalid for unknown scopes or none, for
-    `gate` beside others, for a team without `gate`, or for a wrong life, and what `team_to_write` raises.
+    `gate` beside others, for a team without `gate`, or for a life of less than a day or more than a year, and what
+    `team_to_write` raises.
     """
     chosen = sorted(set(scopes))
     unknown = [scope for scope in chosen if scope not in Scope.values]
@@ -174,7 +186,7 @@ def issue_token(
 
 
 def revoke_token(*, token: Token, by: User) -> Token:
-    """Revoke a token; a second call changes nothing.
+    """Revoke a token and return its row as it is now; a second call changes nothing.
 
     Raises Missing unless it belongs to `by` or they administer the installation.
     """
@@ -187,7 +199,7 @@ def revoke_token(*, token: Token, by: User) -> Token:
 
 
 def note_token_use(token: Token) -> None:
-    """Write to the row that the token is used now, at most once a minute."""
+    """Write to the row that the token is used now, at most once a minute; the object in memory stays as it is."""
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > USE_GRAIN:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
@@ -209,7 +221,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 def redeem_sign_in_link(secret: str) -> User:
     """Use a link up, by one conditional UPDATE, and return its user.
 
-    Raises NotAllowed for a used, expired or unknown link, or where links are switched off.
+    Raises NotAllowed for a used, expired or unknown link, for one of a closed account, or where links are switched off.
     """
     now = timezone.now()
     link = SignInLink.objects.select_related("user").filter(digest=hash_secret(secret)).first()
@@ -265,7 +277,7 @@ def open_share(secret: str) -> Share:
     """Find the public link of a secret, and record that it was opened.
 
     The first time goes to the audit log, later ones at most once a minute to its row. Raises Missing for an unknown
-    link, Gone for a link that was revoked or has expired.
+    link, Gone for a link that was revoked or has expired, or whose maker's account is closed.
     """
     share = Share.objects.select_related("team", "created_by").filter(digest=hash_secret(secret)).first()
     ask = "Ask the person who sent it for a new one."
@@ -294,7 +306,10 @@ def record(
     team: Team | None = None,
     facts: Mapping[str, object] = {},
 ) -> AuditEvent:
-    """Append to the audit log, in the transaction of the caller."""
+    """Append a line to the audit log, in the transaction of the caller; the subject is cut at 200 characters.
+
+    `actor` is None for what the farm does by itself, `team` for what concerns no team.
+    """
     return AuditEvent.objects.create(verb=verb, subject=subject[:200], actor=actor, team=team, facts=dict(facts))
 
 

@@ -23,6 +23,6 @@ def note_tick(*, name: str, took_s: float, **_: object) -> None:
 
 
 def tick_ages_s() -> dict[str, float]:
-    """Return how many seconds ago each tick last ended, by its name."""
+    """Return how many seconds ago each tick last ran to its end, by its name; ticks that never did are left out."""
     now = timezone.now()
     return {tick.name: max(0.0, (now - tick.ended_at).total_seconds()) for tick in Tick.objects.order_by("name")}

@@ -38,6 +38,10 @@ class TokenAuth(HttpBearer):
         self._changes, self._takes_gates = changes, takes_gates
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
+        """Return the token's person, and set `request.user` and `request.token`; never None.
+
+        Raises AuthenticationError for a token that is unknown, expired or revoked, NotAllowed where it lacks the scope.
+        """
         row = valid_token(token)
         if row is None:
             raise AuthenticationError()
@@ -103,7 +107,10 @@ def check_gate_token(request: HttpRequest, team: Team, *, is_its_own: bool = Tru
 
 
 def identify_sender(request: HttpRequest) -> User | None:
-    """Identify the person by the request's headers alone, before a long body is read; None for a stranger."""
+    """Identify the person by the request's headers alone, before a long body is read; None for a stranger.
+
+    Scopes and the CSRF token are not checked here. `request.token` is set where the person sent one.
+    """
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == TokenAuth.openapi_scheme:
         token = valid_token(secret.strip())
@@ -119,7 +126,10 @@ def identify_sender(request: HttpRequest) -> User | None:
 
 
 def check_uploader(request: HttpRequest, sender: User) -> None:
-    """Raise NotAllowed for a person who may not upload anywhere, before their file is stored."""
+    """Raise NotAllowed, before a file is stored, for a person who may write in no team or whose token lacks the scope.
+
+    Of a token that may only gate, the team is checked later.
+    """
     if find_gate_token(request) is None:
         require_scope(request, Scope.WRITE)
     if not teams_writable_by(sender).exists():
@@ -138,6 +148,7 @@ def require_scope(request: HttpRequest, scope: Scope) -> None:
 
 
 def make_scope_refusal(token: Token, scope: Scope) -> NotAllowed:
+    """Make the refusal of a token that lacks this scope, with the scopes that it has."""
     return NotAllowed(
         f"The token {token.hint}… may only {' and '.join(token.scopes)}; this needs the scope `{scope}`.",
         code="scope",

@@ -73,7 +73,10 @@ class DescribedAPI(NinjaAPI):
         self._described: dict[str, OpenAPISchema] = {}
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """Return the OpenAPI document with the words of NAMES. It is made once; do not change it."""
+        """Return the OpenAPI document with the words of NAMES. It is made once for the same options; do not change it.
+
+        Raises KeyError for a parameter that has no description and is not in NAMES.
+        """
         key = repr(sorted(options.items()))
         if key not in self._described:
             self._described[key] = self._describe(**options)

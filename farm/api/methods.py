@@ -10,6 +10,7 @@ class MethodNotAllowedMiddleware(AnswerMiddleware):
     """Turns every 405 of the API into a JSON problem with a sentence, and keeps its header `Allow`."""
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Return a JSON problem in place of a 405 below /api/, and any other answer as it is."""
         if response.status_code != 405 or not request.path.startswith(API_ROOT):
             return response
         allowed = response.headers.get("Allow", "")

@@ -35,7 +35,7 @@ class FarmCollector(Collector):
     """One pass over the farm's tables."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the farm's figures as they are now."""
+        """Yield the farm's figures as they are now, counted anew at each call."""
         yield InfoMetricFamily("onnxfarm", "What this farm speaks.", value={"contract": str(CONTRACT_VERSION)})
         confinement = current_confinement()
         value = {"level": confinement.level, "unsandboxed": "accepted" if confinement.is_accepted else "refused"}

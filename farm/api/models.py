@@ -169,7 +169,7 @@ def _model(shape: type[AnyModel], model: Model, **more: object) -> AnyModel:
 
 
 def shape_version(version: Version) -> VersionOut:
-    """Return a version as the API answers it."""
+    """Make the API's answer of a version, as its row says now."""
     model, artifact, evaluation = version.model, version.artifact, selectors.evaluation_of(version)
     calibration = None
     if artifact.calibration or artifact.calibration_problem:

@@ -16,7 +16,10 @@ Row = TypeVar("Row", bound="Model")
 
 
 def fill(shape: type[Shape], row: object, **values: object) -> Shape:
-    """Make an answer of a row. Each field is the keyword argument of its name, or else the row's attribute."""
+    """Make an answer of a row. Each field is the keyword argument of its name, or else the row's attribute.
+
+    Raises AttributeError where neither is there.
+    """
     return shape.model_validate(
         {name: values[name] if name in values else getattr(row, name) for name in shape.model_fields}
     )

@@ -149,7 +149,10 @@ class ArchiveReader:
         return ((member, source) for member, source in self._walk_members() if member not in SMALL)
 
     def list_left_out(self) -> list[str]:
-        """List the files that are missing from the backup, or were damaged when it was taken."""
+        """List the members, `store/…`, that are missing from the backup or were damaged when it was taken.
+
+        It is empty before `check` has read the file.
+        """
         listed = self._parse_object(self.small.get(LEFT_OUT, b"{}"))
         return [*listed.get("missing", []), *listed.get("damaged", [])]
 

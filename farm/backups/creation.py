@@ -36,8 +36,9 @@ class BackupResult:
 def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResult:
     """Write the database as it is at one moment, and every file that it names, to `path`; log it in the audit log.
 
-    `node_identity` is the file of the farm's own node, taken along if it exists. Raises BackupError where the database
-    is not migrated, the file exists or cannot be written, or the store does not answer.
+    Files that are not in the store, or damaged there, do not end it: the result names them. `node_identity` is the file
+    of the farm's own node, taken along if it exists. Raises BackupError where the database is not migrated, the file
+    exists or cannot be written, or the store does not answer.
     """
     result = BackupResult()
     with ArchiveWriter(path) as writing:

@@ -30,7 +30,10 @@ def list_models() -> list[type[Model]]:
 
 @contextmanager
 def read_in_snapshot() -> Iterator[None]:
-    """Within this context every read sees the database as it was at the first one; writers are not blocked."""
+    """Within this context every read sees the database as it was at the first one; other writers are not blocked.
+
+    Nothing can be written inside it: PostgreSQL refuses it, and SQLite rolls it back.
+    """
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             # not by `atomic`, which takes the lock of writers at once here
@@ -95,7 +98,10 @@ def check_migrations_are_known(migrations: Iterable[tuple[str, str]]) -> None:
 
 
 def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
-    """Make the tables as these migrations leave them; return the models of that state by label ("app.model")."""
+    """Make the tables as these migrations leave them; return the models of that state by label ("app.model").
+
+    Rows of linked accounts in backups from before 26 November 2026 have today's model under their old label.
+    """
     executor = MigrationExecutor(connection)
     named = set(migrations)
     graph = executor.loader.graph
@@ -132,7 +138,10 @@ def read_last_numbers() -> dict[str, int]:
 
 
 def set_last_numbers(last: dict[str, int]) -> None:
-    """Set the last id of each table, so that none is given out twice after a restore."""
+    """Set the last id of each table, by table name, so that none is given out twice after a restore.
+
+    Tables that `last` does not name, or with anything but a positive number, are left as they are.
+    """
     with connection.cursor() as cursor:
         for table, column in _list_number_columns().items():
             number = last.get(table)

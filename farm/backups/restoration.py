@@ -44,6 +44,8 @@ class RestorePaths:
 def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
     """Read the whole backup once to check it, then restore tables, rows and files, and last the secret key.
 
+    A backup of an earlier release is migrated to this one at the end.
+
     Raises BackupError for a damaged or unknown backup, a farm that is not empty, a key or a node that contradicts the
     backup's, too little space, and rows that the database refuses; the database is then left without rows.
     """

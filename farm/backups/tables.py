@@ -25,7 +25,10 @@ Columns = list["models.Field[Any, Any]"]
 
 
 def write_rows(model: type[Model], target: IO[bytes]) -> int:
-    """Write all rows of a model, in the order of their ids and compressed with gzip; return how many."""
+    """Write all rows of a model, in the order of their ids and compressed with gzip; return how many.
+
+    A line with the names of the columns comes first. `target` stays open.
+    """
     columns = [field.attname for field in model._meta.concrete_fields]
     rows = model._base_manager.order_by("pk").values_list(*columns)
     count = 0
@@ -40,6 +43,8 @@ def write_rows(model: type[Model], target: IO[bytes]) -> int:
 
 def insert_rows(model: type[Model], source: IO[bytes]) -> int:
     """Insert the rows that `write_rows` wrote, under the ids that they had; return how many.
+
+    Call inside a transaction: some rows may be inserted before an error.
 
     Raises BackupError for rows that cannot be read, do not fit the model, or that the database refuses.
     """

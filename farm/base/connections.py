@@ -52,12 +52,18 @@ class LimitedProtocol(HttpToolsProtocol):
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel both timers, then do what uvicorn does."""
         for timer in (self._headers_end, self._stalled):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Have the parser read the bytes that came.
+
+        Answer 431 and close where the headers have more than MAX_HEADER_BYTES, and cut the connection where as much
+        comes outside of headers and body.
+        """
         if self._is_in_headers and self._headers_end is None:
             self._await_headers()
         self._bytes_outside_body += len(data)
@@ -76,6 +82,10 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """Begin the request whose headers are whole.
+
+        Raises RefusedError for one that asks to upgrade, and where the answer to the one before is not sent yet.
+        """
         self._is_in_headers, self._bytes_outside_body = False, 0
         self._pieces = self._body_bytes = 0
         if self._headers_end is not None:
@@ -89,6 +99,10 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        """Take a piece of the body.
+
+        Cuts the connection and raises RefusedError where the body comes in thousands of short pieces.
+        """
         self._bytes_outside_body = 0
         self._pieces += 1
         self._body_bytes += len(body)
@@ -106,6 +120,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._watch_answer()
 
     def resume_writing(self) -> None:
+        """Go on with the answer that the client reads again, and stop the clock of STALLED_S."""
         super().resume_writing()
         if self._stalled is not None:
             self._stalled.cancel()

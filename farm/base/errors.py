@@ -30,13 +30,16 @@ BROKEN = "Internal server error; see the farm's log."
 
 
 def make_problem_response(status: int, detail: str, *, code: str = "", hint: str = "") -> JsonResponse:
-    """Make the JSON answer. An empty `code` becomes that of the status, or `invalid`; an empty `hint` is left out."""
+    """Make the JSON answer to a request that is refused.
+
+    An empty `code` becomes that of the status, or `invalid`; an empty `hint` is left out.
+    """
     body = {"detail": detail, "code": code or CODES.get(status, "invalid")}
     return JsonResponse(body | ({"hint": hint} if hint else {}), status=status)
 
 
 def install_error_handlers(api: NinjaAPI) -> None:
-    """Register an error answer for every kind of exception that the API may raise."""
+    """Register an error answer for every kind of exception, so that no request to this API ends in a stack trace."""
     answers: dict[type[Exception], Callable[..., HttpResponse]] = {
         Refusal: answer_refusal,
         ValidationError: answer_validation_error,
@@ -56,6 +59,7 @@ def install_error_handlers(api: NinjaAPI) -> None:
 
 
 def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
+    """Answer with the refusal's own status and words; TooMany gets a Retry-After in seconds too."""
     answer = make_problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
     if isinstance(raised, TooMany):
         answer["Retry-After"] = str(raised.retry_s)
@@ -63,6 +67,7 @@ def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
 
 
 def answer_validation_error(request: HttpRequest, raised: ValidationError) -> HttpResponse:
+    """Answer 422 with the first three errors, each with the name of its field."""
     return make_problem_response(
         422, "; ".join(_describe_error(error) for error in raised.errors[:3]) + ".", code="invalid"
     )
@@ -73,6 +78,7 @@ def answer_missing_sign_in(request: HttpRequest, raised: AuthenticationError) ->
 
 
 def answer_http_error(request: HttpRequest, raised: HttpError) -> HttpResponse:
+    """Answer with the error's own status, or as the Refusal that caused it."""
     # ninja hides a Refusal that is raised while the body is parsed behind its own "cannot parse"
     if isinstance(raised.__cause__, Refusal):
         return answer_refusal(request, raised.__cause__)
@@ -92,6 +98,7 @@ def answer_unreadable_form(request: HttpRequest, raised: Exception) -> HttpRespo
 
 
 def answer_unstorable_value(request: HttpRequest, raised: Exception) -> HttpResponse:
+    """Answer 422 for a value that the database refused, and say what it was without quoting it."""
     log.info("%s %s: %s", request.method, request.path, raised)
     state = getattr(raised.__cause__, "sqlstate", None)
     problem = NOT_STORABLE.get(state, "a value that cannot be stored")
@@ -99,6 +106,7 @@ def answer_unstorable_value(request: HttpRequest, raised: Exception) -> HttpResp
 
 
 def answer_unreadable_request(request: HttpRequest, raised: Exception) -> HttpResponse:
+    """Answer 413 for too many files or too long a body, and 400 for any other request that Django cannot read."""
     if isinstance(raised, TooManyFilesSent):
         return make_problem_response(413, "Too many files in one upload; send at most 64.", code="too_many_files")
     if isinstance(raised, RequestDataTooBig):
@@ -117,21 +125,24 @@ def answer_unexpected_error(request: HttpRequest, raised: Exception) -> HttpResp
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404: answers in JSON below /api/, with an HTML page elsewhere."""
+    """Answer 404, as Django's handler404: in JSON below /api/, with an HTML page elsewhere."""
     if request.path.startswith(API_ROOT):
         return answer_not_found(request, Http404())
     return defaults.page_not_found(request, exception)
 
 
 def bad_address(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400, for a request that reached no view: answers in JSON below /api/, with a page elsewhere."""
+    """Answer 400 for a request that reached no view, as Django's handler400: in JSON below /api/, else with a page."""
     if request.path.startswith(API_ROOT):
         return make_problem_response(400, "The request's address or headers could not be read.", code="bad_request")
     return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: answers in JSON below /api/, with a page elsewhere. Django has logged the exception."""
+    """Answer 500, as Django's handler500: in JSON below /api/, with a page elsewhere.
+
+    Django has logged the exception.
+    """
     if request.path.startswith(API_ROOT):
         return make_problem_response(500, BROKEN, code="internal")
     return defaults.server_error(request)

@@ -53,7 +53,10 @@ def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callab
 
 
 def run_duties(duties: Iterable[Callable[[], int]]) -> None:
-    """Call every duty of a tick in turn; a duty that raises is logged, and the others are still called."""
+    """Call every duty of a tick in turn; a duty that raises is logged, and the others are still called.
+
+    The numbers that they return are not used.
+    """
     for duty in duties:
         try:
             duty()

@@ -6,7 +6,7 @@ from django.core.checks import CheckMessage, Info, register
 
 @register()
 def report_allowed_packages(**_: object) -> list[CheckMessage]:
-    """Report the packages that nodes may install beyond the known distributions."""
+    """Report, for information, the packages that nodes may install beyond the known distributions, if there are any."""
     if not settings.ALLOWED_PACKAGES:
         return []
     names = ", ".join(sorted(settings.ALLOWED_PACKAGES))

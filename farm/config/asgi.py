@@ -22,6 +22,7 @@ class NodeHandler(ASGIHandler):
     """Django with the addresses of nodes alone: pages are tens of megabytes that no gateway needs."""
 
     def create_request(self, scope: Any, body_file: Any) -> Any:
+        """Make the request, with the addresses of nodes, and None; or None and the answer where it cannot be read."""
         request, refusal = super().create_request(scope, body_file)
         if request is not None:
             request.urlconf = ADDRESSES

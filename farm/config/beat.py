@@ -35,6 +35,7 @@ class BeatThread(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has n
         super().__init__(worker, ticking=ticking, **words)
 
     def create(self, worker: Any) -> Any:
+        """Make the service that the step starts and stops: beat in a thread, with its times in memory."""
         # not imported above: every process of the farm imports this module for its schedule
         from celery.beat import EmbeddedService
 

@@ -27,6 +27,9 @@ class Transport(redis.Transport):
 
 
 def register() -> None:
-    """Make kombu use this transport for Redis addresses; call it before the first connection."""
+    """Make kombu use this transport for `redis://` and `rediss://` addresses in the whole process.
+
+    Call it before the first connection.
+    """
     name = f"{__name__}:{Transport.__name__}"
     transport.TRANSPORT_ALIASES |= {"redis": name, "rediss": name}

@@ -9,7 +9,7 @@ from farm.registry.confinement import current_confinement
 
 @register(Tags.security)
 def check_unsandboxed(**_: object) -> list[CheckMessage]:
-    """Report a value of ONNXFARM_UNSANDBOXED that has no meaning."""
+    """Report, as an error, a value of ONNXFARM_UNSANDBOXED that has no meaning; empty where it has one or is unset."""
     value = settings.ENVIRONMENT.unsandboxed
     if value in ("", OWNS_EVERY_MODEL):
         return []
@@ -19,7 +19,7 @@ def check_unsandboxed(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security)
 def check_openid(**_: object) -> list[CheckMessage]:
-    """Report an identity provider that is configured only in part, and a farm where nobody can sign in."""
+    """Report, as an error, an identity provider that is configured only in part, or a farm where nobody can sign in."""
     registration = settings.OPENID
     if registration is not None and registration.problem:
         return [Error(registration.problem, hint="docs/signing-in.md says what is needed.", id="onnxfarm.E003")]
@@ -31,7 +31,7 @@ def check_openid(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_address(**_: object) -> list[CheckMessage]:
-    """Warn about a public address by plain HTTP."""
+    """Warn about a public address that does not begin with https://; empty where it does."""
     url = str(settings.PUBLIC_URL)
     if url.startswith("https://"):
         return []
@@ -42,7 +42,10 @@ def check_address(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_sandbox(**_: object) -> list[CheckMessage]:
-    """Report the level of the sandbox on this machine; it is an error where uploads cannot be read."""
+    """Report the level of the sandbox on this machine.
+
+    It is an error where uploads cannot be read, and a warning where they are read without a sandbox.
+    """
     confinement = current_confinement()
     if not confinement.reads_uploads:
         return [Error(confinement.advice, id="onnxfarm.E001")]

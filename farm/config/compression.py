@@ -21,6 +21,7 @@ class Compression(AnswerMiddleware):
         self._gzip = GZipMiddleware(lambda request: None)  # type: ignore[arg-type]
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Compress a part of a page that is answered with 200; return any other answer as it is."""
         kind = response.headers.get("Content-Type", "").partition(";")[0]
         if kind not in PARTS_OF_PAGES or response.status_code != 200:
             return response

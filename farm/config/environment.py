@@ -123,7 +123,7 @@ class Environment(BaseSettings):
 
     @property
     def broker_socket(self) -> Path:
-        """Where the embedded broker listens; beside the home folder's files unless that path is too long."""
+        """Where the embedded broker listens: in the home folder, or where that path is too long in the temporary."""
         path = self.home.resolve() / "broker.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path
@@ -135,7 +135,7 @@ class Environment(BaseSettings):
         return self.broker_url or f"redis+socket://{self.broker_socket}"
 
     def read_or_create_secret_key(self) -> str:
-        """Return the secret key; where none is set, make one and store it in the home folder, once."""
+        """Return the secret key: the one that is set, else that of the home folder, made and stored there once."""
         if self.secret_key:
             return self.secret_key
         path = self.home / "secret_key"
@@ -278,14 +278,20 @@ def _read_host(issuer: str) -> str:
 
 
 def save_addresses(home: Path, *, public_url: str, gateway_url: str) -> None:
-    """Write both addresses to the home folder, for `load_addresses`; the file is replaced whole or not at all."""
+    """Write both addresses to the home folder, for `load_addresses`; the file is replaced whole or not at all.
+
+    Raises OSError where it cannot be written.
+    """
     draft = home / f".{ADDRESSES_FILE}.part"
     draft.write_text(json.dumps({"public_url": public_url, "gateway_url": gateway_url}) + "\n")
     draft.replace(home / ADDRESSES_FILE)
 
 
 def load_addresses(home: Path) -> dict[str, str]:
-    """Return the saved addresses, `public_url` and `gateway_url`, as far as they are there and begin with http."""
+    """Return the saved addresses, `public_url` and `gateway_url`, as far as they are there and begin with http.
+
+    Empty where nothing was saved or the file cannot be read; nothing is raised.
+    """
     try:
         addresses = json.loads((home / ADDRESSES_FILE).read_text())
     except (OSError, ValueError):

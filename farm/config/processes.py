@@ -48,11 +48,16 @@ class Server:
     def make_command(
         self, *, host: str = HOST, port: int = 0, workers: int = 1, stop_within_s: int = STOP_REQUESTS_S
     ) -> list[str]:
+        """Make the command line of the server; a `port` of 0 is the server's own, `stop_within_s` for open requests."""
         listens = ["--host", host, "--port", str(port or self.port)]
         ends = ["--stop-within", str(stop_within_s)]
         return [sys.executable, "-m", "farm.config.server", self.name, *listens, "--workers", str(workers), *ends]
 
     def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
+        """Make the command line with address, port and workers from the environment, or else from this table.
+
+        Exits with status 2 for a port or workers that are no number.
+        """
         return self.make_command(
             host=environment.get("ONNXFARM_LISTEN") or HOST,
             port=_read_number(environment, self.port_variable) or self.port,
@@ -73,6 +78,7 @@ class Worker:
     is_single: bool = False
 
     def make_command(self, *, threads: int = 0) -> list[str]:
+        """Make the command line of the Celery worker; `threads` of 0 are those of this table."""
         takes = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
         fixed = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
         name = ["--hostname", f"{self.name}@%h"]

@@ -34,6 +34,7 @@ class SecurityHeaders(AnswerMiddleware):
         return super().__call__(request)
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Add both policies to the answer, where it has none of its own."""
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         return response

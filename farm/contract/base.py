@@ -22,6 +22,9 @@ class Message(BaseModel):
 
 
 def digest_json(value: object) -> str:
-    """Compute the SHA-256, in hex, of a JSON value in canonical form: sorted keys, no spaces, UTF-8."""
+    """Compute the SHA-256, in hex, of a JSON value in canonical form: sorted keys, no spaces, UTF-8.
+
+    Raises ValueError for NaN and infinity, TypeError for what is no JSON.
+    """
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

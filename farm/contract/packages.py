@@ -22,7 +22,7 @@ def is_pinned(name: str, version: str) -> bool:
 
 
 def is_version(text: str) -> bool:
-    """Say whether the text is a version by PEP 440."""
+    """Say whether the text is one version by PEP 440, such as `1.29.0`, and no range."""
     if not _VERSION.match(text):
         return False
     try:

@@ -24,7 +24,10 @@ def derive_public_key(private: str) -> str:
 
 
 def make_fingerprint(public: str) -> str:
-    """Make what people compare before they approve a node: 32 hex digits of the key's SHA-256, in groups of four."""
+    """Make what people compare before they approve a node: 32 hex digits of the key's SHA-256, in groups of four.
+
+    Raises BadKeyError for a malformed key.
+    """
     digits = hashlib.sha256(_decode(public, 32)).hexdigest()[:32]
     return ":".join(digits[i : i + 4] for i in range(0, 32, 4))
 

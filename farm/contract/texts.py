@@ -16,7 +16,9 @@ _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2
 
 
 def replace_control_characters(text: bytes) -> bytes:
-    """Replace every control character in the strings of a JSON text, escaped or not, by U+FFFD.
+    """Replace the control characters in the strings of a JSON text, escaped or not, by U+FFFD.
+
+    Tabs and line ends stay; signs that turn the direction of writing are replaced too.
 
     PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
     """
@@ -51,5 +53,8 @@ def replace_controls(text: str) -> str:
 
 
 def escape_line_breaks(text: str) -> str:
-    """Spell out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command."""
+    """Spell out line ends and tabs, so that no text begins a line that a CI pipeline obeys as a command.
+
+    Other control characters become U+FFFD.
+    """
     return replace_controls(text).translate(_SPELLED)

@@ -31,7 +31,10 @@ class JoinCommands:
 
 
 def make_join_commands(code: str) -> JoinCommands:
-    """Make the commands by which a machine joins with this enrolment code."""
+    """Make the commands by which a machine joins with this enrolment code, and the warnings where none can join.
+
+    The code is not checked. Raises NoWheelError where the farm's own files are not found.
+    """
     return JoinCommands(
         install=make_install_command(),
         enroll=f"onnxfarm node enroll {settings.GATEWAY_URL} --token {code}",
@@ -46,7 +49,7 @@ def make_install_command() -> str:
     """Make the shell command that installs the farm's own wheel, checked by its sha256, into a virtual environment.
 
     It is quoted for POSIX shells and Windows alike. It names a link and not an index: otherwise pip would also ask the
-    public index, where anybody may register the name.
+    public index, where anybody may register the name. Raises NoWheelError where the farm's own files are not found.
     """
     return (
         f"python3 -m venv {ENVIRONMENT} && . {ENVIRONMENT}/bin/activate && "
@@ -73,7 +76,7 @@ def explain_unreachable_address() -> str:
 
 
 def explain_local_address(url: str) -> str:
-    """Say that other machines cannot reach this address; empty where they may."""
+    """Say that other machines cannot reach this address, as it is of this machine; empty where they may."""
     return f"Other machines cannot reach {url}: it is an address of this machine only." if _is_local(url) else ""
 
 

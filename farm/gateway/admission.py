@@ -64,7 +64,7 @@ class Admission:
         self._open_requests: dict[Hashable, int] = {}
 
     async def identify(self, scope: Scope, ask: Callable[..., Awaitable[Node | None]]) -> int:
-        """Return the id of the node that sent the request.
+        """Return the id of the node that sent the request, without a query where its secret is remembered.
 
         Raises UnknownNodeError for a secret of no node, and TooMany for an address that sends too many of these.
         """
@@ -75,7 +75,11 @@ class Admission:
         return node_id
 
     async def fetch_node(self, scope: Scope, secret: str, ask: Callable[..., Awaitable[Node | None]]) -> Node:
-        """Return the row of the node that sent the request, always by a query. Raises UnknownNodeError and TooMany."""
+        """Return the row of the node that sent the request, always by a query, and remember its secret.
+
+        Raises UnknownNodeError for a secret of no node, which is forgotten, and TooMany for an address that sends too
+        many of these.
+        """
         is_known = self.find_remembered(secret) is not None
         if not is_known:
             self.charge_stranger(scope)
@@ -94,6 +98,7 @@ class Admission:
         return node_id if expires_at > self._clock() else None
 
     def remember(self, secret: str, node: int) -> None:
+        """Let the secret count as this node's for KNOWN_S; beyond MAX_KNOWN the one used longest ago is forgotten."""
         digest = hash_secret(secret)
         self._known[digest] = (node, self._clock() + KNOWN_S)
         self._known.move_to_end(digest)
@@ -104,7 +109,10 @@ class Admission:
         self._known.pop(hash_secret(secret), None)
 
     def charge_stranger(self, scope: Scope) -> None:
-        """Charge the request to its address and to all strangers together. Raises TooMany."""
+        """Charge the request to its address and to all strangers together.
+
+        Raises TooMany, with the seconds to wait, where either has used up its limit.
+        """
         address = make_address_key(scope)
         # an address that is over its own limit takes nothing from the common one
         wait_s = self._stranger.take(address) or self._strangers.take(None)
@@ -121,12 +129,15 @@ class Admission:
         self._strangers.charge(None, -1.0)
 
     def charge_waiting_node(self, scope: Scope, node: int) -> None:
-        """Charge a machine that waits for its approval instead of its address, unless it asks too often."""
+        """Charge a machine that waits for its approval in place of its address, which gets back what it was charged.
+
+        Where the machine asks too often its address stays charged; nothing is raised.
+        """
         if not self._waiting.take(node):
             self.refund_stranger(scope)
 
     def charge_request(self, endpoint: Endpoint, node: int) -> None:
-        """Charge a request to its node. Raises TooMany."""
+        """Charge a request to its node's bucket for this endpoint. Raises TooMany where the bucket is empty."""
         wait_s = self._buckets(endpoint).take(node)
         if wait_s:
             raise TooMany("This node asks too often.", retry_s=wait_s, hint="Wait, then send the same again.")
@@ -136,13 +147,19 @@ class Admission:
 
     @contextmanager
     def hold_place(self, endpoint: Endpoint, node: int) -> Iterator[None]:
-        """Count a request, within this context, among those that a node may have open at once. Raises TooMany."""
+        """Count a request, within this context, among those of its way that a node may have open at once.
+
+        Raises TooMany at the beginning where as many are open already.
+        """
         with self._count_open((node, endpoint.way), max_open=MAX_OF_NODE[endpoint.way]):
             yield
 
     @contextmanager
     def hold_stranger_place(self, scope: Scope) -> Iterator[None]:
-        """Count a request, within this context, among those of its address and of all strangers. Raises TooMany."""
+        """Count a request, within this context, among those of its address and of all strangers.
+
+        Raises TooMany at the beginning where as many are open already.
+        """
         with (
             self._count_open(make_address_key(scope), max_open=MAX_OF_STRANGER),
             self._count_open("all strangers", max_open=MAX_OF_STRANGERS),

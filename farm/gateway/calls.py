@@ -62,7 +62,10 @@ class ThreadHandler(BaseHandler):
         self.load_middleware()
 
     def answer(self, scope: Scope, body: IO[bytes]) -> Answer:
-        """Return Django's answer. Call this in a thread that has no event loop."""
+        """Return Django's answer: status, headers and whole body. Call this in a thread that has no event loop.
+
+        A request that cannot be decoded gets 400.
+        """
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         response = self._call_django(scope, body)
@@ -93,7 +96,7 @@ class CallHandler:
         self._queue: PriorityQueue[Answer] = PriorityQueue("gateway-calls", _make_ready)
 
     async def answer(self, scope: Scope, body: bytes, priority: Priority) -> Answer:
-        """Queue a request and return Django's answer once its turn has come."""
+        """Queue a request and wait for Django's answer, which is made once its turn has come."""
         return await asyncio.wrap_future(
             self._queue.submit(priority, partial(self._django.answer, scope, io.BytesIO(body)))
         )

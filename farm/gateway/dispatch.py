@@ -71,7 +71,7 @@ def parse_message(text: bytes) -> tuple[BlockMessage | None, dict[str, object]]:
 
 
 def replace_block(message: dict[str, object], block: BlockMessage) -> dict[str, object]:
-    """Return a copy of the message that names another block."""
+    """Return a copy of a message that `parse_message` could parse, which names another block and attempt."""
     arguments, _, embedded = json.loads(base64.b64decode(str(message["body"])))
     body = json.dumps([arguments, block._asdict(), embedded])
     return {**message, "body": base64.b64encode(body.encode()).decode()}
@@ -85,7 +85,7 @@ class Waiter:
         self.wait_as(node)
 
     def wait_as(self, node: Node) -> None:
-        """Wait for the queues that the node may consume now."""
+        """Note the node as it is now, and the queues to wait for: its own alone where it may take no block."""
         self.node = node
         # a node that may take no block waits for its own queue, so that a notice reaches it
         self.queues = node.queues or (name_node_queue(str(node.pk)),)
@@ -118,7 +118,7 @@ class Exchange:
         self._threads.shutdown(wait=False)
 
     async def ask_database(self, question: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function in a thread that keeps its database connection, and return its result."""
+        """Call a function in a thread that keeps its database connection, and return its result or raise its error."""
 
         def call_with_fresh_connection() -> R:
             close_old_connections()
@@ -130,7 +130,10 @@ class Exchange:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call_with_fresh_connection)
 
     async def next_offer(self, node: Node, *, wait_s: float, gone: Awaitable[None]) -> Offer | None:
-        """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done."""
+        """Wait for the next message that this node can use; None after `wait_s` seconds, or once `gone` is done.
+
+        The block is not claimed by that: the node claims it next.
+        """
         waiter, disconnect = Waiter(node), asyncio.ensure_future(gone)
         try:
             await self._register(waiter)

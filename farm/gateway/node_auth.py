@@ -21,6 +21,7 @@ class NodeAuth(HttpBearer):
     """Authentication by a node's bearer secret, `ofn_…`. Raises AuthenticationError for a secret of no node."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Node:
+        """Return the node of the secret, and set `request.node`. Raises AuthenticationError for a secret of no node."""
         node = find_node_of_secret(token)
         if node is None:
             raise AuthenticationError(message=UNKNOWN_NODE)

@@ -23,7 +23,7 @@ FAILED = (CellStatus.FAILED, CellStatus.CRASHED, CellStatus.TIMEOUT)
 
 @functools.cache
 def render_contract_module() -> str:
-    """Write contract.js: constants, and a TypeScript typedef for each message."""
+    """Return the text of contract.js: constants, and a TypeScript typedef for each message."""
     lines = [f"export const {name} = {json.dumps(value)};" for name, value in _constants().items()]
     failing = sorted(code for code in ReasonCode if Reason(code=code, text="x").status in FAILED)
     return "\n".join(
@@ -83,7 +83,7 @@ def _schemas() -> dict[str, dict[str, Any]]:
 
 
 def render_typescript_type(schema: dict[str, Any]) -> str:
-    """Write a JSON schema as a TypeScript type; `any` where it has no simple one."""
+    """Return a JSON schema as a TypeScript type; `any` where it has no simple one. A `$ref` becomes its last word."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

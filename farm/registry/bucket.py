@@ -26,7 +26,10 @@ def is_configured() -> bool:
 
 
 def upload_file(path: Path, *, team_id: int, sha256: str) -> None:
-    """Upload a file of the store to the bucket, unless it is there or no bucket is configured. Raises Away."""
+    """Upload a file of the store to the bucket, unless it is there or no bucket is configured.
+
+    Raises Away where the bucket does not answer.
+    """
     if not is_configured():
         return
     with _open_bucket() as bucket, path.open("rb") as file:

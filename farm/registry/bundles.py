@@ -62,7 +62,7 @@ def is_allowed_zip_name(name: str) -> bool:
 
 
 def printable(name: str) -> str:
-    """Make a foreign name fit for a sentence: at most 80 characters, none of them a control character."""
+    """Return a foreign name as fit for a sentence: cut at 80 characters, each control character replaced by U+FFFD."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return clean if len(clean) <= 80 else clean[:77] + "…"
 

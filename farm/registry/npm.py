@@ -88,7 +88,11 @@ def _explain_deprecation(release: object) -> str:
 
 
 def download_release(release: Release, target: Path, *, client: httpx2.Client | None = None) -> None:
-    """Download a release's package to `target`. Raises NpmError if it is missing, too large or has another digest."""
+    """Download a release's package to `target`, packed as it is.
+
+    Raises NpmError where the registry does not answer or has none, and where it is too large, late or has another
+    digest; what was written to `target` stays.
+    """
     algorithm, expected_digest = _parse_strongest_digest(release.integrity) or ("sha512", b"")
     digest, size = hashlib.new(algorithm), 0
     label = f"{release.name} {release.version}"

@@ -45,13 +45,19 @@ def remove_partial(key: str) -> None:
 
 
 def refuse_writers(key: str) -> None:
-    """Close an upload to all writers. Raises Missing where its files are gone."""
+    """Close an upload to all writers, those at work included, until `accept_writers` is called.
+
+    Raises Missing where its files are gone.
+    """
     with _lock(key) as writer:
         os.pwrite(writer, CLOSED, 0)
 
 
 def accept_writers(key: str) -> None:
-    """Let writers begin again after `refuse_writers`. Nothing happens where the files are gone."""
+    """Let new writers begin after `refuse_writers`; those that were refused may not go on.
+
+    Nothing happens where the files are gone.
+    """
     with contextlib.suppress(Missing), _lock(key) as writer:
         os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
 

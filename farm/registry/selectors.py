@@ -51,7 +51,10 @@ def package_indexes() -> QuerySet[PackageIndex]:
 
 
 def index_wheels(runtime: Runtime) -> tuple[WheelFile, ...]:
-    """Return the wheels of a runtime that comes from an added package index; empty for any other runtime."""
+    """Return the wheels of a runtime that comes from an added package index, as they were first seen there.
+
+    Empty for any other runtime, and where no index was seen to offer it.
+    """
     if not indexes.split_index(runtime.version)[1]:
         return ()
     rows = IndexedWheel.objects.filter(distribution=runtime.distribution, version=runtime.version)
@@ -89,7 +92,7 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
 
 
 def version_ids_of_model_name(words: str) -> list[int]:
-    """Return the ids of all versions whose model's name contains this text, of all teams.
+    """Return the ids of all versions whose model's name contains this text in any case, of all teams, deleted ones too.
 
     Queries use these ids as a list: PostgreSQL cannot estimate how many names contain a text, and a join with them
     reads everything of each model.
@@ -118,7 +121,10 @@ def versions_of(model: Model, *, user: Anyone) -> QuerySet[Version]:
 
 
 def newest_versions(model: Model, *, user: Anyone, limit: int) -> list[Version]:
-    """List `limit` versions, the newest first. Those of the model's main line are chosen before those of branches."""
+    """List at most `limit` versions that were not deleted, the newest first.
+
+    Those of the model's main line are chosen before those of branches, however old they are.
+    """
     chosen = versions_of(model, user=user).annotate(is_own=Q(branch="")).order_by("-is_own", "-pk")[:limit]
     return sorted(chosen, key=lambda version: -version.pk)
 
@@ -145,7 +151,10 @@ class Removal(NamedTuple):
 
 
 def estimate_removal(model: Model, *, version: Version | None = None) -> Removal:
-    """Count what deleting a model would do, or with `version` deleting only that version of it."""
+    """Count what deleting a model would do, or with `version` deleting only that version of it; delete nothing.
+
+    Versions that were deleted before do not count.
+    """
     rows = Version.objects.not_removed().filter(model=model, **({} if version is None else {"pk": version.pk}))
     counts = list(rows.order_by().annotate(run_count=Count("runs")).values_list("run_count", "artifact__bytes"))
     unmeasured = [size for count, size in counts if not count]
@@ -159,7 +168,10 @@ def newest_version_states(models: Iterable[Model]) -> dict[int, str]:
 
 
 def partial_upload(user: Anyone, key: str) -> PartialUpload:
-    """Return an unfinished upload of the user's own by its key. Raises Missing where there is none."""
+    """Return an upload in pieces of the user's own by its key, also an expired or completed one.
+
+    Raises Missing where there is none, as for an upload of somebody else.
+    """
     rows = PartialUpload.objects.visible_to(user).select_related("team", "version__model__team")
     return require_row(rows.filter(key=key.replace("\x00", "")), "You have no such upload; start it again.")
 
@@ -169,7 +181,7 @@ def variants_of(artifact: Artifact) -> QuerySet[Variant]:
 
 
 def variant(user: Anyone, variant_id: int) -> Variant:
-    """Return a variant by its id. Raises Missing where there is none that the user may see."""
+    """Return a variant by its id, whatever its state. Raises Missing where there is none that the user may see."""
     related = ("artifact__team", "artifact__calibration", "derived", "report")
     rows = Variant.objects.filter(artifact__in=Artifact.objects.visible_to(user)).select_related(*related)
     return require_row(
@@ -180,9 +192,9 @@ def variant(user: Anyone, variant_id: int) -> Variant:
 
 
 def open_version_file(version: Version, name: str) -> BinaryIO:
-    """Open a file of the upload by its name in the bundle; the caller has checked who may read it.
+    """Open a file of the upload by its name, reference data included; the caller has checked who may read it.
 
-    Raises Missing where there is no such file.
+    Raises Missing where there is no such file, and Away where the bucket does not answer.
     """
     files = {file.name: file.blob.sha256 for file in version.artifact.files.all()}
     if name not in files:
@@ -193,7 +205,8 @@ def open_version_file(version: Version, name: str) -> BinaryIO:
 def open_variant_file(variant: Variant, name: str) -> BinaryIO:
     """Open a file of the derived model by its name in the bundle; the caller has checked who may read it.
 
-    Raises Missing where there is no such file.
+    Raises Missing where there is no such file, also while the variant is not made, and Away where the bucket does not
+    answer.
     """
     files = ArtifactFile.objects.filter(artifact=variant.derived_id, role__in=BUNDLE_ROLES, name=name)
     file = files.select_related("blob").first()
@@ -227,7 +240,8 @@ def prompts_ref(artifact: Artifact) -> FileRef | None:
 def find_stored_file(sha256: str) -> Path:
     """Return the path of a stored file with this digest, of whichever team; it is fetched from the bucket if need be.
 
-    The caller has checked who may read it. Raises Missing where there is no such file.
+    The caller has checked who may read it. Raises Missing where there is no such file, and Away where the bucket does
+    not answer.
     """
     for blob in Blob.objects.filter(sha256=sha256):
         path = storage.fetch_blob(team_id=blob.team_id, sha256=sha256)
@@ -245,7 +259,10 @@ def inspection_of(version: Version) -> Inspection | None:
 
 
 def describe_uploaded_numbers(versions: Iterable[Version]) -> dict[int, str]:
-    """Name the number format of uploaded versions, as `fp16`, by version id; empty where it is not known."""
+    """Map the ids of uploaded versions to the name of their number format, as `fp16`.
+
+    The name is empty where it is not known, as before inspection.
+    """
     facts = (f"inspection__{fact}" for fact in recipes.UPLOADED)
     rows = Version.objects.filter(pk__in=[version.pk for version in versions]).values_list("pk", *facts)
     return {key: recipes.describe_uploaded(*stored) for key, *stored in rows}

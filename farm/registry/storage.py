@@ -49,7 +49,10 @@ class Draft:
 
     @classmethod
     def link(cls, path: Path, *, name: str) -> Self:
-        """Make a sealed draft by a hard link to a whole file on the store's file system; the file itself stays."""
+        """Make a sealed draft by a hard link to a whole file on the store's file system; the file itself stays.
+
+        Nothing is copied, but the whole file is read for its digest. Raises OSError where it cannot be linked.
+        """
         draft = cls(name, limit_bytes=path.stat().st_size)
         draft.file.close()
         try:
@@ -89,7 +92,10 @@ class Draft:
             raise
 
     def seal(self) -> None:
-        """Force the bytes to the disk and fix the digest; the file can be read from its beginning."""
+        """Force the bytes to the disk and set `sha256`; the file can then be read from its beginning.
+
+        Raises NoSpace, with the draft removed, where the disk is full.
+        """
         try:
             os.fsync(self.file.fileno())
         except OSError as problem:
@@ -98,9 +104,10 @@ class Draft:
         self.file.seek(0)
 
     def keep(self, *, team_id: int) -> Path:
-        """Move the sealed draft to its place in the store, and upload it to the bucket if there is one.
+        """Move the sealed draft to its place in the store, upload it to the bucket if there is one, return its path.
 
-        Raises Away, with the draft removed, where the bucket does not answer.
+        No row is written. Raises ValueError for a draft that is not sealed, NoSpace where the disk is full, and Away
+        where the bucket does not answer; the draft is removed in the last two cases.
         """
         if not self.sha256:
             raise ValueError(f"{self.name} is kept before it is sealed")
@@ -178,7 +185,10 @@ def fetch_blob(*, team_id: int, sha256: str) -> Path:
 
 
 def check_free_space(*, bytes_wanted: int = 0) -> None:
-    """Raises NoSpace where writing this many bytes would leave the disk with less than its reserve."""
+    """Raises NoSpace where writing this many bytes would leave the store's disk with less than its reserve.
+
+    With no bytes, it tells whether the reserve is used up already.
+    """
     folder = Path(settings.STORE_DIR)
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
@@ -191,7 +201,10 @@ def check_free_space(*, bytes_wanted: int = 0) -> None:
 
 
 def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
-    """Remove drafts and work folders that a crash left behind; return how many."""
+    """Remove drafts and work folders that were last changed before `older_than_s` seconds, as a crash leaves them.
+
+    Return how many there were.
+    """
     limit = time.time() - older_than_s
     folders = [folder for folder in (incoming_dir(), work_dir()) if folder.is_dir()]
     old = [path for folder in folders for path in folder.iterdir() if path.lstat().st_mtime < limit]

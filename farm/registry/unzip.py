@@ -187,6 +187,8 @@ def _has_second_name(extra: bytes) -> bool:
 def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
     """Unpack a zip into sealed drafts, under the names of its files; the caller keeps or discards them.
 
+    Empty folders are passed over, and the zip's own draft stays.
+
     Raises Invalid for a damaged archive or an entry that is not allowed, TooLarge where its files declare more than
     `limit_bytes` in all, and NoSpace where the disk has no room for them.
     """

@@ -54,6 +54,10 @@ class StoreUploadHandler(FileUploadHandler):
         boundary: str,
         encoding: str | None = None,
     ) -> None:
+        """Check who sends a form, and its declared length, before any of its body is read; always return None.
+
+        Raises MultiPartParserError for anybody who has not signed in, TooLarge and NoSpace.
+        """
         if self.request is None or not self.request.user.is_authenticated:
             # answered with 400, and nothing of the body is read
             raise MultiPartParserError("Files are taken from people who have signed in.")
@@ -68,6 +72,7 @@ class StoreUploadHandler(FileUploadHandler):
             self.draft.write(raw_data)
 
     def file_complete(self, file_size: int) -> StoredUpload | None:
+        """Seal the draft of the file that has come in whole, and return it; None where no file was begun."""
         draft, self.draft = self.draft, None
         if draft is None:
             return None

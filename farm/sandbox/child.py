@@ -26,8 +26,9 @@ def run_command(
 ) -> Ending:
     """Run `argv` (its first word an absolute path) in a confined child and wait at most `timeout_s` seconds for it.
 
-    Return how the child ended, whatever it did. Raises SandboxError where the child cannot be started or confined, and
-    NoSandboxError where nothing can confine it and this process has not accepted that.
+    Return how the child ended, whatever it did; a command that fails or takes too long raises nothing. Raises
+    SandboxError where the child cannot be started or confined, and NoSandboxError where nothing can confine it and this
+    process has not accepted that.
     """
     return parent.run_confined(argv, policy=_choose_level(policy), timeout_s=timeout_s, **options)
 

@@ -35,7 +35,7 @@ class Child(Protocol):
     def has_exited(self) -> bool: ...
 
     def reap(self) -> ChildExit:
-        """Wait for the end of the child and free its process id."""
+        """Wait for the end of the child, free its process id, and return its exit code, seconds and peak memory."""
 
 
 class SpawnedChild:
@@ -52,6 +52,7 @@ class SpawnedChild:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def reap(self) -> ChildExit:
+        """Wait for the end of the child, free its process id, and return what the kernel says of it."""
         _, status, usage = os.wait4(self.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         return ChildExit(self._process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

@@ -57,7 +57,10 @@ def explain_missing_sandbox() -> str:
 
 
 def find_weakness(level: Level) -> str | None:
-    """Run the probe at this level: returns None where all it tried was refused, else a sentence that says why not."""
+    """Run the probe at this level: return None where the level holds, as all that was tried was refused.
+
+    Else return a sentence that says why it does not; nothing is raised.
+    """
     try:
         ending = run_probe(level)
         answer = _Answer.model_validate_json(ending.reply)

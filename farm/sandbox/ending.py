@@ -34,7 +34,10 @@ class Ending:
         return self.kind == "done"
 
     def parse_reply(self) -> object:
-        """Parse the reply as JSON. Raises ValueError where it is no JSON or is nested too deep."""
+        """Parse the reply as JSON, with control characters in its texts replaced by U+FFFD.
+
+        Raises ValueError where it is no JSON, as an empty one, or is nested too deep.
+        """
         try:
             parsed: object = json.loads(replace_control_characters(self.reply))
             return parsed
@@ -65,7 +68,10 @@ class Ending:
 
 
 def format_signal(number: int | None) -> str:
-    """Format a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name."""
+    """Format a signal such as `SIGSEGV (signal 11)`, or `signal 99` where the number has no name.
+
+    None is "an unknown signal".
+    """
     if number is None:
         return "an unknown signal"
     try:

@@ -7,7 +7,10 @@ import sys
 
 
 def main() -> None:
-    """Call the function that the command line names (`module:function`) and write its result as JSON to the pipe."""
+    """Call the function that the command line names (`module:function`) with the JSON value that stdin holds.
+
+    Its result is written as JSON to the pipe; what it raises is raised here.
+    """
     module, _, function = sys.argv[1].partition(":")
     answer = getattr(importlib.import_module(module), function)(json.load(sys.stdin))
     with os.fdopen(int(os.environ["ONNXFARM_REPLY_FD"]), "w", encoding="utf-8") as reply:

@@ -40,6 +40,7 @@ class ForkedChild:
         self.stdout, self.stderr = stdout, stderr
 
     def has_exited(self) -> bool:
+        """Say whether the child has ended, without reaping it; True also where there is no such process."""
         # a zombie's command line is empty; it stays one until it is reaped
         try:
             with open(f"/proc/{self.pid}/stat", "rb") as stat:
@@ -76,7 +77,10 @@ class ForkServer:
         return self._process.poll() is not None
 
     def start(self, order: Order, *, stdin: int, reply: int) -> ForkedChild:
-        """Fork a child that does the order; `stdin` and `reply` are descriptors. Raises ServerGoneError."""
+        """Fork a child that does the order, and return it while it runs; `stdin` and `reply` are descriptors.
+
+        Raises ServerGoneError where the order is too long or the server does not answer.
+        """
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
             readers = []
             writers = []
@@ -111,7 +115,7 @@ class ForkServer:
         return figures
 
     def close(self) -> None:
-        """End the server and every child that it still has; kill it where it does not end in time."""
+        """End the server, and with it every child that it still has; kill it where it does not end in time."""
         with self._lock:
             self._line.close()
         try:
@@ -130,7 +134,7 @@ class Servers:
         atexit.register(self.close)
 
     def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
-        """Return the running server that has these modules imported, and start one where there is none."""
+        """Return the running server that has these modules imported, and start one, with `env`, where there is none."""
         with self._lock:
             # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))

@@ -207,7 +207,7 @@ def _open_counter(event: str) -> None:
 
 
 def parse_orders(text: str) -> Orders:
-    """Collect the values of the lines `key value` by their key."""
+    """Map each key of the lines `key value` to its values, in the order of the lines."""
     orders: Orders = {}
     for line in text.splitlines():
         key, _, value = line.partition(" ")

@@ -41,7 +41,7 @@ def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Say whether the path is a regular file, not a link, that has no other name."""
+    """Say whether the path is a regular file, not a link, that has no other name; False where there is nothing."""
     try:
         status = path.lstat()
     except OSError:
@@ -50,7 +50,10 @@ def is_plain(path: Path) -> bool:
 
 
 def list_plain_files(folder: Path, pattern: str) -> list[str]:
-    """List, sorted, the names of plain files in the folder that match the regular expression as a whole."""
+    """List, sorted, the names of plain files in the folder that match the regular expression as a whole.
+
+    Whatever else has such a name is passed over. Raises FileNotFoundError where the folder is gone.
+    """
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if re.fullmatch(pattern, entry.name)]
     return sorted(name for name in names if is_plain(folder / name))

@@ -24,7 +24,10 @@ class Memory:
 
 
 def read_process_memory(pid: int) -> Memory:
-    """Read one process's memory; zeros where it cannot be read, because the process is gone or this is no Linux."""
+    """Read one process's memory: its highest resident size since its exec, and what the kernel holds for it now.
+
+    Both are zero where it cannot be read, because the process is gone or this is no Linux.
+    """
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
             values = dict(line.split(":", 1) for line in status if line.startswith(_LINES))

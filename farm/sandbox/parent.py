@@ -71,7 +71,7 @@ def watch_child(
 ) -> Ending:
     """Call `start` with the descriptors of the child's stdin and reply, then wait for the end of that child.
 
-    Raises SandboxError where it cannot be started or confined.
+    `stdin` is all that the child can read there. Raises SandboxError where it cannot be started or confined.
     """
     with contextlib.ExitStack() as stack:
         stdin_file = stack.enter_context(tempfile.TemporaryFile())
@@ -96,6 +96,7 @@ def choose_working_folder(policy: Policy) -> Path:
 
 
 def make_environment(policy: Policy) -> dict[str, str]:
+    """Make the whole environment of a child: home and temporary folder are the first that it may write in, else `/`."""
     home = str(policy.read_write[0]) if policy.read_write else "/"
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -109,6 +110,7 @@ def make_environment(policy: Policy) -> dict[str, str]:
 
 
 def make_watch_limits(policy: Policy, *, level: Level, timeout_s: float, max_reply_bytes: int) -> Limits:
+    """Collect what the watch enforces, from the policy, its level, and the limits of one launch."""
     return Limits(
         wall_s=timeout_s,
         cpu_s=policy.cpu_s,

@@ -51,6 +51,7 @@ def call_kernel(name: str, *words: object) -> None:
 
 
 def list_attempts(secret: str, readable: str, outside: str, victim: int) -> dict[str, Callable[[], object]]:
+    """Return all that is tried, by its name: each call raises OSError where it is refused. Nothing is tried here."""
     return {
         **_make_file_attempts(secret, readable, outside),
         **_make_planting_attempts(),

@@ -19,7 +19,10 @@ class NoSandboxError(SandboxError):
 
 
 def accept_unconfined(report: Callable[[str], None]) -> None:
-    """Let children of this process run unconfined where no level holds; `report` is called once, with the reason."""
+    """Let children of this process run unconfined where no level holds.
+
+    `report` is called once, before the first such child, with the reason why no level holds.
+    """
     global _accepted, _was_reported
     with _lock:
         _accepted, _was_reported = report, False

@@ -55,6 +55,7 @@ class Running:
             self._waits_since = time.monotonic()
 
     def start_clock(self) -> None:
+        """Let the clock run on; nothing happens where it was not stopped."""
         with self._lock:
             if self._waits_since is not None:
                 self._waited_s += time.monotonic() - self._waits_since
@@ -65,7 +66,7 @@ class Running:
             return self._waited_s + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
     def kill(self) -> None:
-        """Kill the child and all that it started; do nothing when it is over already."""
+        """Kill the child and its whole process group, so that it ends as cancelled; do nothing when it is over."""
         with self._lock:
             if not self._is_over:
                 self.is_cancelled = True

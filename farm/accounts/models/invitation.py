@@ -15,7 +15,10 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     """Which invitations may be answered."""
 
     def standing(self) -> Self:
-        """Return those that can be answered: open, not expired, by a person who still manages the team."""
+        """Return those that can be answered: open, not expired, by a person who still manages the team.
+
+        That person's account is open, and they are an admin of the team or administer the installation.
+        """
         admin = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("invited_by"), role=Role.ADMIN)
         return self.filter(
             Q(invited_by__is_superuser=True) | Exists(admin),

@@ -27,7 +27,7 @@ class TeamQuerySet(models.QuerySet["Team"]):
         return self if user.is_superuser else self.filter(memberships__user=user)
 
     def writable_by(self, user: "User | AnonymousUser") -> Self:
-        """Return the teams in which the user may upload and run."""
+        """Return the teams in which the user may upload and run; all for an administrator of the installation."""
         if not user.is_authenticated:
             return self.none()
         if user.is_superuser:
@@ -35,13 +35,19 @@ class TeamQuerySet(models.QuerySet["Team"]):
         return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES)
 
     def chosen_by(self, user: "User | AnonymousUser") -> Self:
-        """Return the teams that the user joined or chose in order to upload and run."""
+        """Return the teams that the user joined or chose in order to upload and run, and may still write in.
+
+        Only memberships count, also those of an administrator of the installation.
+        """
         if not user.is_authenticated:
             return self.none()
         return self.filter(memberships__user=user, memberships__role__in=WRITING_ROLES, memberships__is_chosen=True)
 
     def managed_by(self, user: "User | AnonymousUser") -> Self:
-        """Return the teams whose members, nodes and settings the user may change."""
+        """Return the teams whose members, nodes and settings the user may change: those whose admin they are.
+
+        For an administrator of the installation these are all teams.
+        """
         if not user.is_authenticated:
             return self.none()
         return self if user.is_superuser else self.filter(memberships__user=user, memberships__role=Role.ADMIN)

@@ -22,7 +22,9 @@ class Identity:
 
 
 def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: str) -> Identity:
-    """Read who signed in. `groups_claim` names the claim with the groups, and may be a dotted path.
+    """Read who signed in, with a name of letters, digits and @ . + - _ that need not be free on this farm.
+
+    `groups_claim` names the claim with the groups, and may be a dotted path; without that claim the groups are None.
 
     Raises Invalid for claims without a valid subject, or with groups that are not a list of names.
     """

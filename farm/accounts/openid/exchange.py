@@ -39,7 +39,8 @@ class UnprovenError(Exception):
 def begin_sign_in(request: HttpRequest, *, wanted: str) -> str:
     """Begin a sign-in, note it in the session, and return the provider's URL for the browser.
 
-    `wanted` is the page to show afterwards. Raises Away or Invalid where the provider cannot be used.
+    `wanted` is the page to show afterwards. Of the sign-ins that a browser began, the newest MAX_BEGUN can be
+    completed. Raises Missing where the farm has no provider, Away or Invalid where the provider cannot be used.
     """
     registration = get_registration()
     address = fetch_configuration(registration)["authorization_endpoint"]

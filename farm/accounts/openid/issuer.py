@@ -41,6 +41,10 @@ class IssuerSession(requests.Session):
         self.verify = registration.ca_file or True
 
     def request(self, method: str, url: str | bytes, *args: Any, **options: Any) -> requests.Response:
+        """Send a request, and return the answer with its whole body read, whatever its status.
+
+        Raises InvalidURL for another host, and another RequestException for a body that is too long or too slow.
+        """
         if not isinstance(url, str) or not self.registration.may_lead_to(url):
             raise requests.exceptions.InvalidURL("not an address of the identity provider")
         options |= {"timeout": TIMEOUT_S, "allow_redirects": False, "stream": True}
@@ -54,8 +58,8 @@ class IssuerSession(requests.Session):
 def fetch_configuration(registration: Registration) -> dict[str, Any]:
     """Fetch and check the provider's own document, which is cached for CACHED_S.
 
-    Raises Away where the provider does not answer, Invalid where the document or the farm's registration cannot be
-    used.
+    Raises Away where the provider does not answer, and again for FAILURE_CACHED_S without asking it; Invalid where the
+    document or the farm's registration cannot be used.
     """
     if registration.problem:
         raise Invalid(f"This farm's sign-in is not set up: {registration.problem}")

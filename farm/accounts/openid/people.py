@@ -77,6 +77,8 @@ def connect_account(*, user: User, subject: str, registration: Registration) -> 
 def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
     """Give the people of a group a role in a team, from their next sign-in on, in place of the group's role there.
 
+    Of several groups the strongest role counts. Members of the team whom no group of theirs names leave it then.
+
     Raises NotAllowed unless `by` administers the installation, Invalid for a wrong group or role.
     """
     _check_administers(by)
@@ -91,7 +93,7 @@ def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
 
 
 def forget_group(*, mapping_id: int, by: User) -> GroupRole:
-    """Delete a rule about a group; the role that it gave ends at each person's next sign-in.
+    """Delete a rule about a group, and return it; the role that it gave ends at each person's next sign-in.
 
     Raises NotAllowed unless `by` administers the installation, Missing where there is no such rule.
     """

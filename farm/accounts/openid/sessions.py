@@ -95,7 +95,8 @@ def provider_name(request: HttpRequest) -> str:
 def make_sign_out_url(request: HttpRequest) -> str:
     """Make the URL at which the provider signs the browser out too (RP-Initiated Logout 1.0).
 
-    It is empty where the provider cannot do that or does not answer, or where the person signed in by a link.
+    It is empty where the provider cannot do that or does not answer, or where the person signed in by a link. The
+    session of this farm is not ended here.
     """
     token = request.session.get(ID_TOKEN)
     if token is None or settings.OPENID is None:

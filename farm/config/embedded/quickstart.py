@@ -36,7 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. Exits with status 2 for a file that does not exist or options that exclude each other."""
+    """Parse the command line, `sys.argv` where it is None.
+
+    Exits with status 2 for a file that does not exist, a wrong port, or options that exclude each other.
+    """
     parser = argparse.ArgumentParser(prog="deploy/quickstart", description=__doc__.split("\n")[0])
     parser.add_argument(
         "model", nargs="?", type=Path, help="an .onnx file or a .zip of one with its data files (default: --sample)"

@@ -94,7 +94,8 @@ class Supervisor:
     def raise_if_ended(self, *, except_for: Started | None = None) -> None:
         """Raise ProcessEndedError, with the last lines of its log, where a process but `except_for` has ended.
 
-        A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are cut here.
+        A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are emptied here, after a
+        copy to NAME.log.1.
         """
         for started in self._started:
             _rotate_long_log(started.log)
@@ -117,7 +118,10 @@ class Supervisor:
         return started
 
     def wait_until_done(self, started: Started, *, timeout_s: float) -> None:
-        """Wait for a process that is meant to end. Raises ProcessEndedError where it failed or took too long."""
+        """Wait for a process that is meant to end, and watch it no longer.
+
+        Raises ProcessEndedError where it ended with a status other than 0, or still runs after `timeout_s` seconds.
+        """
         try:
             status = started.handle.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -127,7 +131,7 @@ class Supervisor:
         self._forget(started)
 
     def wait_in_foreground(self, started: Started) -> int:
-        """Wait for a process that was started in the foreground; return its exit status."""
+        """Wait, without a limit, for a process that was started in the foreground; return its exit status."""
         status = started.handle.wait()
         self._forget(started)
         return status

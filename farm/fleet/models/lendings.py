@@ -62,7 +62,10 @@ class Lending(models.Model):
         return self.reason or f"{self.answered_by or 'An admin'} of {self.team} declined."
 
     def move(self, state: LendingState, *, by: "User | None", reason: str = "") -> bool:
-        """Change the state as LENDING_ARROWS allows; return False, with nothing changed, where it does not."""
+        """Change the state as LENDING_ARROWS allows, with who answered it and why, and return True.
+
+        Return False, with nothing changed, where it does not allow it. Nothing is logged here.
+        """
         changes = {"state": state, "answered_by": by, "answered_at": timezone.now(), "reason": reason}
         if not Lending.objects.filter(pk=self.pk, state__in=LENDING_ARROWS[state]).update(**changes):
             return False

@@ -49,15 +49,16 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.filter(Q(owner=user) | Q(team__in=Team.objects.managed_by(user)))
 
     def with_writing_owner(self) -> Self:
-        """Filter to nodes whose owner is active and may start runs in the node's team."""
+        """Filter to nodes whose owner is active and may start runs in the node's team; administrators may in every."""
         writes = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("owner"), role__in=WRITING_ROLES)
         return self.filter(Q(owner__is_superuser=True) | Exists(writes), owner__is_active=True)
 
     def serving(self, team: Team | int, *, uploader: "User | int | None") -> Self:
         """Filter to nodes that may measure a version of this team: its own, and those lent to it.
 
-        A node without a working sandbox measures only what its owner uploaded, so `uploader` is who uploaded the
-        version; None stands for nobody known.
+        Their owners are active and may write in the nodes' own teams; health and state do not count here. A node
+        without a working sandbox measures only what its owner uploaded, so `uploader` is who uploaded the version; None
+        stands for nobody known.
         """
         # no join, so that nothing has to be made distinct: that would compare whole rows, logs and facts included
         lent = Lending.objects.in_force().filter(team=team).values("node")
@@ -65,7 +66,11 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.with_writing_owner().filter(Q(team=team) | Q(pk__in=lent), walled)
 
     def known_to(self, team: Team) -> Self:
-        """Filter to nodes that all members of this team may hear of: theirs, and those that were offered to it."""
+        """Filter to nodes that all members of this team may hear of.
+
+        These are nodes of teams to which every member belongs, their own among them, and those that were offered to
+        this team, whatever it answered.
+        """
         members = team.memberships.values("user")
         shared = Count("memberships", filter=Q(memberships__user__in=members))
         # a team that has lost its members hears of no other team's nodes
@@ -73,7 +78,7 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.filter(Q(pk__in=team.lendings.values("node")) | Q(team__in=teams))
 
     def seen_and_active(self) -> Self:
-        """Filter to nodes whose health is active and that have said hello at least once."""
+        """Filter to nodes whose health is active and that have said hello at least once; they may be offline now."""
         return self.filter(health=NodeHealth.ACTIVE).exclude(seen_at=None)
 
 
@@ -169,14 +174,14 @@ class Node(models.Model):
 
     @property
     def others_on_machine(self) -> "NodeQuerySet":
-        """The other nodes of the same owner on this machine."""
+        """The other nodes of the same owner on this machine; none where the machine is not known."""
         if not self.host or not self.owner_id:
             return Node.objects.none()
         return Node.objects.filter(owner=self.owner_id, host=self.host).exclude(pk=self.pk)
 
     @property
     def last_heard(self) -> str:
-        """When it last said hello, in words: `last heard of at 11:42 UTC`."""
+        """When it last said hello, in words: `last heard of at 11:42 UTC`, or `not heard of yet`."""
         if self.seen_at is None:
             return "not heard of yet"
         is_today = self.seen_at.date() == timezone.now().date()
@@ -230,7 +235,7 @@ class Node(models.Model):
     def change_health(
         self, health: NodeHealth, kind: NodeEventKind, *, reason: str = "", actor: "User | None" = None
     ) -> bool:
-        """Change the health as HEALTH_ARROWS allows, and log it as an event of this kind.
+        """Change the health as HEALTH_ARROWS allows, with its reason, and log it as an event of this kind.
 
         Return False, with nothing changed, where HEALTH_ARROWS does not allow it.
         """

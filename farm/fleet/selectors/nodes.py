@@ -46,7 +46,11 @@ def nodes_without_logs(user: Anyone) -> QuerySet[Node]:
 
 
 def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
-    """Map each machine of these nodes to the newest words of a node there on what it waits for."""
+    """Map the machines of these nodes, by `Node.device`, to the newest words there on what is waited for or tried.
+
+    The words may be of an online node of the machine that is not among `nodes`. Machines where nobody says anything
+    are left out.
+    """
     hosts = {node.host for node in nodes if node.doing and node.host}
     waiting = [node for node in nodes if node.doing and node.state == NodeState.ONLINE]
     if hosts:
@@ -55,14 +59,14 @@ def newest_waits(nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def count_nodes_online(user: Anyone) -> tuple[int, int]:
-    """Count the nodes that the user may see: those that are online, and all of them."""
+    """Count the nodes that the user may see: return how many of them are online, and how many there are in all."""
     online = Count("pk", filter=Q(state=NodeState.ONLINE))
     counts = Node.objects.visible_to(user).aggregate(online=online, all=Count("pk"))
     return counts["online"], counts["all"]
 
 
 def node(user: Anyone, node_id: int) -> Node:
-    """Return a node by its id. Raises Missing where there is none that the user may see."""
+    """Return a node by its id, retired ones too. Raises Missing where there is none that the user may see."""
     return require_row(nodes_visible_to(user).filter(pk=node_id), f"There is no node {node_id} that you can access.")
 
 
@@ -75,14 +79,18 @@ def node_events(node: Node) -> QuerySet[NodeEvent]:
 
 
 def find_connected_node(key: int) -> Node | None:
-    """Read a node by its id; None where it may have no connection: pending, retired, or of a deactivated owner."""
+    """Read a node by its id, whether or not it is online.
+
+    None where there is none or it may have no connection: pending, retired, or of a deactivated or deleted owner.
+    """
     return Node.objects.exclude(health__in=SHUT_OUT).filter(pk=key, owner__is_active=True).first()
 
 
 def find_node_of_secret(secret: str) -> Node | None:
     """Find the node that this bearer secret lets in.
 
-    None where the secret is unknown or expired, the node pending or retired, or its owner deactivated.
+    None where the secret is unknown, expired or revoked, the node pending or retired, or its owner deactivated or
+    deleted. The node comes without its log and self-test, which are read when they are asked for.
     """
     valid = {"secrets__revoked_at": None, "secrets__expires_at__gt": Now()}
     # nodes of deactivated and deleted owners are refused
@@ -91,7 +99,10 @@ def find_node_of_secret(secret: str) -> Node | None:
 
 
 def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
-    """List the nodes that may measure what `uploader` uploaded for this team, as planning sees them."""
+    """List the nodes that may measure what `uploader` uploaded for this team, as planning sees them, by their ids.
+
+    These are active nodes that have said hello once, offline ones too; each says which providers it may try.
+    """
     nodes = list(Node.objects.seen_and_active().serving(team, uploader=uploader).defer(*UNREAD).order_by("pk"))
     tried = _list_trials([node for node in nodes if node.understands_trials])
     return [
@@ -101,7 +112,10 @@ def node_offers(*, team: Team, uploader: User | None) -> list[NodeOffer]:
 
 
 def list_unavailable_nodes(team: Team, *, uploader: User | None) -> list[tuple[Node, str]]:
-    """List the online nodes that all of the team may see and that take no block of it now, each with the reason."""
+    """List the online nodes that all of the team may see and that take no block of it now, each with the reason.
+
+    The reason follows "is online but". Retired nodes are left out.
+    """
     serving = set(Node.objects.serving(team, uploader=uploader).values_list("pk", flat=True))
     lent = set(Lending.objects.in_force().filter(team=team).values_list("node", flat=True))
     online = Node.objects.known_to(team).filter(state=NodeState.ONLINE).exclude(health=NodeHealth.RETIRED)
@@ -149,13 +163,13 @@ def nodes_awaiting_approval(user: Anyone) -> QuerySet[Node]:
 
 
 def trials_awaiting_answer(user: Anyone) -> QuerySet[Trial]:
-    """Return trials on nodes that the user manages, which wait for an answer; the newest first."""
+    """Return the trials on nodes that the user manages, which wait for the owner's answer; the newest first."""
     nodes = Node.objects.managed_by(user).order_by().values("pk")
     return trials_visible_to(user).filter(node__in=nodes, state=TrialState.ASKED)
 
 
 def trial(user: Anyone, trial_id: int) -> Trial:
-    """Return a trial by its id. Raises Missing where there is none that the user may see."""
+    """Return a trial by its id, also one that has ended. Raises Missing where there is none that the user may see."""
     return require_row(
         trials_visible_to(user).filter(pk=trial_id),
         f"There is no trial {trial_id} that you can access.",
@@ -166,7 +180,7 @@ def trial(user: Anyone, trial_id: int) -> Trial:
 def runtimes_on_nodes(*, team: Team, uploader: User | None) -> tuple[set[str], dict[str, Loads]]:
     """Collect the runtimes installed on the nodes that may measure this upload, as `distribution==version`.
 
-    Return with them what releases beyond the farm's table were seen to load there, by version.
+    Offline nodes count too. Return with them what releases beyond the farm's table were seen to load there, by version.
     """
     nodes = list(Node.objects.seen_and_active().serving(team, uploader=uploader).only("runtimes", "loads"))
     return {runtime for node in nodes for runtime in node.runtimes}, collect_loads(nodes)
@@ -178,7 +192,10 @@ def collect_loads(nodes: Iterable[Node]) -> dict[str, Loads]:
 
 
 def make_node_offer(node: Node) -> NodeOffer:
-    """Describe a node for planning. Its noise is None until it has measured A/A pairs."""
+    """Describe a node for planning. Its noise is None until it has measured A/A pairs, its margin then the usual one.
+
+    The providers that it may try are not filled in here: `node_offers` adds them.
+    """
     return NodeOffer(
         id=str(node.pk),
         name=node.name,
@@ -195,7 +212,10 @@ def make_node_offer(node: Node) -> NodeOffer:
 
 
 def lendings_visible_to(user: Anyone) -> QuerySet[Lending]:
-    """Return lendings of nodes that the user may see, and to the user's teams; the newest first."""
+    """Return lendings of nodes that the user may see, and to the user's teams; the newest first.
+
+    Those that wait for an answer or were declined are among them.
+    """
     teams = Team.objects.visible_to(user).values("pk")
     nodes = Node.objects.visible_to(user).order_by().values("pk")
     rows = Lending.objects.filter(team__in=teams) | Lending.objects.filter(node__in=nodes)

@@ -14,7 +14,7 @@ HISTORY = 500
 
 
 def noise_floor(node: Node, cell_class: str | None = None) -> NoiseFloor | None:
-    """Estimate a node's noise floor for a class of cells, or for all with None.
+    """Estimate a node's noise floor for a class of cells, or for all with None, from its newest HISTORY A/A pairs.
 
     Return None until the node has measured an A/A pair.
     """

@@ -105,7 +105,7 @@ def log_refusal(*, node: Node | None, secret: str, address: str, status: int, co
 
 
 def log_refused_enrolment(*, name: str, invitation: EnrolmentCode | None, code: str) -> None:
-    """Write to the audit log that a machine may not join, once in ten minutes for each enrolment code.
+    """Write to the audit log that a machine may not join, once in ten minutes for each enrolment code and refusal.
 
     `code` is the refusal's. `invitation` is None where the enrolment code never existed; all those count as one.
     """

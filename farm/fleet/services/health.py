@@ -26,9 +26,10 @@ _TAG: TypeAdapter[str] = TypeAdapter(Tag)
 
 
 def store_self_test(*, node: Node, test: SelfTest | None) -> None:
-    """Store the newest self-test; one that failed, or took far longer than the first, quarantines the node.
+    """Store the newest self-test; one that failed, or took over LATENCY_BAND times the first, quarantines the node.
 
-    None changes nothing.
+    The first that passes sets the time that later ones are compared with, unless the node is emulated. None changes
+    nothing.
     """
     if test is None:
         return
@@ -42,7 +43,10 @@ def store_self_test(*, node: Node, test: SelfTest | None) -> None:
 
 
 def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
-    """Say why a node with this self-test may not work; empty where it may. `first_ms` is the time of its first one."""
+    """Say why a node with this self-test may not work; empty where it may.
+
+    `first_ms` is the time of its first one; with None, times are not compared.
+    """
     if not test.passed:
         return f"Its self-test failed: {test.sentence}"[:500]
     if first_ms is None or test.p50_ms is None or test.p50_ms <= LATENCY_BAND * first_ms:
@@ -54,7 +58,10 @@ def explain_failed_self_test(test: SelfTest, *, first_ms: float | None) -> str:
 
 
 def explain_missing_owner(node: Node) -> str:
-    """Say why a node gets no blocks whose owner may not start runs in its team any more."""
+    """Say why a node gets no blocks whose owner may not start runs in its team any more.
+
+    That this is so is not checked here.
+    """
     if node.owner is None:
         return f"The owner of {node.name} was deleted. Retire the node and let its machine join again."
     return (
@@ -72,7 +79,10 @@ def check_owner_may_write(node: Node) -> None:
 
 
 def drain(*, node: Node, by: User) -> Node:
-    """Let an active node finish its block and take no other. Raises NotAllowed, and Conflict for another health."""
+    """Let an active node finish its block and take no other until it is resumed.
+
+    Raises NotAllowed for anybody who does not manage the node, and Conflict for another health.
+    """
     return _change_health(node, by, NodeHealth.DRAINING, NodeEventKind.DRAINING, verb="node drained")
 
 
@@ -94,7 +104,10 @@ def resume(*, node: Node, by: User) -> Node:
 
 
 def revoke(*, node: Node, by: User, reason: str = "") -> Node:
-    """Retire a node for good and revoke its secrets. Raises NotAllowed, and Conflict where it is retired already."""
+    """Retire a node for good: revoke its secrets and mark it offline; its row stays.
+
+    Raises NotAllowed for anybody who does not manage the node, and Conflict where it is retired already.
+    """
     with transaction.atomic():
         _change_health(node, by, NodeHealth.RETIRED, NodeEventKind.RETIRED, verb="node revoked", reason=reason)
         node.secrets.filter(revoked_at=None).update(revoked_at=timezone.now())
@@ -112,7 +125,7 @@ def quarantine(*, node: Node, reason: str) -> bool:
 
 
 def quarantine_nodes_without_owner() -> int:
-    """Quarantine nodes whose owner may not start runs in their team any more; return how many.
+    """Quarantine active and draining nodes whose owner may not start runs in their team any more; return how many.
 
     They stay quarantined until somebody resumes them, even where the owner comes back.
     """
@@ -124,7 +137,8 @@ def quarantine_nodes_without_owner() -> int:
 def count_block_outcome(*, node: Node, reason: Reason | None) -> None:
     """Count blocks in a row that failed by the node's fault; too many quarantine it.
 
-    `reason` says why the block failed; None is a block that succeeded, which sets the count back to 0.
+    `reason` says why the block failed; None is a block that succeeded, which sets the count back to 0. A reason that is
+    not the node's fault changes nothing.
     """
     if reason is None:
         if node.failures:
@@ -142,6 +156,8 @@ def change_settings(
     *, node: Node, by: User, tags: list[str] | None = None, trials: str | None = None, **settings: object
 ) -> Node:
     """Change the owner's tags and limits of a node, where `settings` are fields of NodeSettings; log what changed.
+
+    Fields that are not given stay, and `tags` take the place of all that the owner gave.
 
     `trials` says whether the node tries providers that others ask for: ask, allow or never. None leaves tags and
     trials as they are. Raises NotAllowed for anybody who does not manage the node, Conflict for a retired node, and

@@ -14,7 +14,8 @@ from farm.fleet.states import LendingState, NodeEventKind, NodeHealth
 def share(*, node: Node, by: User, teams: list[str]) -> Node:
     """Offer a node to the teams of these names, and take it back from all other teams.
 
-    The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Raises
+    The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Teams that
+    were offered it before are not asked again, whatever they answered; the node's own team is passed over. Raises
     NotAllowed for anybody who does not manage the node, and Missing for a team that `by` does not belong to.
     """
     check_manages(node, by)
@@ -32,7 +33,7 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
 
 
 def agree(*, lending: Lending, by: User) -> Lending:
-    """Agree that the node measures for the team.
+    """Agree that the node measures for the team, also where it was declined before.
 
     Raises NotAllowed for anybody but an admin of the receiving team, and Conflict where the node is retired, whoever
     offered it has left the team, or it was agreed already.
@@ -49,14 +50,18 @@ def agree(*, lending: Lending, by: User) -> Lending:
 
 
 def decline(*, lending: Lending, by: User) -> Lending:
-    """Decline a lending, so that the node gets no more of the team's models. Raises NotAllowed, Conflict."""
+    """Decline a lending, agreed or not, so that the node gets no more of the team's models.
+
+    Raises NotAllowed for anybody but an admin of the receiving team, and Conflict where it was declined already.
+    """
     return _answer_offer(lending, LendingState.DECLINED, by)
 
 
 def end_lapsed_lendings() -> int:
     """Decline lendings whose offerer left the receiving team or was deactivated; return how many.
 
-    They stay declined even where the offerer comes back, until the node is offered again.
+    They stay declined even where the offerer comes back, until the team agrees again, or the node is taken back and
+    offered anew.
     """
     open_states = (LendingState.ASKED, LendingState.AGREED)
     rows = Lending.objects.filter(state__in=open_states).exclude(

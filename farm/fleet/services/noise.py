@@ -16,7 +16,8 @@ REPLACED = ("node", "cell_class", "rounds", "estimate", "verdict", "log_ratios",
 def store_null_estimates(*, node: Node, estimates: Sequence[NullEstimate]) -> None:
     """Store the estimates of a block's A/A pairs and sum the node's pairs up anew.
 
-    Estimates of the same pair, of a block that went on, are replaced.
+    Estimates of the same pair, of a block that went on, are replaced. The sums are of the newest HISTORY pairs. Nothing
+    happens without estimates.
     """
     if not estimates:
         return

@@ -36,7 +36,7 @@ def record_hello(*, node: Node, hello: Hello, host: str = "", understands: froze
 
     `host` is the node's name for its machine; it is ignored unless it is 16 hexadecimal digits. `understands` holds the
     node's abilities beyond the contract's version. Raises Unprocessable for tags without evidence or that the facts
-    contradict, and for facts that are too large; the refusal is written to the node's log.
+    contradict, and for facts that are too large; the refusal is then written to the node's log, and nothing is stored.
     """
     try:
         check_facts(hello.facts)
@@ -82,7 +82,7 @@ def clear_doing(node: Node) -> None:
 
 
 def mark_silent_nodes_offline() -> int:
-    """Mark nodes offline that have sent no hello for a while; return how many."""
+    """Mark nodes offline that have sent no hello for SILENT_HELLOS pauses between two; return how many."""
     silence = timedelta(seconds=Node().settings.hello_every_s * SILENT_HELLOS)
     silent = Node.objects.filter(state=NodeState.ONLINE, seen_at__lt=timezone.now() - silence)
     return sum(node.change_state(NodeState.OFFLINE) for node in silent)

@@ -70,7 +70,10 @@ def ask_for_trial(*, node: Node, provider: str, by: User) -> Trial:
 
 
 def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
-    """Return the open trial that a run waits for, made pending, or a new one. The owner has allowed all trials."""
+    """Return the open trial of a provider that a run waits for, made pending, or a new one; `node` is the node's id.
+
+    That the node's owner allows all trials is not checked here.
+    """
     trial, is_new = Trial.objects.get_or_create(
         node_id=node,
         provider=provider,
@@ -83,19 +86,26 @@ def begin_trial(*, node: int, provider: str, by: User | None) -> Trial:
 
 
 def allow_trial(*, trial: Trial, by: User) -> Trial:
-    """Let the node try it. Raises NotAllowed unless `by` manages the node, Conflict where it was answered."""
+    """Let the node try the provider: make a trial that waits for the owner pending.
+
+    Raises NotAllowed unless `by` manages the node, Conflict where it was answered.
+    """
     return _answer_trial(trial, TrialState.PENDING, by, allowed_at=timezone.now())
 
 
 def decline_trial(*, trial: Trial, by: User) -> Trial:
-    """Decline an open trial, so that blocks waiting for it are refused. Raises NotAllowed, and Conflict if it ended."""
+    """Decline a trial that waits for the owner or for the node, so that blocks waiting for it are refused.
+
+    Raises NotAllowed unless `by` manages the node, and Conflict where it has ended.
+    """
     return _answer_trial(trial, TrialState.DECLINED, by, ended_at=timezone.now())
 
 
 def start_next_trial(node: Node) -> messages.Trial | None:
     """Return the message for the trial that was allowed first, and note that it begins.
 
-    None where no trial is pending, or while the node may take no block.
+    A trial that has begun and not ended is returned again. None where no trial is pending, while the node may take no
+    block, and for an agent that is older than trials.
     """
     if not node.understands_trials or not node.may_take_blocks:
         return None
@@ -108,7 +118,10 @@ def start_next_trial(node: Node) -> messages.Trial | None:
 
 
 def store_trial_result(node: Node, tried: messages.Tried) -> None:
-    """Store how a trial ended, as the node says; it succeeded only where the hello proves the provider too."""
+    """Store how a trial ended, as the node says; it succeeded only where the hello proves the provider too.
+
+    A trial that is not this node's or not pending is passed over.
+    """
     trial = node.trials.filter(pk=tried.id, state=TrialState.PENDING).first() if is_row_number(tried.id) else None
     if trial is None:
         return
@@ -121,7 +134,10 @@ def store_trial_result(node: Node, tried: messages.Tried) -> None:
 
 
 def end_late_trials() -> int:
-    """Fail trials that their node did not begin or end in time; return how many."""
+    """Fail trials that their node did not begin within MAX_WAIT or end within MAX_TRIAL; return how many.
+
+    Trials that wait for their owner's answer have no limit.
+    """
     now = timezone.now()
     late = Q(begun_at__lt=now - MAX_TRIAL) | Q(begun_at=None, allowed_at__lt=now - MAX_WAIT)
     rows = Trial.objects.filter(late, state=TrialState.PENDING).select_related("node")

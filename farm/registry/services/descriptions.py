@@ -45,8 +45,8 @@ def edit_model(
 ) -> Model:
     """Change a model's name, description or labels; None leaves them as they are. Old runs keep the old name.
 
-    Raises NotAllowed for whoever may not write in the team, Invalid for a value that cannot be, and Conflict for the
-    name of another model.
+    Labels take the place of those that the model had. Raises NotAllowed for whoever may not write in the team, Invalid
+    for a value that cannot be, and Conflict for the name of another model.
     """
     _check_may_change(model, by)
     old_name = model.name
@@ -67,7 +67,10 @@ def edit_model(
 
 
 def edit_version_note(*, version: Version, by: User, note: str) -> Version:
-    """Change the note of a version. Raises NotAllowed without the right to write in the team, Invalid if too long."""
+    """Change the note of a version, of a branch's or a deleted one too.
+
+    Raises NotAllowed for whoever may not write in the team, Invalid for a note that is too long or has a NUL.
+    """
     _check_may_change(version.model, by)
     version.note = clean_note(note)
     version.save(update_fields=["note"])
@@ -76,7 +79,7 @@ def edit_version_note(*, version: Version, by: User, note: str) -> Version:
 
 
 def keep_version(*, version: Version, by: User, is_kept: bool) -> Version:
-    """Protect a branch's version from retention, or end that with `is_kept=False`.
+    """Protect a branch's version from retention, or end that with `is_kept=False`; log it either way.
 
     Raises NotAllowed for whoever may not write in the team, and Conflict for a version of the model's own line.
     """

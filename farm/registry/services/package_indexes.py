@@ -14,7 +14,7 @@ MAX_INDEXES = 5
 
 
 def add_index(*, by: User, name: str, url: str) -> PackageIndex:
-    """Add a package index.
+    """Add a package index; whether it answers is not tried.
 
     Raises NotAllowed for anybody but an admin of the farm, Invalid for a name or address that cannot be, and Conflict
     for a name that is taken or one index too many.
@@ -50,7 +50,8 @@ def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: f
     """Ask an index which versions of a build of ONNX Runtime it offers, and store each new wheel with its sha256.
 
     Return the versions, and a sentence for wheels whose sha256 has changed since they were first seen, empty where
-    none has: their versions are not offered. Raises DownloadError where the index does not answer, and IndexProblem
+    none has: their versions are not offered. No versions are returned for a package that is no build of ONNX Runtime.
+    Raises DownloadError where the index does not answer, and IndexProblem
     where its page cannot be read.
     """
     if distribution not in BUILDS_ALONE:

@@ -63,7 +63,7 @@ BROKEN = "Internal error while preparing this; see the farm's log, then try agai
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
-    """Return the variant of that recipe; order it where it is new, or failed by no fault of the model.
+    """Return the variant of that recipe, made or not; order it where it is new, or failed by no fault of the model.
 
     With the identity recipe it is ready at once.
     """
@@ -92,21 +92,21 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
-    """Return the report on that variant; order it where it is new, or failed by no fault of the model."""
+    """Return the row of the report on that variant; order it where it is new, or failed by no fault of the model."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _hint_if_pending(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
-    """Return the outline of the artifact's graph; order it where it is new, or failed by no fault of the model."""
+    """Return the row of the artifact's outline; order it where it is new, or failed by no fault of the model."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _hint_if_pending(outline, OUTLINE, is_new=is_new)
     return outline
 
 
 def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
-    """Return that release for browsers; order it where it is new, or could not be fetched a while ago.
+    """Return that release for browsers; order it where it is new, or where fetching it failed over a minute ago.
 
     `team` is stored with a new one: the team whose run asked for it.
     """
@@ -119,7 +119,10 @@ def ensure_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
 
 
 def claim(row: Row) -> bool:
-    """Claim a pending row for this worker by one conditional UPDATE; return False where it is not pending."""
+    """Claim a pending row for this worker by one conditional UPDATE, count the try, and read the row again.
+
+    Return False where it is not pending.
+    """
     rows = type(row).objects.filter(pk=row.pk, state=MakingState.PENDING)
     if not rows.update(state=MakingState.MAKING, tries=F("tries") + 1, asked_at=timezone.now()):
         return False
@@ -128,7 +131,10 @@ def claim(row: Row) -> bool:
 
 
 def finish(row: Row) -> bool:
-    """Store the row's columns and make it ready; return False where the sweep has given it to a later try."""
+    """Store the row's columns and make it ready.
+
+    Return False, with nothing stored, where the sweep has given it to a later try.
+    """
     columns = [f for f in row._meta.concrete_fields if not f.primary_key and f.attname not in ("tries", "created_at")]
     values = {f.attname: getattr(row, f.attname) for f in columns}
     values |= {"state": MakingState.READY, "finished_at": timezone.now()}
@@ -136,7 +142,10 @@ def finish(row: Row) -> bool:
 
 
 def fail(row: Row, *, code: ReasonCode, text: str) -> bool:
-    """Make the row failed, with its reason; return False where the sweep has given it to a later try."""
+    """Make the row failed, with its reason.
+
+    Return False, with nothing stored, where the sweep has given it to a later try.
+    """
     columns = {"state": MakingState.FAILED, "finished_at": timezone.now()}
     return bool(_select_claimed(row).update(reason_code=code, reason_text=text[:2000], **columns))
 
@@ -190,6 +199,8 @@ def _fetch_outline(outline: Outline, version: Version) -> Path | None:
 
 def order_variant_report(*, variant: Variant, by: User) -> VariantReport:
     """Order the report on an 8-bit variant, with errors by layer and scales by weight, which a worker makes once.
+
+    Return its row, the one that is there already where it was ordered before.
 
     Raises NotAllowed for whoever may not write in its team, and Conflict for a variant that is not ready or not 8-bit.
     """

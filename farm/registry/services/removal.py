@@ -47,7 +47,7 @@ def remove_version(*, version: Version, by: User) -> Removed:
 
 
 def remove_model(*, model: Model, by: User) -> Removed:
-    """Remove a model with all of its versions, each as `remove_version` does.
+    """Remove a model with all of its versions, each as `remove_version` does; with a hidden one the model is hidden.
 
     Raises NotAllowed for whoever may not write in the team.
     """
@@ -58,7 +58,10 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
 
 def expire_model(model: Model) -> int:
-    """Remove a model whose retention is over, with all versions; return 1, or 0 where a run has measured one."""
+    """Delete a model whose retention is over, with all versions; return 1, or 0 where a run has measured one.
+
+    Whether the retention is over is for the caller to know.
+    """
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
     _remove_versions(model, model.versions.select_related("artifact", "model"), by=None, kind="model", name=model.name)
@@ -66,7 +69,7 @@ def expire_model(model: Model) -> int:
 
 
 def expire_branch_version(version: Version) -> int:
-    """Remove a branch's version whose retention is over; return 1, or 0 where somebody has kept it meanwhile.
+    """Remove a branch's version whose retention is over; return 1, or 0 where it was kept or deleted meanwhile.
 
     The files of a version that runs have measured go too, unless another version has them.
     """
@@ -198,9 +201,10 @@ def _is_used(blob: Blob, *, ignoring: type[models.Model] | None = None) -> bool:
 
 
 def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGET_S) -> int:
-    """Delete files of the store that no row names and that are older than `older_than_s`; return how many.
+    """Delete files of teams in the store that no row names and that are older than `older_than_s`; return how many.
 
-    A younger file may still get its row. It stops after `budget_s` seconds.
+    A younger file may still get its row. It stops after `budget_s` seconds, and begins in another folder each day. A
+    file that could not be deleted counts too; the log names it.
     """
     until = time.monotonic() + budget_s
     limit = time.time() - older_than_s
@@ -245,7 +249,10 @@ def restore_model(*, model: Model, by: User) -> Model:
 
 
 def restore_version(*, version: Version, by: User) -> Version:
-    """Restore a deleted version, and its model. Raises as `restore_model` does, and Conflict if its files are gone."""
+    """Restore a deleted version, and its model where that was deleted too, but none of the model's other versions.
+
+    Raises as `restore_model` does, and Conflict if its files are gone.
+    """
     _check_may_remove(version.model, by)
     check_has_files(version)
     with _reserve_own_name(version.model):

@@ -68,7 +68,7 @@ def parse_checksum(header: str) -> Checksum | None:
 def begin_upload(*, user: User, name: str, length: int, team: str = "", sha256: str = "") -> PartialUpload:
     """Begin the upload of a file of `length` bytes: make its row and its empty file.
 
-    `team` names the team, empty for the user's only one; `sha256` is that of the whole file, empty where it is not
+    `team` names the team, empty for the user's default one; `sha256` is that of the whole file, empty where it is not
     known. Raises Invalid for a bad name or sha256, TooLarge over the limit, the quota or with too many unfinished
     uploads, NoSpace where the disk is full, and what `team_to_write` raises.
     """
@@ -142,7 +142,7 @@ def complete_upload(
     recipe: str = "",
     origin: Origin = OWN_LINE,
 ) -> Version:
-    """Make a version of whole uploads, as `receive_upload` does of drafts, and remove their files.
+    """Make a version of whole uploads, as `receive_upload` does of drafts, and remove their files; the rows stay.
 
     Completing the same uploads again returns the same version. Raises Invalid for no uploads, Gone for an expired one,
     Conflict where one is not whole or they belong to different teams or versions, Missing where bytes are gone,
@@ -185,7 +185,10 @@ def check_not_expired(upload: PartialUpload) -> None:
 
 
 def clear_expired() -> int:
-    """Remove expired uploads with their bytes; return how many."""
+    """Remove expired uploads with their bytes, those that became a version included; return how many.
+
+    Versions stay.
+    """
     expired = list(PartialUpload.objects.filter(expires_at__lte=timezone.now()))
     for upload in expired:
         cancel_upload(upload=upload)

@@ -40,7 +40,7 @@ def parse_recipe(text: str) -> EvaluationRecipe:
 def store_evaluation(*, version: Version, blob: Blob, recipe: EvaluationRecipe) -> EvaluationData:
     """Make these the version's labelled data and order their check, unless it has the same ones; return their row.
 
-    Earlier data are deleted. Call inside a transaction.
+    The same data are checked again where their check has failed. Earlier data are deleted. Call inside a transaction.
     """
     earlier = EvaluationData.objects.filter(version=version).first()
     recipe_json = recipe.model_dump(mode="json")
@@ -130,9 +130,9 @@ def store_blob_within_quota(*, team: Team, draft: Draft) -> Blob:
 
 
 def store_blob_of_locked_team(team: Team, draft: Draft) -> Blob:
-    """Find or make the blob's row and put the draft's file into the store. Call with the team locked.
+    """Find or make the blob's row and put the draft's file into the store, without a look at the quota.
 
-    A rollback leaves at most a file without a row, never a row without a file.
+    Call with the team locked. A rollback leaves at most a file without a row, never a row without a file.
     """
     try:
         with transaction.atomic():
@@ -161,10 +161,10 @@ def receive_upload(
 
     `files` are an `.onnx` with its external data and reference data, or one `.zip` of those. `roles` holds the roles of
     files whose names do not tell, `recipe` how outputs are judged on evaluation data among them. `model` names the
-    model (empty: the file's own name), and `team` the team (empty: the user's only one). The same bundle again gives
-    the existing version, as far as `origin` allows. Raises Invalid for files, names or a recipe that cannot be,
-    Missing where a gate would add a model, TooLarge over the quota, NoSpace, and what `team_to_write` raises. Drafts
-    that are not stored are removed.
+    model (empty: the file's own name), and `team` the team (empty: the user's default one). The same bundle again gives
+    the existing version, restored where it was deleted, as far as `origin` allows. Raises Invalid for files, names or a
+    recipe that cannot be, Missing where a gate would add a model, TooLarge over the quota, NoSpace, and what
+    `team_to_write` raises. Drafts that are not stored are removed.
     """
     drafts = list(files)
     try:
@@ -189,7 +189,10 @@ def receive_upload(
 
 
 def store_artifact(*, team: Team, parts: Sequence[Part]) -> Artifact:
-    """Find or create the team's artifact with these files. Call inside a transaction with the team locked."""
+    """Find or create the team's artifact with these files, and store the files. Drafts are not discarded here.
+
+    Call inside a transaction with the team locked. One part has to be the model.
+    """
     blobs = {part.name: store_blob_of_locked_team(team, part.draft) for part in parts}
     main = next(part.name for part in parts if part.role == FileRole.MODEL)
     artifact, is_new = Artifact.objects.get_or_create(

@@ -27,7 +27,7 @@ FORGOTTEN_AFTER: Final = timedelta(days=1)
 
 
 def find_or_order_web_runtime(version: str, *, team: Team | None) -> WebRuntime:
-    """Return the release, and order its download where it is not there yet; `files` is filled once it is ready.
+    """Return the release's row, and order its download where it is not there yet; `files` is filled once it is ready.
 
     `team` is the team whose block names the release; with None, where the asking node holds no such block, only a
     release that the farm knows or has fetched is given. Raises Missing for a text that can be no release or is too
@@ -77,7 +77,10 @@ def list_npm_releases() -> dict[str, str]:
 
 
 def find_web_runtime_file(sha256: str) -> Path:
-    """Return the path of a file of a fetched release. Raises Missing where there is none with this sha256."""
+    """Return the path of a file of a fetched release.
+
+    Raises Missing where there is none with this sha256, and Away where the bucket does not answer.
+    """
     fetched = WebRuntime.objects.filter(state=MakingState.READY).values_list("files_json", flat=True)
     if any(file["sha256"] == sha256 for files in fetched for file in files):
         path = storage.fetch_blob(team_id=storage.OF_THE_FARM, sha256=sha256)

@@ -47,7 +47,11 @@ Row = TypeVar("Row", Variant, Preparation, EvaluationData, VariantReport, Outlin
 
 
 def inspect_version(version_id: int) -> None:
-    """Inspect a pending version and store it as ready or rejected; for a version that is not pending, do nothing."""
+    """Inspect a pending version and store it as ready or rejected; for a version that is not pending, do nothing.
+
+    Nothing is raised: a fault of the farm itself is logged, and rejects the version too. A ready one has its outline
+    ordered.
+    """
     rows = Version.objects.filter(pk=version_id, state=VersionState.PENDING)
     if not rows.update(state=VersionState.INSPECTING, tries=F("tries") + 1, asked_at=timezone.now()):
         return
@@ -132,7 +136,7 @@ def accept_inputs(folders: ArtifactFolders) -> Mapping[str, int] | None:
 
 
 def accept_prompts(folders: ArtifactFolders) -> None:
-    """Check the prompts that came with the artifact, if any, and store them as one `.npz`.
+    """Check the prompts that came with the artifact, if any, and store them as one `.npz`; once for an artifact.
 
     Raises orders.WorkshopError where they do not fit the model.
     """
@@ -153,7 +157,7 @@ def accept_prompts(folders: ArtifactFolders) -> None:
 def accept_calibration(folders: ArtifactFolders) -> None:
     """Check the calibration data that came with the artifact, and store them as one `.npz`, or why they do not fit.
 
-    They are `calibration.npz`, or without it every set of ONNX's own test data.
+    They are `calibration.npz`, or without it every set of ONNX's own test data. Data that do not fit are no error.
     """
     artifact = folders.artifact
     if artifact.calibration_id is not None or artifact.calibration_problem:

@@ -40,7 +40,10 @@ class Command(migrate.Command):
 
 
 def repeat_after_deadlocks(apply: Callable[[], object]) -> object:
-    """Call `apply` again, up to MAX_DEADLOCKS times, where PostgreSQL ended it to resolve a deadlock."""
+    """Call `apply` and return its result; call it again where PostgreSQL ended it to resolve a deadlock.
+
+    After MAX_DEADLOCKS such ends it is called a last time, and its error is raised.
+    """
     for _ in range(MAX_DEADLOCKS):
         try:
             return apply()
@@ -68,7 +71,8 @@ def check_is_not_outdated(alias: str) -> None:
 def limit_waits(alias: str) -> Iterator[None]:
     """Within this context, PostgreSQL waits at most LOCK_S for a lock and works at most STATEMENT_S on a statement.
 
-    Raises CommandError, with what to do, in place of the database's error. Other databases have no limits.
+    Raises CommandError, with what to do, in place of the database's error for one of these limits; other errors stay.
+    Other databases have no limits.
     """
     connection = connections[alias]
     if connection.vendor != "postgresql":
