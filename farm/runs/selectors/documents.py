@@ -61,14 +61,20 @@ class Before:
 
 
 def recent_node_states(node: Node, *, limit: int) -> list[Before]:
-    """List the state of a node before its newest blocks, the newest first."""
+    """List the state of a node before its newest blocks, the newest first.
+
+    It looks at the newest `limit` attempts of the node; those that reported no state are left out.
+    """
     attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:limit])
     rows = Report.objects.filter(attempt__in=attempts, kind="facts").order_by("-pk").select_related("attempt__block")
     return [Before(row.attempt.block.run_id, row.received_at, _read_facts(row, node.name)) for row in rows]
 
 
 def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
-    """List the state of the nodes before each block of a run, in the order of the blocks."""
+    """List the state of the nodes before each block of a run, in the order of the blocks.
+
+    Blocks whose node reported none are left out; of a continued block, the newest state counts.
+    """
     rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
     # plans are long and not needed here
     light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")

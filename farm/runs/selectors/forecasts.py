@@ -162,13 +162,19 @@ class Forecast:
         return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=max(ends_s, default=None))
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
-        """Return the nodes that may take a waiting block of the run, and the largest number that may take one block."""
+        """Return the names of online nodes that may take some waiting block of the run, and a number.
+
+        The number is the largest one of nodes that may take the same block; 0 where no block waits or no node may.
+        """
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
         takers = [{node.name for node in self.nodes.values() if self.may_take(node, row)} for row in rows]
         return sorted(set().union(*takers)), max(map(len, takers), default=0)
 
     def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
-        """List the ids of blocks that the node may take next, with their forecasts, the earliest first."""
+        """List the ids of waiting blocks that are forecast for the node's machine, with times, the earliest first.
+
+        Empty where the node takes no blocks now.
+        """
         rows = self._rows if node.may_take_blocks else ()
         waiting = {row.pk for row in rows if row.state != BlockState.LEASED and self.may_take(node, row)}
         mine = [(pk, span) for pk, span in self.spans.items() if span.device == node.device and pk in waiting]

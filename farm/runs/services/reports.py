@@ -55,7 +55,10 @@ def end_failed_arms(block: Block, report: Report) -> None:
 
 
 def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
-    """List the arms that the report says have failed, by number, each with its reason."""
+    """List the arms that the report says have failed, by number, each with its reason.
+
+    Only reports of a check or a round name any; the list is empty for others.
+    """
     match report:
         case CheckReport(reason=Reason() as reason):
             return [(report.arm, reason)]
