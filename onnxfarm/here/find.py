@@ -92,6 +92,7 @@ class RaceMachine:
     seconds_left: Callable[[], float]
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
+        """Measure an experiment in the rounds that it asks for, with every pair of cells compared."""
         rounds: Any = experiment.asked["rounds"]
         every_pair = partial(compare_every_pair, rounds=rounds, left_s=self.seconds_left())
         return Machine(self.bench, every_pair).measure(experiment, search)
