@@ -80,8 +80,8 @@ def compare(  # noqa: PLR0913  what the command takes
 ) -> Results:
     """Measure two models in the same rounds on this machine.
 
-    Comparisons of the axis `model` have their verdicts, and no others are made. The options are those of `bench`.
-    Raises Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
+    Comparisons of the axis `model` have their verdicts, and no others are made. The options mean what they mean in
+    `bench`. Raises Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
     """
     first, second = (Subject(Path(side), _make_path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _make_path(evaluation))

@@ -234,7 +234,7 @@ def find_wrong_outputs(watches: Iterable[Watch]) -> set[tuple[int, str]]:
 def watches_of_model(model: Model) -> list[Watch]:
     """Return the watches of a model, which name it or one of its labels, sorted by name.
 
-    Watches that are switched off are among them, and nobody's right to see them is checked.
+    Watches that are switched off are among them. It does not check who may see the watches.
     """
     named = Q(watched=model)
     labelled = Q(team=model.team_id, label__in=[label for label in model.labels if label])

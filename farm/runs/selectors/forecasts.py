@@ -117,7 +117,10 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """The nodes that are online and may take blocks, by id, MAX_NODES at most; some may wait for a program."""
+        """The nodes that are online and may take blocks, by id, at most MAX_NODES.
+
+        Some of them may wait for another program.
+        """
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         online = Node.objects.with_writing_owner().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
         rows = online.select_related("team").only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")

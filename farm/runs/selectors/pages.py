@@ -148,7 +148,7 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     """Find the newest runs of each of these models that a person or a watch asked for, by the model's id.
 
     Versions of branches do not count, and a run that was cancelled before it measured anything does not count as a
-    finished one. Models without any such run are left out. Nobody's right to see the runs is checked.
+    finished one. Models without any such run are left out. It does not check who may see the runs.
     """
     # one run for each version, from the end of an index, as a model may have tens of thousands of runs
     runs_of_version = (
