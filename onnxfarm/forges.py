@@ -81,6 +81,7 @@ class Answer:
 
     @property
     def verdict(self) -> str:
+        """The answer in a word or two: passed, failed, cancelled, or not measured for any other exit code."""
         if self.code in CANCELLED:
             return "cancelled"
         return {PASSED: "passed", FAILED: "failed"}.get(self.code, "not measured")

@@ -36,7 +36,10 @@ class Question:
 
 
 def count_physical_cores() -> int:
-    """Count the cores for which ONNX Runtime starts a thread each where nobody says how many."""
+    """Count the cores for which ONNX Runtime starts a thread each where nobody says how many.
+
+    Where that is unknown, they are the logical cores.
+    """
     facts = read_facts(busy_window_s=0)
     return facts.physical_cores or facts.logical_cores or 1
 

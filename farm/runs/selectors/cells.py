@@ -165,7 +165,10 @@ class TracedCell:
 
 
 def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
-    """List the traced cells in runs of the version that the user may see, the newest run first, MAX_TRACED at most."""
+    """List the traced cells in runs of the version that the user may see, the newest run first, MAX_TRACED at most.
+
+    A/A twins, and cells of versions beside a run's own, are left out.
+    """
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
     visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))
     types = [(version.inspection or {}).get(fact) for fact in recipes.UPLOADED]
@@ -206,7 +209,10 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 
 def add_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
-    """Give cells their verdicts and the figures behind them, of one quantity on each node."""
+    """Give cells their verdicts and the figures behind them, of one quantity on each node.
+
+    The cells stay in their order.
+    """
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
     disturbed = {cell.run for cell in measured if cell.cell.disturbed_samples}

@@ -109,7 +109,10 @@ def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.D
 
 
 def document_json(run: Run) -> str:
-    """Return the document as JSON text; that of a concluded run is the one that was stored when it was concluded."""
+    """Return the document as JSON text; that of a concluded run is the one that was stored when it was concluded.
+
+    Any other document is made anew.
+    """
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
     return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
@@ -290,7 +293,10 @@ def block_document(
 
 
 def load_arms(block: Block) -> list[Arm]:
-    """Read the block's arms with all rows that a document needs of their cells, in few queries."""
+    """Read the block's arms with all rows that a document needs of their cells, in few queries.
+
+    They come in the order of their numbers.
+    """
     rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
     arms = list(rows.order_by("number"))
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]

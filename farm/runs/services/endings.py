@@ -80,7 +80,10 @@ def _decide_outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
 
 
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
-    """End those of these arms that are open, and their cells, with the reason and its status."""
+    """End those of these arms that are open, and their cells, with the reason and its status.
+
+    A cell ends with its own arm, not with its A/A twin.
+    """
     ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
     open_arms = arms.filter(status="")
     cells = list(open_arms.filter(name=F("cell__name")).values_list("cell_id", flat=True))
@@ -117,7 +120,10 @@ def _report_early(block: Block, attempt: Attempt, reason: Reason) -> None:
 
 
 def keep_earlier_rounds(block: Block, reason: Reason) -> None:
-    """End a block that was to measure more rounds as done, with the rounds that it had before."""
+    """End a block that was to measure more rounds as done, with the rounds that it had before.
+
+    Open questions about the block fail with the reason. A block that is not open is left as it is.
+    """
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         fail_open_questions(block, reason.text)
 

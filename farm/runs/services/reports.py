@@ -77,6 +77,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> "Place":
+        """Make the place of a report. The number of a trace stands for its round."""
         arm = getattr(report, "arm", NONE)
         number = getattr(report, "round", getattr(report, "trace_round", NONE))
         return cls(report.kind, arm, number)
