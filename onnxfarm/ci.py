@@ -320,7 +320,10 @@ def remove_tokens(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
-    """Replace every token of the environment in a text by ***, because a farm's answer may contain anything."""
+    """Replace every token of the environment in a text by ***, because a farm's answer may contain anything.
+
+    Tokens are the values of variables with TOKEN in their name; one with fewer than MIN_TOKEN characters stays.
+    """
     tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
     for token in tokens:
         text = text.replace(token, "***")

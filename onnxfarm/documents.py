@@ -28,7 +28,10 @@ def read_text(path: Path) -> str:
 
 
 def read_object(path: Path) -> Mapping[str, object]:
-    """Read the JSON object in a file. Raises Usage when it holds anything else."""
+    """Read the JSON object in a file. Raises Usage when it holds anything else.
+
+    Control characters in it are replaced.
+    """
     text = read_text(path)
     try:
         document = json.loads(replace_control_characters(text.encode()))

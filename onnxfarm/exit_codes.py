@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
-    """Raises GateFailed unless every planned cell is done. Refused cells are allowed, unless `strict`."""
+    """Judge the cells of a document. Raises GateFailed where one did not finish, or none is done.
+
+    Refused cells are allowed where others are done, unless `strict`.
+    """
     ended = (CellStatus.DONE, CellStatus.REFUSED)
     cells = list_own(document.cells)
     # an A/A copy is not counted as a cell: if it is unfinished, its cell is

@@ -58,7 +58,7 @@ class Api:
             raise RefusedError(0, f"{method} {path} was not answered ({type(problem).__name__})") from None
 
     def list_entries(self, path: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every entry of a list, page by page. Raises RefusedError."""
+        """Yield every entry of a list, page by page, up to MAX_PAGES pages. Raises RefusedError."""
         for page in range(1, MAX_PAGES + 1):
             entries = self.ask("GET", f"{path}?per_page={PER_PAGE}&page={page}")
             yield from entries
@@ -81,6 +81,7 @@ class Answer:
 
     @property
     def verdict(self) -> str:
+        """The answer in a word or two: passed, failed, cancelled, or not measured for any other exit code."""
         if self.code in CANCELLED:
             return "cancelled"
         return {PASSED: "passed", FAILED: "failed"}.get(self.code, "not measured")
@@ -151,6 +152,7 @@ class GitHub:
         self._api.ask("PATCH" if path else "POST", path or f"{self._issue}/comments", {"body": body})
 
     def publish_answer(self, answer: Answer, model: str) -> None:
+        """Write the step's outputs, print an annotation at the model, and make a check. Raises RefusedError."""
         if self._output:
             with Path(self._output).open("a") as file:
                 file.write(f"verdict={answer.verdict}\nexit-code={answer.code}\n")
@@ -185,6 +187,7 @@ class GitLab:
         return "", ""
 
     def list_comments(self) -> Iterator[tuple[str, str]]:
+        """Yield (path, text) of each note of the token's own account on the merge request. Raises RefusedError."""
         account_id = self._api.ask("GET", "/user")["id"]
         for note in self._api.list_entries(self._notes):
             if note["author"]["id"] == account_id:

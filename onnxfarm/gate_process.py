@@ -27,7 +27,10 @@ def is_broken(code: int) -> bool:
 
 
 def explain_end(code: int, last_line: str) -> str:
-    """Say why a gate process judged nothing. `last_line` is the last line that it printed."""
+    """Say why a gate process judged nothing. `last_line` is the last line that it printed.
+
+    That line is the answer where the gate was neither cancelled nor broken.
+    """
     if code in CANCELLED:
         return f"Cancelled before the end: {SAYS_NOTHING}."
     if is_broken(code):

@@ -57,7 +57,8 @@ def bench(  # noqa: PLR0913  what the command takes
     """Measure a model on this machine, as `onnxfarm bench` does.
 
     `evaluation`: labelled data on which every cell is judged, by `recipe` or by the user's function `judge`, written
-    FILE.py:FUNCTION. Progress goes to stderr unless `quiet`. A cell that fails raises nothing: it has a reason.
+    FILE.py:FUNCTION. Progress goes to stderr unless `quiet`. A cell that fails raises nothing: it has a reason. Raises
+    Usage, Infrastructure, and Stopped on Ctrl-C.
     """
     subject = Subject(Path(model), _make_path(inputs), _make_path(expected), seed)
     judging = parse_judging(recipe, judge, _make_path(evaluation))
@@ -77,7 +78,11 @@ def compare(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measure two models in the same rounds on this machine. Comparisons of the axis `model` have their verdicts."""
+    """Measure two models in the same rounds on this machine.
+
+    Comparisons of the axis `model` have their verdicts, and no others are made. The options mean what they mean in
+    `bench`. Raises Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
+    """
     first, second = (Subject(Path(side), _make_path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _make_path(evaluation))
     return _measure(first, second, matrix, evaluation=_make_path(evaluation), recipe=judging, home=home, quiet=quiet)
@@ -86,8 +91,8 @@ def compare(  # noqa: PLR0913  what the command takes
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
     """Read the results of a farm's run, by its number, or of a file of `bench --json` or `results --json`.
 
-    `server`: the farm's address; None: that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage where there is no
-    such run or file.
+    Only an int is a run's number; a text is a path, even if it has digits alone. `server`: the farm's address; None:
+    that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage where there is no such run or file.
     """
     if isinstance(run_or_path, int):
         from onnxfarm.remote.account import find_account

@@ -27,7 +27,7 @@ FOLDERS_TOO = "--calibration"
 def list_model_files(model: Path) -> list[Path]:
     """List the files of a model: an .onnx with its external data, a .zip, or the files of a folder, the .onnx first.
 
-    Raises Usage for anything else.
+    A folder has to be one that onnxruntime-genai reads, with one .onnx. Raises Usage for anything else.
     """
     if model.is_dir():
         return _list_folder(model)
@@ -76,7 +76,10 @@ def find_program(source: Path) -> Path:
 
 
 def check_files_exist(paths: Mapping[str, Path | None]) -> None:
-    """Raises Usage for a path that does not exist or is a folder. `paths` has the paths by their option."""
+    """Check files that options name; `paths` has them by their option, and None for one that was not given.
+
+    Raises Usage for a path that does not exist, and for a folder, which only `--calibration` takes.
+    """
     for option, path in paths.items():
         if path is not None and not path.exists():
             raise Usage(f"{option} {path} is not a file: give the path of an .npz.")

@@ -26,7 +26,10 @@ class Options:
     accuracy_level: str = "0"
 
     def describe(self) -> str:
-        """Name the options that differ from the defaults, as the end of a sentence. Return "" where none does."""
+        """Name the options that differ from the defaults, as the end of a sentence. Return "" where none does.
+
+        Number types, the way of calibration and those of other recipes than 8-bit ones are not among them.
+        """
         parts = [
             ("per channel", self.per_channel),
             ("reduced range", self.reduce_range),

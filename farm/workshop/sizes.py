@@ -20,10 +20,11 @@ class Sized(TypedDict):
 
 
 def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
-    """Choose the size of every dynamic dimension, by name; where `shapes` has none, pictures get 224, sequences 64.
+    """Choose the size of every dynamic dimension, by name.
 
-    Raises Problem fixed_batch or no_batch where the model does not take `batch`, and unknown_dim for a name that the
-    model does not have.
+    A size in `shapes` comes first. Else the batch gets `batch`, or 1 where that is None, dimensions that are named like
+    a picture's side get 224, and all others 64. Raises Problem fixed_batch or no_batch where the model does not take
+    `batch`, and unknown_dim for a name that the model does not have.
     """
     chosen, model_batch = dict(shapes), facts["batch"]
     if batch is not None:

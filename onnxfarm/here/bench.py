@@ -209,7 +209,8 @@ def stop_on_signals(
 ) -> Iterator[Callable[[], bool]]:
     """Catch signals inside the `with`, and yield a function that says whether one came.
 
-    So a measurement can end in order and keep what it has.
+    So a measurement can end in order and keep what it has. Only the main thread can catch signals; in another one none
+    is caught.
     """
     stop = threading.Event()
     # only the main thread can set handlers, and signals are sent to it alone

@@ -36,7 +36,10 @@ class Question:
 
 
 def count_physical_cores() -> int:
-    """Count the cores for which ONNX Runtime starts a thread each where nobody says how many."""
+    """Count the cores for which ONNX Runtime starts a thread each where nobody says how many.
+
+    Where that is unknown, they are the logical cores.
+    """
     facts = read_facts(busy_window_s=0)
     return facts.physical_cores or facts.logical_cores or 1
 
@@ -92,6 +95,7 @@ class RaceMachine:
     seconds_left: Callable[[], float]
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
+        """Measure an experiment in the rounds that it asks for, with every pair of cells compared."""
         rounds: Any = experiment.asked["rounds"]
         every_pair = partial(compare_every_pair, rounds=rounds, left_s=self.seconds_left())
         return Machine(self.bench, every_pair).measure(experiment, search)

@@ -43,7 +43,10 @@ class LocalGate:
         return self.bench.clock()
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Measure an experiment of the search. Raises TimedOut after the request's deadline."""
+        """Measure an experiment of the search.
+
+        Raises TimedOut after the request's deadline, even if the measurement ended, only later.
+        """
         request = self.request
         reshape = partial(
             workbench.select_comparisons,

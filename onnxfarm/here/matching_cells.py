@@ -49,8 +49,8 @@ class Repeat:
 def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], list[Cell], list[Cell]]:
     """Match the cells of two documents. Return the matches, and the cells of each side that have none.
 
-    Cells that measure the same are matched in their order. Cells of two releases are matched only where each side has
-    one of them left.
+    Cells that measure the same are matched in their order. Of those left, cells are matched that differ in the runtime,
+    then in the opset too, and last in the model too, where each side has only one kind of them left.
     """
     matches: list[Match] = []
     for differing in MAY_DIFFER:

@@ -70,9 +70,10 @@ def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
 
 
 def check_installable(document: Document) -> None:
-    """Raises an error where a runtime of the document could not be installed on this machine.
+    """Raise an error where a cell of the document failed because its runtime could not be installed here.
 
-    Raises Usage where the index has no file of that runtime for this Python or platform, and Infrastructure otherwise.
+    The first such cell decides. Raises Usage where the index has no file of that runtime for this Python or platform,
+    and Infrastructure otherwise.
     """
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
@@ -84,7 +85,11 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """Find the newest release of `onnxruntime` for this machine; None where the index does not answer."""
+    """Find the newest release of `onnxruntime` for this machine; None where the index does not answer.
+
+    With `with_prereleases`, those of the indexes of $ONNXFARM_INDEXES count too; Infrastructure is raised where one
+    cannot be read.
+    """
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
         offered += [version for name in read_own_indexes() for version in _download_page(name, NEWEST.distribution)]

@@ -64,7 +64,10 @@ SCHEMA = "onnxfarm.sweep/1"
 
 
 def render_page(sweep: Plain) -> str:
-    """Render a document `onnxfarm.sweep/1` as one HTML page that loads no other file. It needs plotly."""
+    """Render a document `onnxfarm.sweep/1` as one HTML page that loads no other file.
+
+    Raises ModuleNotFoundError without plotly.
+    """
     # only the server's extra has plotly, and a sweep without a page does not need it
     from plotly.offline import get_plotlyjs
 
@@ -86,7 +89,10 @@ def render_page(sweep: Plain) -> str:
 
 
 def make_figure(sweep: Plain) -> dict[str, object]:
-    """Make a Plotly chart of the ratio to the reference by release, with its change points."""
+    """Make a Plotly chart of the ratio to the reference by release, with its change points.
+
+    Colours are written as names, such as `@ink`, that the page replaces.
+    """
     order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
     notes = [note for place, line in enumerate(sweep["lines"]) for note in _make_annotations(line, place)]
     xaxis = _make_axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)

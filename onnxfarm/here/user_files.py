@@ -29,7 +29,10 @@ MAX_JUDGE_BYTES = 1 << 20
 def import_inputs(
     model: ImportedModel, *, inputs: Path | None, expected: Path | None, folder: Path, files: LocalFiles
 ) -> UserInputs:
-    """Check and copy inputs and their expected outputs, and add both to `files`. Without inputs it returns none."""
+    """Check and copy inputs and their expected outputs, and add both to `files`.
+
+    Where `inputs` is None, `expected` is not read, and the answer is an empty UserInputs.
+    """
     if inputs is None:
         return UserInputs()
     copy = copy_into(inputs, folder / "given-inputs")
@@ -75,7 +78,10 @@ def import_calibration(model: ImportedModel, path: Path, *, folder: Path, files:
 def import_evaluation(
     model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
-    """Check and copy labelled data for a recipe or for the user's judge, and add them to `files`. Raises Usage."""
+    """Check and copy labelled data for a recipe or for the user's judge, and add them to `files`.
+
+    An empty recipe is `top1`. Raises Usage for a wrong recipe and for data that do not fit.
+    """
     if isinstance(recipe, UserJudge):
         copy = copy_into(path, folder / "given-evaluation")
         with raise_usage_of_workshop(path):
@@ -98,7 +104,8 @@ def import_evaluation(
 def add_prompt_shapes(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> Matrix:
     """Add the sizes of a prompt to the matrix, so that a decoder is measured with a prompt as well as a single token.
 
-    A matrix with shapes or scenarios, and any matrix for inputs of the user's, is returned as it is.
+    The matrix is returned as it is where it has shapes, scenarios or an `include`, where inputs of the user's are
+    given, and for a model that is no decoder.
     """
     feed = model.inspection.feed
     is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or user_inputs.inputs is not None
@@ -120,7 +127,10 @@ def read_judge_source(judge: UserJudge) -> bytes:
 
 
 def check_against_model(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> None:
-    """Raises Usage for a dimension or output that the model lacks, and for a batch other than that of the inputs."""
+    """Check that a matrix fits the model and the user's inputs.
+
+    Raises Usage for a dimension or output that the model lacks, and for a batch other than that of the inputs.
+    """
     dimensions = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
         unknown = [name for name in sizes if name not in dimensions] if isinstance(sizes, Mapping) else []

@@ -89,6 +89,12 @@ class Workbench:
         return self.template.clock()
 
     def plan(self, matrix: Matrix) -> Plan:
+        """Plan what a matrix would measure on this machine.
+
+        The package index is asked for runtimes that are unknown here and, where the matrix names none, for the newest
+        one. Raises Usage where the matrix names versions of a farm or does not fit the model, or nothing sensible can
+        be planned.
+        """
         user_files.check_against_model(matrix, self.user_inputs, model=self.template.preparation.model)
         run = self.template
         if matrix.models:
@@ -172,7 +178,10 @@ class Workbench:
             run.console.print(make_sample_warning(count), highlight=False, soft_wrap=True)
 
     def save_variant(self, spec: CellSpec, folder: Path) -> Path:
-        """Write the model that a cell runs into a folder, and return the path of its .onnx. Raises Usage."""
+        """Write the model that a cell runs into a folder, and return the path of its .onnx.
+
+        Raises Usage where it cannot be written, and WorkshopError where it cannot be made.
+        """
         bundle = self.template.preparation.make_variant(spec)
         for file in bundle.files:
             write_bytes(self.template.files.paths[file.sha256].read_bytes(), folder / file.name)
@@ -186,6 +195,10 @@ class Workbench:
         run.beside = tuple(others)
 
     def measure(self, plan: Plan) -> Document:
+        """Measure a plan; the next measurement has no A/A pair unless it is asked for again.
+
+        Raises Stopped, which holds the document so far, where the measurement was stopped or is late.
+        """
         document = self.template.measure(plan)
         self.with_null_pair = False
         if self.template.is_cancelled():
@@ -205,9 +218,10 @@ def select_comparisons(
     rounds: int | None = None,
     is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """Return the block with only its A/A pair and its comparisons along one axis, for at least `max_rounds` rounds.
+    """Return the block with only its A/A pair and its comparisons along one axis, to be measured longer.
 
-    `rounds`: a maximum that the user set, which is kept even where rounds are disturbed.
+    Its maximum of rounds is raised to `max_rounds`, unless it is higher already. `rounds`: a maximum that the user set,
+    which is kept even where rounds are disturbed.
     """
     pairs = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
     changes = {"comparisons": pairs, "is_of_pipeline": is_of_pipeline, "max_rounds": max(block.max_rounds, max_rounds)}
@@ -216,7 +230,10 @@ def select_comparisons(
 
 
 def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
-    """Return the block with a maximum of `rounds` rounds, and with enough time for them on a busy machine."""
+    """Return the block with a maximum of `rounds` rounds, and with enough time for them on a busy machine.
+
+    Rounds that were disturbed are then not replaced by further ones.
+    """
     longer = max(1.0, rounds / ROUNDS[block.budget].most)
     changes = {
         "max_rounds": rounds,
@@ -274,6 +291,10 @@ class Machine:
     is_announcing: bool = False
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
+        """Print the title of an experiment, measure it, and return what the search reads in the measurement.
+
+        Raises Usage, Infrastructure and Stopped.
+        """
         if experiment.title:
             print_lines(experiment.title, console=self.bench.console)
         measured, _ = measure_for_search(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)

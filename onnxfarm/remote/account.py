@@ -52,7 +52,8 @@ class Farms(TypedDict, total=False):
 def find_account(server: str | None = None) -> Account:
     """Return the account of a farm: `server`, else $ONNXFARM_SERVER, else that of `onnxfarm login`.
 
-    Raises Usage when no farm is named, or when there is no token for it.
+    Its token is $ONNXFARM_TOKEN, else that of `onnxfarm login` for this address. Raises Usage when no farm is named,
+    when there is no token for it or it must not be sent there, and when the file of `onnxfarm login` cannot be read.
     """
     farms = _read_farms()
     address = server or os.environ.get(SERVER_VARIABLE) or farms.get("default")
@@ -122,7 +123,8 @@ def _is_this_machine(host: str) -> bool:
 def store_account(account: Account) -> Path:
     """Write the account as the default farm into a file that nobody else can read, and return its path.
 
-    Raises Infrastructure where it cannot be written.
+    Tokens of other farms stay in it. Raises Infrastructure where it cannot be written, and Usage where the file that is
+    there cannot be read.
     """
     path = find_config_file()
     farms = _read_farms()

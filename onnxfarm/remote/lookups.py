@@ -45,7 +45,10 @@ def find_node(client: Client, number_or_name: str) -> NodeOut:
 
 
 def find_model(client: Client, number_or_name: str, *, is_removed: bool = False) -> ModelOut:
-    """Find a model by number or name; `is_removed`: among the deleted ones. Raises Usage."""
+    """Find a model by number or name; a text of digits alone is a number. Raises Usage.
+
+    `is_removed`: a name is looked for among the deleted models; a number finds a model in either case.
+    """
     models: list[ModelOut]
     if number_or_name.isdecimal():
         models = [client.call(operations.MODEL, model=number_or_name)]
@@ -70,7 +73,10 @@ def find_version_by_number(client: Client, model_id: int, number: int) -> Versio
 
 
 def find_version(client: Client, named: str) -> VersionOut:
-    """Find the version that NAME@VERSION names. Raises Usage."""
+    """Find the version that NAME@VERSION names, of a model that is not deleted. Raises Usage.
+
+    The version itself may be deleted.
+    """
     match = VERSION.fullmatch(named)
     if match is None:
         raise Usage(f"“{named}” names no version: write NAME@VERSION, such as encoder@2.")
@@ -78,7 +84,7 @@ def find_version(client: Client, named: str) -> VersionOut:
 
 
 def find_watch(client: Client, number_or_name: str) -> WatchOut:
-    """Find a watch by number or name. Raises Usage."""
+    """Find a watch by number or name; a text of digits alone is a number. Raises Usage."""
     if number_or_name.isdecimal():
         return client.call(operations.WATCH, watch=number_or_name)
     return _get_single(

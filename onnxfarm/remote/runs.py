@@ -75,7 +75,10 @@ def _cut_to_phase(doing: str) -> str:
 
 
 def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
-    """Show how far a run is until it has ended, and return it. Raises TimedOut after `timeout_s` seconds."""
+    """Show how far a run is until it has ended, and return it.
+
+    Raises TimedOut after `timeout_s` seconds, while the run goes on; None waits as long as it takes.
+    """
     limit = time.monotonic() + timeout_s if timeout_s is not None else None
     with open_progress(console) as show:
         while True:

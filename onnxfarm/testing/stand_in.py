@@ -61,7 +61,7 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy(cls, array: NDArray[Any], device: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """Return the array itself: there is no device."""
+        """Wrap the array itself, on the processor: there is no device."""
         return cls(array)
 
     def numpy(self) -> NDArray[Any]:
@@ -83,10 +83,10 @@ class IOBinding:
         self.inputs[name] = value
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        """Nothing: outputs are made anew each time."""
+        """Do nothing: outputs are made anew each time."""
 
     def bind_output(self, name: str, device: str = "cpu") -> None:
-        """Nothing: outputs are made anew each time."""
+        """Do nothing: outputs are made anew each time."""
 
     def clear_binding_outputs(self) -> None:
         self.outputs = []

@@ -53,7 +53,7 @@ class Pins:
         return [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (str(address), port, 0, 0))]
 
     def check_event(self, event: str, details: tuple[object, ...]) -> None:
-        """The audit hook of the process.
+        """Refuse what the process may not do; the interpreter calls it with each audit event.
 
         Raises PermissionError for a program, a socket that listens, or a connection to an address that is not pinned.
         """

@@ -119,7 +119,7 @@ class Alert(models.Model):
 
     @property
     def lead(self) -> "Symptom | None":
-        """The symptom that the alert's sentence is about."""
+        """The symptom that the alert's sentence is about; None where it has no symptoms."""
         return next(iter(self.symptoms_by_weight()), None)
 
     @property

@@ -41,7 +41,8 @@ class Standing(NamedTuple):
 def describe_standing(model: Model) -> Standing:
     """Describe a model's open alerts; without any, its newest round that was judged or waits for confirmation.
 
-    Alerts and rounds whose candidate is older than their baseline do not count.
+    Alerts and rounds whose candidate is older than their baseline do not count. Neither do rounds that compare versions
+    of the model. Only the NEWEST_ROUNDS newest rounds are looked at.
     """
     rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
     alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]

@@ -44,7 +44,11 @@ class History:
 
 
 def read_history(user: Anyone, distribution: str) -> History:
-    """Read the history of a distribution as far as the user may see it."""
+    """Read the history of a distribution as far as the user may see it.
+
+    At most ALERTS alerts, the newest, and WATCHES active watches are read; rounds that compare versions of a model do
+    not count.
+    """
     releases = Release.objects.filter(distribution=distribution)
     rounds = WatchRound.objects.filter(
         watch__in=Watch.objects.visible_to(user), watch__distribution=distribution, base=None

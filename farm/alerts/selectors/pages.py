@@ -82,7 +82,10 @@ def _defer_large_columns(rows: QuerySet[Alert]) -> QuerySet[Alert]:
 
 
 def add_sizes(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Annotate alerts with `largest`, the largest slowdown of latency among their symptoms, to sort by."""
+    """Annotate alerts with `largest`, the largest slowdown of latency among their symptoms, to sort by.
+
+    It is None for an alert without such a symptom.
+    """
     slower = Symptom.objects.filter(alert=OuterRef("pk"), kind__in=HEADLINES).order_by().values("alert")
     return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
 
@@ -115,7 +118,10 @@ def alerts_of_watch(watch: Watch) -> QuerySet[Alert]:
 
 
 def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
-    """Map each watch's id to the sentences of its open and acknowledged alerts, the newest first."""
+    """Map each watch's id to the sentences of its open and acknowledged alerts, the newest first.
+
+    Watches without any are left out.
+    """
     rows = Alert.objects.unsettled().filter(watch__in=list(watches)).order_by("-pk").values_list("watch", "sentence")
     sentences: dict[int, list[str]] = {}
     for watch_id, sentence in rows:
@@ -126,7 +132,8 @@ def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
     """Map each watch's id to the rounds of its current cause, one for each model, in two queries.
 
-    That is the cause that is being measured and has come farthest, or else the one that was judged last.
+    That is the cause that is being measured and has come farthest, or else the one that was judged last. Watches
+    without rounds are left out.
     """
     # sorted by name, the states are in reverse order of time: confirming, measuring, waiting
     order = (F("judged_at").desc(nulls_first=True), "state", "pk")
@@ -206,7 +213,10 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
 
 
 def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
-    """List the last value of every long series of these watches on each release, in one query."""
+    """List the last value of every long series of these watches on each release, in one query.
+
+    A series on two nodes has a value for each.
+    """
     points_of_watches = Point.objects.filter(watch__in=[watch.pk for watch in watches]).order_by()
     last = points_of_watches.values("watch", "series", "node", "runtime").annotate(last=Max("pk")).values("last")
     columns = ("watch", "watch__reference", "series", "node", "label", "ratio", "low", "high", "round__outcome")
@@ -222,7 +232,10 @@ def find_wrong_outputs(watches: Iterable[Watch]) -> set[tuple[int, str]]:
 
 
 def watches_of_model(model: Model) -> list[Watch]:
-    """Return the watches of a model, which name it or one of its labels, sorted by name."""
+    """Return the watches of a model, which name it or one of its labels, sorted by name.
+
+    Watches that are switched off are among them. It does not check who may see the watches.
+    """
     named = Q(watched=model)
     labelled = Q(team=model.team_id, label__in=[label for label in model.labels if label])
     return list(Watch.objects.filter(named | labelled).distinct().order_by("name", "pk"))
@@ -236,7 +249,10 @@ def find_free_name(team_id: int, name: str) -> str:
 
 
 def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
-    """Map the id of each watched model to the id of a watch of it, in one query."""
+    """Map the id of each watched model to the id of the oldest watch of it, in one query.
+
+    Models that no watch names, by themselves or by a label, are left out.
+    """
     candidates = list(models)
     rows = Watch.objects.filter(Q(watched__in=candidates) | ~Q(label=""))
     watches: dict[int, int] = {}

@@ -121,7 +121,11 @@ def newest_version(model: Model) -> Version | None:
 
 
 def last_release(watch: Watch, model: Model) -> str:
-    """Return the release that this watch last measured the model with; its reference before the first round."""
+    """Return the release that this watch last measured the model with; its reference before the first round.
+
+    Rounds that a person or a pipeline called for, those that compare versions, and those that could not measure do not
+    count.
+    """
     rounds = WatchRound.objects.filter(
         watch=watch, version__model=model, state=RoundState.JUDGED, outcome__in=_MEASURED, compared__gt=0
     ).exclude(cause=Cause.CALL)
@@ -134,6 +138,9 @@ def newest_release(watch: Watch) -> str | None:
 
 
 def baselines(watch: Watch, model: Model) -> list[str]:
-    """Return the good releases of the newest open alerts of a model, MAX_BASELINES at most."""
+    """Return the good releases of the newest unsettled alerts of a model, MAX_BASELINES at most.
+
+    Alerts about what could not be measured are left out.
+    """
     rows = Alert.objects.unsettled().filter(watch=watch, model=model, distribution=watch.distribution)
     return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MAX_BASELINES]

@@ -35,7 +35,10 @@ class Hit(NamedTuple):
 
 
 def search_everything(user: Anyone, text: str) -> list[Hit]:
-    """Find pages that the user may see by a number, a digest or a part of a name, in this order; none for no text."""
+    """Find pages that the user may see by a number, a digest or a part of a name, in this order; none for no text.
+
+    At most MAX_HITS of each kind are returned.
+    """
     wanted = text.replace("\x00", "").strip()[:MAX_TEXT]
     if not wanted:
         return []

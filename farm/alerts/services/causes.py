@@ -26,7 +26,11 @@ from farm.runs.selectors import previous_version
 
 
 def open_release_rounds() -> int:
-    """Open a round for the newest release on each watched model that has not had one."""
+    """Open a round for the newest release on each watched model that has not had one; return how many.
+
+    Where two packages changed, the round measures the next step to it alone. None is opened before the index has
+    answered, for a model without a ready version, or where the watch measured a release as new already.
+    """
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_release=True):
         # the farm's own table of releases does not count before the index has answered
@@ -58,7 +62,12 @@ def _release_key(version: str) -> str:
 
 
 def open_version_rounds() -> int:
-    """Open a round for the newest version of each watched model, where one was uploaded since the last time."""
+    """Open rounds for the newest version of each watched model, where one was uploaded since the last time.
+
+    One compares releases on it, and one compares it with the version before, as the watch says. Versions that came
+    between are passed over, and those after one that is still being inspected wait for it. Return how many rounds were
+    opened.
+    """
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
         models = watched_models(watch)
@@ -98,7 +107,10 @@ def _compare_with_previous_version(watch: Watch, version: Version) -> bool:
 
 
 def open_scheduled_rounds() -> int:
-    """Open rounds of the watches whose scheduled time has come."""
+    """Open rounds of the watches whose scheduled time has come; return how many.
+
+    A model has none where no release later than the reference is known.
+    """
     count = 0
     due = Watch.objects.filter(is_active=True, next_at__lte=timezone.now()).exclude(schedule="")
     for watch in due:

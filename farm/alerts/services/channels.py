@@ -70,6 +70,7 @@ def remove_channel(*, channel: Channel, by: User) -> None:
 
 
 def switch_channel(*, channel: Channel, by: User, is_active: bool) -> Channel:
+    """Switch a channel on or off, and return it; one that is off gets no further messages."""
     _check_may_manage(channel.team, by)
     channel.is_active = is_active
     channel.save(update_fields=["is_active"])

@@ -29,7 +29,7 @@ MAX_SENDING_PER_TEAM = 2
 
 
 def send_due_hints() -> int:
-    """Ask workers to send messages that are due or whose sender died; return how many."""
+    """Ask workers to send messages that are due or whose sender died, MAX_AT_ONCE at most; return how many."""
     delivery_ids = list(_list_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
     for delivery_id in delivery_ids:
         send_hint(delivery_id)
@@ -39,7 +39,7 @@ def send_due_hints() -> int:
 def deliver(delivery_id: int) -> bool:
     """Claim a message and send it. Return False where another sender has it, it is not due, or it did not arrive.
 
-    A message that did not arrive is tried again later, up to MAX_TRIES times.
+    A message that did not arrive is tried again later, up to MAX_TRIES times, unless its problem is permanent.
     """
     delivery = _claim(delivery_id)
     if delivery is None:

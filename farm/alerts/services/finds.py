@@ -129,7 +129,10 @@ def _count_cores(version: Version, hardware: str) -> int:
 
 
 def advance_finds() -> int:
-    """Take every open race one step further where that is possible; return how many moved."""
+    """Take every open race one step further where that is possible; return how many moved.
+
+    A race whose step breaks is ended as failed, with its answer so far.
+    """
     count = 0
     related = ("version__model__team", "version__artifact", "asked_by", "run")
     for row in Find.objects.filter(state__in=OPEN_FINDS).select_related(*related).order_by("pk"):

@@ -50,7 +50,8 @@ def look_for_due_releases() -> int:
     """Ask the index for each watched package once in INDEX_POLL_S; return how many releases are new.
 
     Watches without a trigger for releases count too, as the pipelines that call them name releases. `onnxruntime` is
-    always asked for, as its newest release is measured where a matrix names none.
+    always asked for, as its newest release is measured where a matrix names none. Nothing is asked, and the answer is
+    0, where INDEX_POLL_S is not above 0.
     """
     if settings.INDEX_POLL_S <= 0:
         return 0
@@ -75,7 +76,7 @@ def find_releases_for_matrix(declared: Declared) -> Known:
 def find_releases(runtimes: Iterable[Runtime]) -> Known:
     """Return all known releases; where one of `runtimes` is unknown, ask the index first, at most once in TRUSTED_S.
 
-    If the index does not answer, `silence` of the result says why.
+    If the index does not answer, `silence` of the result says why. Nothing is asked where INDEX_POLL_S is not above 0.
     """
     releases = list_known_releases()
     unknown = [runtime for runtime in runtimes if unknown_sentence(runtime, extra=releases.releases)]
@@ -189,7 +190,8 @@ def store_releases(
 ) -> int:
     """Store the releases that an index offers, and mark those that it dropped; return how many are new.
 
-    `yanked` maps versions to the index's reasons. `index` is the name of the index, empty for the default one.
+    `yanked` maps versions to the index's reasons. `index` is the name of the index, empty for the default one. Yanked
+    releases are not counted, even if they are new.
     """
     offered = set(versions)
     with transaction.atomic():

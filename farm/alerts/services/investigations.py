@@ -132,7 +132,8 @@ def _narrow_to_symptom(investigation: Investigation, *, good: str, bad: str) -> 
 def order_investigations(alert: Alert) -> list[Investigation]:
     """Start the searches that every alert gets and this one has not had yet, and return them.
 
-    There is no bisection where a pipeline called the watch with a candidate older than the good release.
+    There is no bisection where a pipeline called the watch with a candidate older than the good release. None is
+    started where nothing was measured, where all symptoms are resolved, and for an alert about versions of a model.
     """
     symptom = _choose_symptom(alert)
     if symptom is None or not alert.node or alert.is_of_versions:
@@ -150,8 +151,8 @@ def order_investigations(alert: Alert) -> list[Investigation]:
 def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
     """Start another bisection, from the alert's good release to its bad one unless others are named.
 
-    Raises Invalid for unknown releases or a wrong order of them, Conflict while a bisection is open or where no run is
-    left to repeat, and NotAllowed without the right to run in the team.
+    Raises Invalid for unknown releases or a wrong order of them, Conflict while a bisection is open, where no run is
+    left to repeat or where the alert compares versions of a model, and NotAllowed without the right to run in the team.
     """
     symptom = _check_can_ask(alert, by)
     distribution = alert.distribution
@@ -195,7 +196,10 @@ def _choose_symptom(alert: Alert) -> Symptom | None:
 
 
 def advance_investigations() -> int:
-    """Take every open investigation one step further where that is possible; return how many moved."""
+    """Take every open investigation one step further where that is possible; return how many moved.
+
+    One whose step breaks is logged and ended as failed.
+    """
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
     rows = Investigation.objects.filter(state__in=OPEN_INVESTIGATIONS).select_related(*related, "run").order_by("pk")

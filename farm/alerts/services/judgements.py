@@ -93,7 +93,10 @@ _STAGES = {
 
 
 def advance_rounds() -> int:
-    """Take every open round one step further where that is possible; return how many moved."""
+    """Take every open round one step further where that is possible; return how many moved.
+
+    One whose step breaks is logged, and tried again by the next tick.
+    """
     related = ("watch__team", "watch__created_by", "version__model", "base__model", "run", "confirming")
     moved = 0
     for watch_round in WatchRound.objects.filter(state__in=_STAGES).select_related(*related).order_by("pk"):

@@ -50,7 +50,10 @@ def extend_round(watch_round: WatchRound, run: Run) -> bool:
 
 
 def start_watch_run(watch: Watch, version: Version, matrix: Matrix, *, reason: RunReason) -> Run:
-    """Start a run in the name of the watch's creator. Raises CannotMeasure."""
+    """Start a run in the name of the watch's creator. Raises CannotMeasure.
+
+    `is_temporary` of the error says that a later try may succeed.
+    """
     runner = find_runner(watch)
     if runner is None:
         raise CannotMeasure(
@@ -86,7 +89,10 @@ def _order_rounds(watch: Watch, run: Run, rounds: int) -> bool:
 
 
 def find_runner(watch: Watch) -> User | None:
-    """Return the watch's creator, if they may still start runs in its team."""
+    """Return the watch's creator, if they may still start runs in its team.
+
+    None where they may not, are switched off, or were removed.
+    """
     creator = watch.created_by
     if creator is None or not creator.is_active or not can_write(creator, team=watch.team):
         return None
@@ -125,7 +131,10 @@ def matrix_to_search(run: Run) -> Matrix:
 
 
 def positions_of(run: Run, names: Sequence[str]) -> list[dict[str, int]]:
-    """Return the positions in the run's matrix of these arms or refused cells."""
+    """Return the positions in the run's matrix of these arms or refused cells.
+
+    Arms come first, not in the order of the names; names that the run does not have are left out.
+    """
     arms = Arm.objects.filter(match_arms(run, *names)).select_related("cell")
     cells = {arm.cell_id: arm.cell for arm in arms}
     cells |= {cell.pk: cell for cell in run.cells.filter(name__in=names)}

@@ -79,7 +79,8 @@ def reopen(*, alert: Alert, by: User, note: str = "") -> Alert:
 def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: str = "") -> Alert:
     """Announce nothing of an alert until a date, or until a release or a later one is measured.
 
-    Raises Invalid unless one of them is given and lies ahead, Conflict for a closed alert.
+    This replaces an earlier snooze. Raises Invalid unless exactly one of them is given and it lies ahead, Conflict for
+    a closed alert.
     """
     _check_can_write(alert, by)
     if alert.state not in OPEN_ALERTS:
@@ -104,7 +105,10 @@ def snooze(*, alert: Alert, by: User, until: datetime | None = None, release: st
 
 
 def add_note(*, alert: Alert, by: User, note: str) -> Alert:
-    """Write a note to the alert and to its log. Raises Invalid for an empty note, or one longer than MAX_NOTE."""
+    """Write a note to the alert, in place of its earlier one, and to its log.
+
+    Raises Invalid for an empty note, or one longer than MAX_NOTE.
+    """
     _check_can_write(alert, by)
     with transaction.atomic():
         Alert.objects.filter(pk=alert.pk).update(note=_clean_note(note))

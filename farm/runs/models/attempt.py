@@ -40,7 +40,10 @@ class Attempt(models.Model):
         return f"attempt {self.number} of {self.block}"
 
     def end(self, state: AttemptState, *, code: str = "", text: str = "") -> bool:
-        """End a leased attempt with this state and reason; return False where it had ended already."""
+        """End a leased attempt with this state and reason; return False where it had ended already.
+
+        Only the row changes; this object keeps the state that it had.
+        """
         mine = Attempt.objects.filter(pk=self.pk, state=AttemptState.LEASED)
         return bool(mine.update(state=state, reason_code=code, reason_text=text, ended_at=timezone.now()))
 

@@ -124,7 +124,8 @@ class Block(models.Model):
     def lease(self, *, node: Node, attempt: int, lease_s: float) -> bool:
         """Lease a queued block to a node by one conditional UPDATE; return False where it is not to be had any more.
 
-        Raises django.db.IntegrityError where the node's machine measures another block.
+        It is not to be had under another attempt number, or where only another node may continue it. Raises
+        django.db.IntegrityError where the node's machine measures another block.
         """
         # without a node and with earlier rounds: the one that has them was deleted
         mine = Q(only_node=None, first_round=0) | Q(only_node=node)
@@ -165,7 +166,10 @@ class Block(models.Model):
         return moved
 
     def finish(self, *, attempt: int, rounds: int) -> bool:
-        """Mark a reported block as done after this many rounds; return False where it is not reported."""
+        """Mark a reported block as done after this many rounds in all.
+
+        Return False, with nothing changed, where it is not reported under this attempt.
+        """
         where = Q(attempt=attempt, state=BlockState.REPORTED)
         moved = self._move(BlockState.DONE, where=where, rounds=rounds)
         if moved:

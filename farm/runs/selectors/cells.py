@@ -73,11 +73,12 @@ class MeasuredCell:
 
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
-    """Find cells that match all of the words, the newest run first.
+    """Find measured cells that match all of the words, those of the newest run first.
 
-    A word matches the model, runtime, provider, precision, hardware or node. A number matches the run, version, batch
-    or threads; after one of these words it matches only that, as in `batch 8`. At most MAX_HITS + 1 are returned, so
-    that callers see whether there are more.
+    A word matches the model, runtime, provider, precision, hardware or node, or is a cell's id. A number matches the
+    run, version, batch or threads; after one of these words it matches only that, as in `batch 8`. Words after the
+    first MAX_WORDS are not read. A/A twins, and cells of versions beside a run's own, are left out. At most MAX_HITS +
+    1 are returned, so that callers see whether there are more.
     """
     rows = _measured_arms().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
@@ -88,7 +89,10 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
 
 
 def list_measured_cells(runs: Sequence[Run]) -> list[MeasuredCell]:
-    """List the measured cells of these runs, those of the newest run first, MAX_MEASURED at most."""
+    """List the measured cells of these runs, those of the newest run first, MAX_MEASURED at most.
+
+    A/A twins, and cells of versions beside a run's own, are left out.
+    """
     return _list_measured(_measured_arms().filter(block__run__in=[run.pk for run in runs]), limit=MAX_MEASURED)
 
 
@@ -127,7 +131,10 @@ def _match_word(word: str, field: str | None) -> Q:
 
 
 def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
-    """List the launches of a cell, the disturbed ones too, each as its round (from 0) and its timings in ms."""
+    """List the launches of a cell, the disturbed ones too, each as its round (from 0) and its timings in ms.
+
+    Empty where the cell was never in a block. Launches whose timings cannot be read are left out.
+    """
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return []
@@ -158,7 +165,10 @@ class TracedCell:
 
 
 def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
-    """List the traced cells in runs of the version that the user may see, the newest run first, MAX_TRACED at most."""
+    """List the traced cells in runs of the version that the user may see, the newest run first, MAX_TRACED at most.
+
+    A/A twins, and cells of versions beside a run's own, are left out.
+    """
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
     visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))
     types = [(version.inspection or {}).get(fact) for fact in recipes.UPLOADED]
@@ -175,7 +185,8 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Measured]]:
     """Return the number of the model's newest measured version, and its cells; (None, []) where none was measured.
 
-    A/A twins, and runs that the farm made for its own searches, are left out.
+    Of each cell the newest measurement on each node is listed. A/A twins, versions of branches, and runs that the farm
+    made for its own searches, are left out.
     """
     number, runs = _find_newest_runs(user, model)
     if number is None:
@@ -198,7 +209,10 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 
 def add_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
-    """Give cells their verdicts and the figures behind them, of one quantity on each node."""
+    """Give cells their verdicts and the figures behind them, of one quantity on each node.
+
+    The cells stay in their order.
+    """
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
     disturbed = {cell.run for cell in measured if cell.cell.disturbed_samples}
@@ -215,7 +229,11 @@ def add_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
 
 
 def add_lost_accuracy(user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
-    """Give the cells of version `number` the accuracy that they lost against earlier versions on the same data."""
+    """Give the cells of version `number` the accuracy that they lost against earlier versions on the same data.
+
+    Only FP32 cells of the MAX_EARLIER newest versions before it are looked at. Cells stay as they are where none of
+    them has an accuracy.
+    """
     if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
         return list(cells)
     rows = CellDocument.objects.filter(arm__is_evaluated=True, arm__twin_of=None, arm__cell__precision="fp32")

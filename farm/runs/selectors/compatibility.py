@@ -99,7 +99,10 @@ class Measured:
 
 
 def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measured]:
-    """Sum up, by version of the distribution, the measurements of the newest finished runs that the user may see."""
+    """Sum up, by version of the distribution, the measurements of the newest finished runs that the user may see.
+
+    At most MAX_RUNS runs are read; versions that measured nothing in them are left out.
+    """
     finished = Run.objects.visible_to(user).filter(state=RunState.FINISHED).order_by("-pk")
     newest = list(finished.values_list("pk", flat=True)[:MAX_RUNS])
     prefix = f"{distribution}=="

@@ -61,14 +61,20 @@ class Before:
 
 
 def recent_node_states(node: Node, *, limit: int) -> list[Before]:
-    """List the state of a node before its newest blocks, the newest first."""
+    """List the state of a node before its newest blocks, the newest first.
+
+    It looks at the newest `limit` attempts of the node; those that reported no state are left out.
+    """
     attempts = list(Attempt.objects.filter(node=node).order_by("-pk").values_list("pk", flat=True)[:limit])
     rows = Report.objects.filter(attempt__in=attempts, kind="facts").order_by("-pk").select_related("attempt__block")
     return [Before(row.attempt.block.run_id, row.received_at, _read_facts(row, node.name)) for row in rows]
 
 
 def facts_of_blocks(run: Run) -> list[doc.BlockFacts]:
-    """List the state of the nodes before each block of a run, in the order of the blocks."""
+    """List the state of the nodes before each block of a run, in the order of the blocks.
+
+    Blocks whose node reported none are left out; of a continued block, the newest state counts.
+    """
     rows = Report.objects.filter(attempt__block__run=run, attempt__state__in=COUNTED, kind="facts")
     # plans are long and not needed here
     light = rows.select_related("attempt__block", "attempt__node").defer("attempt__block__plan_json")
@@ -103,7 +109,10 @@ def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.D
 
 
 def document_json(run: Run) -> str:
-    """Return the document as JSON text; that of a concluded run is the one that was stored when it was concluded."""
+    """Return the document as JSON text; that of a concluded run is the one that was stored when it was concluded.
+
+    Any other document is made anew.
+    """
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
     return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
@@ -284,7 +293,10 @@ def block_document(
 
 
 def load_arms(block: Block) -> list[Arm]:
-    """Read the block's arms with all rows that a document needs of their cells, in few queries."""
+    """Read the block's arms with all rows that a document needs of their cells, in few queries.
+
+    They come in the order of their numbers.
+    """
     rows = block.arms.select_related("cell__preparation", "cell__variant__derived").defer(*UNREAD)
     arms = list(rows.order_by("number"))
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]

@@ -31,7 +31,10 @@ MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
 def find_leased_file(block: Block, sha256: str) -> Path:
-    """Return the path of a stored file that the block needs. Raises Missing where it needs none with this sha256."""
+    """Return the path of a stored file that the block needs.
+
+    Raises Missing where it needs none with this sha256, or the store has lost it.
+    """
     team = block.run.team_id
     if Blob.objects.filter(team=team, sha256=sha256).filter(_filter_needed(block)).exists():
         path = storage.fetch_blob(team_id=team, sha256=sha256)

@@ -117,7 +117,10 @@ class Forecast:
 
     @cached_property
     def nodes(self) -> dict[int, Node]:
-        """The nodes that are online and may take blocks, by id. Some may wait for another program."""
+        """The nodes that are online and may take blocks, by id, at most MAX_NODES.
+
+        Some of them may wait for another program.
+        """
         columns = ("name", "team", "team__puts_people_first", "owner", "host", "health", "state", "sandbox", "doing")
         online = Node.objects.with_writing_owner().filter(state=NodeState.ONLINE, health=NodeHealth.ACTIVE)
         rows = online.select_related("team").only(*columns, "tags", "owner_tags", "settings_json").order_by("pk")
@@ -162,13 +165,19 @@ class Forecast:
         return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=max(ends_s, default=None))
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
-        """Return the nodes that may take a waiting block of the run, and the largest number that may take one block."""
+        """Return the names of online nodes that may take some waiting block of the run, and a number.
+
+        The number is the largest one of nodes that may take the same block; 0 where no block waits or no node may.
+        """
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
         takers = [{node.name for node in self.nodes.values() if self.may_take(node, row)} for row in rows]
         return sorted(set().union(*takers)), max(map(len, takers), default=0)
 
     def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
-        """List the ids of blocks that the node may take next, with their forecasts, the earliest first."""
+        """List the ids of waiting blocks that are forecast for the node's machine, with times, the earliest first.
+
+        Empty where the node takes no blocks now.
+        """
         rows = self._rows if node.may_take_blocks else ()
         waiting = {row.pk for row in rows if row.state != BlockState.LEASED and self.may_take(node, row)}
         mine = [(pk, span) for pk, span in self.spans.items() if span.device == node.device and pk in waiting]

@@ -41,7 +41,8 @@ def measured_across(user: Anyone, model: Model) -> list[Measured]:
 
     Versions and nodes take turns in the list, each with its newest first. The accuracy that a cell lost is against an
     earlier version, if there is one, or else against the FP32 cell of its own version and runtime on any node, since
-    all nodes judge the same samples.
+    all nodes judge the same samples. Runs that the farm made for its own searches are left out too, and MAX_PLACES
+    measurements at most are listed.
     """
     places = _find_newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")

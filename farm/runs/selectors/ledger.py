@@ -57,7 +57,7 @@ class Ledger:
 def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
     """Sum up the work of a node in the last days; None for a user who does not manage it.
 
-    Raises Invalid for a number of days out of range.
+    Attempts count by the time at which they were claimed. Raises Invalid for a number of days out of range.
     """
     if not 1 <= days <= MAX_DAYS:
         raise Invalid(f"A ledger covers 1 to {MAX_DAYS} days, not {days}.", code="days")

@@ -11,7 +11,10 @@ from farm.runs.states import AttemptState
 
 
 def minutes_by_team(teams: Collection[int]) -> dict[int, float]:
-    """Count the minutes that nodes have measured for each of these teams today (UTC), attempts in progress included."""
+    """Count the minutes that nodes have measured for each of these teams today (UTC), attempts in progress included.
+
+    Teams for which none was measured have 0.
+    """
     now = timezone.now()
     since = now.replace(hour=0, minute=0, second=0, microsecond=0)
     recent = Run.objects.filter(Q(finished_at=None) | Q(finished_at__gte=since), team__in=teams)

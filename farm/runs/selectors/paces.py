@@ -30,7 +30,7 @@ class Latencies(NamedTuple):
 
 
 def read_latencies(version: Version) -> Latencies | None:
-    """Read the latencies of a version's newest cells; None where none was measured yet."""
+    """Read the latencies of the LATEST_CELLS newest cells of a version; None where none of them has one."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version, arm__cell__beside=None).order_by("-pk")
     figures = [_read_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
     measured = [figure for figure in figures if figure]
@@ -56,7 +56,8 @@ class _RowsOf(Subquery):
 def add_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
     """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node is new.
 
-    Blocks are counted only until a pair is due, so that a node with a long history costs no more than another.
+    Blocks are counted only until a pair is due, so that a node with a long history costs no more than another. The
+    number is None where the node never measured a pair.
     """
     later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
     first = later.order_by("pk").values("pk")[:NULL_PAIR_EVERY]

@@ -71,12 +71,18 @@ def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
 
 
 def unended_cells(run: Run) -> set[str]:
-    """Return the ids of the cells that have not ended; some of them may have figures already."""
+    """Return the ids of the cells that have not ended; some of them may have figures already.
+
+    A/A twins are among them, by their own names.
+    """
     return set(Arm.objects.filter(block__run=run, status="").values_list("name", flat=True))
 
 
 def launches_so_far(run: Run) -> dict[str, list[Sample]]:
-    """Collect the launches that unsettled blocks have reported, by the arm's name, in the order of rounds."""
+    """Collect the launches that unsettled blocks have reported, by the arm's name, in the order of rounds.
+
+    Rounds in which an arm was not measured are left out.
+    """
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED))
     names = {(arm.block_id, arm.number): arm.name for arm in Arm.objects.filter(block__in=measured)}
     reports = Report.objects.filter(attempt__block__in=measured, attempt__state__in=COUNTED, kind="round")
@@ -90,9 +96,9 @@ def launches_so_far(run: Run) -> dict[str, list[Sample]]:
 
 
 def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
-    """List the newest unfinished runs that people and watches asked for.
+    """List the newest unfinished runs that people and watches asked for, MAX_OPEN at most.
 
-    Each comes with the number of its cells that have ended, and of those that were not refused.
+    Each comes with two numbers, both without refused cells: how many of its cells have ended, and how many it has.
     """
     runs = list(runs_for_lists(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=runs).exclude(status=CellStatus.REFUSED).order_by()
@@ -114,7 +120,10 @@ class Ended(NamedTuple):
 
 
 def newest_ended(user: Anyone) -> list[Ended]:
-    """List the newest finished runs that people and watches asked for."""
+    """List the newest finished runs that people and watches asked for, MAX_ENDED at most.
+
+    Runs that were cancelled before they measured anything, and runs whose headline has no figures yet, are left out.
+    """
     rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
     columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
     newest = rows.exclude(reason__in=FARM_MADE).exclude(CANCELLED_EMPTY).order_by("-pk")
@@ -136,7 +145,11 @@ class Last(NamedTuple):
 
 
 def last_runs(models: Iterable[Model]) -> dict[int, Last]:
-    """Find the newest runs of each of these models that a person or a watch asked for, by the model's id."""
+    """Find the newest runs of each of these models that a person or a watch asked for, by the model's id.
+
+    Versions of branches do not count, and a run that was cancelled before it measured anything does not count as a
+    finished one. Models without any such run are left out. It does not check who may see the runs.
+    """
     # one run for each version, from the end of an index, as a model may have tens of thousands of runs
     runs_of_version = (
         Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
@@ -156,7 +169,9 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
 def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     """Annotate models with their newest run and newest finished run.
 
-    `last_run` and `ended_run` are their ids, `last_lead` holds the figures of the finished run's headline.
+    `last_run` and `ended_run` are their ids, `last_lead` holds the figures of the finished run's headline. All are None
+    where there is no such run. Runs of the farm's own searches and of branches do not count, and neither do finished
+    ones that were cancelled before they measured anything.
     """
     runs_of_model = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
     newest = runs_of_model.exclude(reason__in=FARM_MADE).order_by("-pk")
@@ -170,7 +185,10 @@ def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
 
 
 def judged_run(user: Anyone, model: Model) -> Run | None:
-    """Find the newest finished run of a model with cells judged on labelled data, if possible of several precisions."""
+    """Find the newest finished run of a model with cells judged on labelled data, if possible of several precisions.
+
+    None where the user may see none; versions of branches do not count.
+    """
     judged = Arm.objects.filter(is_evaluated=True, block__run__version__model=model)
     runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model, version__branch="")
     evaluated = runs.filter(pk__in=judged.values("block__run")).select_related("version__model", "version__artifact")
@@ -190,7 +208,7 @@ def add_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_compa
 def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
     """Read the specs of cells, given as run id and cell id, each with the name of its session set ("" without one).
 
-    Raises Missing for a cell that does not exist.
+    The answer has the order of `chosen`. Raises Missing for a cell that does not exist.
     """
     cells = Q(pk=None)
     chosen_arms = reduce(or_, (match_arms(run_id, name) for run_id, name in chosen), Q(pk__in=[]))

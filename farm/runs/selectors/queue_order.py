@@ -42,7 +42,10 @@ def place_in_turn(run: Run) -> tuple[bool, datetime, int]:
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
-    """Return the queued blocks that any of these nodes may measure, of teams that have minutes left."""
+    """Return the queued blocks that any of these nodes may measure, of teams that have minutes left.
+
+    Queues and teams alone decide here; whether a node has the hardware and is free is for `explain_refused_claim`.
+    """
     for_nodes = reduce(or_, map(_filter_for_node, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
     return named.filter(for_nodes, state=BlockState.QUEUED).exclude(run__team__in=teams_without_minutes())

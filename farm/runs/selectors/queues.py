@@ -125,7 +125,10 @@ def _make_queue(
 
 
 def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
-    """Map each node id to what the node does now; it waits while another node of its machine measures."""
+    """Map each node id to what the node does now; it waits while another node of its machine measures.
+
+    A node that is not online waits for nothing, and has the words when it was last heard in place of that.
+    """
     listed = list(nodes)
     devices = {node.device for node in listed}
     leased = Block.objects.filter(Q(node__in=listed) | Q(device__in=devices), state=BlockState.LEASED)
@@ -144,7 +147,10 @@ def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
 
 
 def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """Map each node id to the blocks that wait for it, in the order of its machine; those without a forecast last."""
+    """Map each node id to the blocks that wait for it, in the order of its machine; those without a forecast last.
+
+    Each node has MAX_NEXT of them at most, also of runs that the user may not see.
+    """
     forecast = forecast or Forecast()
     spans: dict[int, list[tuple[int, Span | None]]] = {
         node.pk: [

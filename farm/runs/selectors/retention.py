@@ -46,7 +46,7 @@ def find_retention_rule(user: User, team_id: int) -> RetentionRule:
 
 
 def find_next_act(rule: RetentionRule) -> datetime | None:
-    """Return when the rule acts next; None where it removes nothing."""
+    """Return when the rule acts next, which is now at the earliest; None where it removes nothing."""
     has_branches = rule.branches_days is not None and _list_branch_versions(rule.team).exists()
     if not has_branches and all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
         return None
@@ -55,7 +55,11 @@ def find_next_act(rule: RetentionRule) -> datetime | None:
 
 
 def list_due_removals(rule: RetentionRule) -> list[DueForRemoval]:
-    """List what the rule would remove when it acts next, for each kind that it has days for."""
+    """List what the rule would remove when it acts next, for each kind that it has days for.
+
+    A kind of which nothing is due is listed with a count of 0; versions of branches are listed only where the team has
+    some. Compiled models follow the days of traces.
+    """
     at = find_next_act(rule) or timezone.now()
     removals = []
     if rule.timings_days is not None:
@@ -88,7 +92,10 @@ def _list_branch_versions(team: Team) -> QuerySet[Version]:
 
 
 def branches_due(team: Team, *, days: int, at: datetime) -> QuerySet[Version]:
-    """Return versions of branches last uploaded more than `days` days before `at` that no open run measures."""
+    """Return versions of branches last uploaded more than `days` days before `at` that no open run measures.
+
+    Versions that somebody marked to be kept are left out.
+    """
     open_runs = Run.objects.filter(team=team).exclude(state=RunState.FINISHED)
     due = _list_branch_versions(team).filter(sent_at__lt=at - timedelta(days=days))
     return due.exclude(runs__in=open_runs).exclude(beside__run__in=open_runs)

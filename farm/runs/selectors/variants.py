@@ -30,7 +30,10 @@ class Measured:
 
 
 def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
-    """List the newest measurement of each different cell on each node; those compared with the upload come first."""
+    """List the newest measurement of each different cell on each node; those compared with the upload come first.
+
+    At most MAX_VARIANTS are listed.
+    """
     against = _compare_with_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
     rows = CellDocument.objects.filter(arm__cell__variant=variant, **ended).defer("operators")

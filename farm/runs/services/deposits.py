@@ -34,7 +34,10 @@ def check_is_current(held: Held) -> None:
 
 
 def store_part(draft: Draft, held: Held, *, arm: int) -> str:
-    """Store a part of a model for an arm; return its sha256. Raises Conflict where the attempt is over, TooLarge."""
+    """Store a part of a model for an arm, in place of an earlier one; return its sha256.
+
+    Raises Conflict where the attempt is over, and TooLarge over the attempt's limit or the team's quota.
+    """
     return _store_file(Part, draft, held, {"arm": arm}, {})
 
 

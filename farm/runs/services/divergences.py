@@ -38,8 +38,8 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
 
     `against` is the other cell's id; None compares with the CPU without optimisations. A question that waits already is
     returned. One that was answered is asked again, and its answer is deleted. Raises NotAllowed without the right to
-    run in the team, Missing for an unknown cell, and Conflict where the cells were not measured together, the node is
-    gone or the block is not done.
+    run in the team, Missing for an unknown cell, and Conflict where the cells were not measured together, one of them
+    has no outputs, the node is gone or the block is not done.
     """
     if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
         raise NotAllowed(f"You can view run {run.pk} but not change it; ask an admin of its team.")
@@ -64,7 +64,11 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
 
 
 def store_divergence(block: Block, attempt: Attempt, report: DivergenceReport) -> None:
-    """Store a node's answer, if its question still waits. Call inside the transaction that stores the report."""
+    """Store a node's answer, if its question still waits. Call inside the transaction that stores the report.
+
+    A part of a model is kept only if this attempt sent it for this arm. An answer without a document marks the question
+    as failed.
+    """
     rows = Divergence.objects.filter(arm__block=block, arm__number=report.arm, state=DivergenceState.ASKED)
     rows = rows.filter(against=None) if report.against is None else rows.filter(against__number=report.against)
     row = rows.select_related("arm__cell__variant__artifact", "against__cell").first()

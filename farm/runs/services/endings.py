@@ -80,7 +80,10 @@ def _decide_outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
 
 
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
-    """End those of these arms that are open, and their cells, with the reason and its status."""
+    """End those of these arms that are open, and their cells, with the reason and its status.
+
+    A cell ends with its own arm, not with its A/A twin.
+    """
     ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
     open_arms = arms.filter(status="")
     cells = list(open_arms.filter(name=F("cell__name")).values_list("cell_id", flat=True))
@@ -89,7 +92,11 @@ def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
 
 
 def stop_block(block: Block, reason: Reason) -> None:
-    """Stop an open block and its attempt early. It is settled with the rounds that were reported, or else cancelled."""
+    """Stop an open block and its attempt early.
+
+    It is settled with the rounds that were reported. Where this attempt reported none, a continued block is done with
+    the rounds that it had before, and another one is cancelled with its open arms.
+    """
     attempt = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
     if attempt is not None and attempt.reports.filter(kind="round").exists():
         _report_early(block, attempt, reason)
@@ -113,7 +120,10 @@ def _report_early(block: Block, attempt: Attempt, reason: Reason) -> None:
 
 
 def keep_earlier_rounds(block: Block, reason: Reason) -> None:
-    """End a block that was to measure more rounds as done, with the rounds that it had before."""
+    """End a block that was to measure more rounds as done, with the rounds that it had before.
+
+    Open questions about the block fail with the reason. A block that is not open is left as it is.
+    """
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         fail_open_questions(block, reason.text)
 
@@ -132,7 +142,11 @@ def _cancel_attempt(block: Block, reason: Reason) -> None:
 
 
 def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
-    """End an attempt as its node's last report says. Call inside the transaction that stores it, block locked."""
+    """End an attempt as its node's last report says. Call inside the transaction that stores it, block locked.
+
+    Where the report names a reason, there is no result, and `give_up_attempt` queues the block again or fails it.
+    Otherwise the block waits to be settled.
+    """
     if report.reason is not None:
         # a node that leaves on purpose has not failed
         is_failure = report.reason.code != ReasonCode.CANCELLED
@@ -185,7 +199,10 @@ def give_up_attempt(
 
 
 def fail_block(block: Block, reason: Reason) -> None:
-    """Fail a block with its open arms, and finish the run where it was the last."""
+    """Fail a block with its open arms, and finish the run where it was the last.
+
+    A block that has ended already is left as it is.
+    """
     if block.fail(reason):
         end_arms(block.arms.all(), reason)
         finish_run_if_over(block.run)

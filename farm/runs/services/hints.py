@@ -90,7 +90,10 @@ def wake_others_on_machine(node: Node) -> None:
 
 
 def touch_waiting_runs(node: Node) -> None:
-    """Mark the newest waiting runs of the node's team as changed, as their pages show what the node waits for."""
+    """Mark the newest waiting runs of the node's team as changed, as their pages show what the node waits for.
+
+    At most MAX_TOUCHED runs are marked.
+    """
     waiting = Run.objects.filter(team=node.team_id, blocks__state=BlockState.QUEUED).order_by("-pk").distinct()
     for run in waiting[:MAX_TOUCHED]:
         run.touch()

@@ -67,6 +67,7 @@ UNREAD = ("run__matrix", "run__version__inspection")
 def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
     """Make the order of an attempt: every arm that could be prepared, with the files that it needs.
 
+    While questions where outputs diverge are open, the order holds these, and only the arms that they name.
     `understands` holds the abilities of the node's agent beyond the contract's version. Raises Conflict where an input
     is not made yet, or where the agent lacks an ability that the block needs.
     """

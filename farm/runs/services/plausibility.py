@@ -42,7 +42,8 @@ MAX_OPERATORS = 100_000
 def check_was_ordered(report: Report, *, is_continued: bool, has_questions: bool) -> None:
     """Check that the order asked for a report of this kind.
 
-    `is_continued`: the order is one of more rounds. `has_questions`: it only asks where outputs differ.
+    `is_continued`: the order is one of more rounds. `has_questions`: it only asks where outputs differ. Raises
+    Unprocessable where it did not.
     """
     if has_questions:
         was_ordered = isinstance(report, (FactsReport, DivergenceReport, EndReport))
@@ -60,7 +61,9 @@ def check_report(
 ) -> float:
     """Check the arms, rounds, samples and figures of a report; return the seconds of inference that it timed.
 
-    A round may be repeated: those from `first_round` to `next_round` may come now, always below `max_rounds`.
+    A round may be repeated: those from `first_round` to `next_round` may come now, always below `max_rounds`. Raises
+    Unprocessable for a report that cannot be true. Only reports of rounds and curves time inference; for others the
+    answer is 0.
     """
     match report:
         case CheckReport():
@@ -83,13 +86,19 @@ def check_report(
 
 
 def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
-    """Check that not more inference was timed than the `wall_s` seconds since the claim; None is not known."""
+    """Check that not more inference was timed than the `wall_s` seconds since the claim; None is not known.
+
+    Raises Unprocessable where there was more.
+    """
     if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
         raise _make_refusal(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 
 
 def check_accuracy(report: AccuracyReport, labelled: EvaluationData | None) -> None:
-    """Check that an accuracy is of the samples and recipe of the version's labelled data; None where it has none."""
+    """Check that an accuracy is of the samples and recipe of the version's labelled data; None where it has none.
+
+    Nothing is compared where the data were replaced after the node got its order. Raises Unprocessable.
+    """
     if labelled is None:
         raise _make_refusal("an accuracy was reported and the version has no labelled data")
     if report.judge is not None:

@@ -124,7 +124,8 @@ def _end(block: Block, sentence: str) -> bool:
 def sweep(*, moment: clocks.Moment | None = None) -> int:
     """Take blocks from nodes that fell silent, were retired or no longer measure for the team; return how many.
 
-    Also ends stranded blocks, and finishes runs that nobody finished. `moment` is the time of the sweep; None is now.
+    Also ends stranded blocks and finishes runs that nobody finished, neither of which is counted. `moment` is the time
+    of the sweep; None is now.
     """
     count = _take_from_lost_nodes()
     end_stranded_blocks()

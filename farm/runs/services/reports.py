@@ -55,7 +55,10 @@ def end_failed_arms(block: Block, report: Report) -> None:
 
 
 def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
-    """List the arms that the report says have failed, by number, each with its reason."""
+    """List the arms that the report says have failed, by number, each with its reason.
+
+    Only reports of a check or a round name any; the list is empty for others.
+    """
     match report:
         case CheckReport(reason=Reason() as reason):
             return [(report.arm, reason)]
@@ -74,6 +77,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> "Place":
+        """Make the place of a report. The number of a trace stands for its round."""
         arm = getattr(report, "arm", NONE)
         number = getattr(report, "round", getattr(report, "trace_round", NONE))
         return cls(report.kind, arm, number)

@@ -75,7 +75,8 @@ def set_retention(
 def retain(*, budget_s: float = BUDGET_S) -> int:
     """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
 
-    Return one sum: runs whose timings were removed, files, models, and versions of branches.
+    In teams without a rule, versions of branches are removed by the default. Return one sum: runs whose timings were
+    removed, files, models, and versions of branches.
     """
     until = time.monotonic() + budget_s
     now = timezone.now()

@@ -66,9 +66,10 @@ def plan_run(
 ) -> Plan:
     """Plan the matrix for this version on today's nodes, without writing anything.
 
-    `known` holds the releases that package indexes offer. With `with_null_pair`, blocks get an A/A pair where their
-    node is due to measure another. Raises Invalid for a matrix that cannot be read or names wrong versions, and
-    Conflict for a version that is not ready.
+    A plan that makes no sense is returned with its `problem`, for which `check_plan` raises. `known` holds the releases
+    that package indexes offer. With `with_null_pair`, blocks get an A/A pair where their node is due to measure
+    another. Raises Invalid for a matrix that cannot be read or names wrong versions, and Conflict for a version that is
+    not ready.
     """
     declared = read_matrix(matrix)
     versions = [*versions_beside(version, declared), version]
@@ -100,7 +101,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def check_is_ready(version: Version) -> None:
-    """Raises Conflict unless the version was inspected, accepted and not deleted."""
+    """Check that the version was inspected, accepted and not deleted. Raises Conflict where that is not so."""
     if version.removed_at is not None:
         raise Conflict(f"{version} was deleted; restore it to measure it again.", code="removed")
     if version.state == VersionState.REJECTED:

@@ -162,13 +162,19 @@ def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> Null
 
 
 def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Conclude finished runs: write headline, verdicts and document; return how many."""
+    """Conclude finished runs: write headline, verdicts and document; return how many.
+
+    A run whose conclusion fails is logged, and left out for RETRY_AFTER_S.
+    """
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
     return sum(_call_or_log(_conclude_run, run) for run in _list_due(runs.order_by("finished_at"), at_once))
 
 
 def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Write the figures of the headline (`lead`) of runs that an older release concluded; return how many."""
+    """Write the figures of the headline (`lead`) of runs that an older release concluded; return how many.
+
+    A run for which that fails is logged, and left out for RETRY_AFTER_S.
+    """
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
     return sum(_call_or_log(_add_lead, run) for run in _list_due(runs.order_by("-pk"), at_once))
 

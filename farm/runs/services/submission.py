@@ -247,7 +247,8 @@ def _describe_plan(plan: Plan) -> str:
 def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) -> int:
     """Queue waiting blocks whose inputs are ready, of one run or of all if `run` is None; return how many.
 
-    Cells whose inputs cannot be made are refused, and a block with no other cells fails.
+    Cells whose inputs cannot be made are refused, and a block with no other cells fails. At most `limit` blocks are
+    looked at; those for which `max-parallel` of their run leaves no room go on waiting, and are not counted.
     """
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     unmade |= Q(cell__trial__state=TrialState.PENDING)
@@ -301,7 +302,7 @@ def cancel_run(*, run: Run, by: User) -> Run:
     """Cancel a run. Reported rounds stay, and nodes stop measuring at their next heartbeat.
 
     A run that was measuring more rounds keeps its earlier results. Cancelling a finished run changes nothing. Raises
-    NotAllowed without the right to run in its team.
+    NotAllowed without the right to run in its team. Return the run as it is then.
     """
     _check_may_write(run, by)
     reason = Reason(code=ReasonCode.CANCELLED, text=f"Cancelled by {by.username}.")
@@ -322,10 +323,11 @@ def measure_more_rounds(
 ) -> list[Block]:
     """Queue done blocks again for this many more rounds, on the nodes that began them; return those blocks.
 
-    `blocks` holds their numbers in the run; None means every done block that has an undecided comparison. The log names
-    `asker`, or `by` if it is empty. Raises NotAllowed without the right to run in the team, Invalid for an unknown
-    block or a number of rounds out of range, and Conflict where no block can continue or the raw timings or the model's
-    files were removed.
+    `blocks` holds their numbers in the run; None means every done block that has an undecided comparison. Blocks that
+    have MAX_ROUNDS already, or have lost their node, are left out, and no block gets more than MAX_ROUNDS in all. The
+    log names `asker`, or `by` if it is empty. Raises NotAllowed without the right to run in the team, Invalid for an
+    unknown block or a number of rounds out of range, and Conflict where no block can continue or the raw timings or the
+    model's files were removed.
     """
     _check_may_write(run, by)
     if not 1 <= rounds <= MAX_ROUNDS:

@@ -73,7 +73,8 @@ def make_feeds(model: onnx.ModelProto, samples_path: Path | None) -> tuple[Feeds
     """Make calibration feeds for the model, and sentences on where they come from.
 
     `samples_path` is an `.npz` with samples along the batch, or along a first axis of their own where the model has no
-    batch; None takes seeded random samples. Raises Problem with the code bad_calibration or bad_arrays.
+    batch; None takes seeded random samples. A fixed batch takes whole batches only, so that the last samples may be
+    left out. Raises Problem with the code bad_calibration or bad_arrays.
     """
     facts = signature.read_signature(model)
     if samples_path is None:

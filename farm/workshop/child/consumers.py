@@ -53,7 +53,11 @@ class Required:
 
 
 def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Required:
-    """Find what the graph requires of the dynamic dimensions; nothing is required where shape inference fails."""
+    """Find what the graph requires of the dynamic dimensions, the batch left out.
+
+    Where shape inference fails, only shapes that the model declares are looked at, so that little or nothing is
+    required.
+    """
     light = _name_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
     required, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}

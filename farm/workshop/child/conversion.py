@@ -24,7 +24,8 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
     """Convert the model to another default operator set, and say in sentences what was done.
 
     Unused operator sets are removed and the IR version is lowered too. Raises Problem with the code no_adapter or
-    conversion_failed.
+    conversion_failed. Functions of the model are inlined where it is converted. Whether the outputs stay the same is
+    for `check_same_outputs`.
     """
     current = version_stamps.read_opset(model)
     if current is None:

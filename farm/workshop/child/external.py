@@ -41,7 +41,10 @@ def count_tensor_bytes(tensor: TensorProto) -> int:
 
 
 def read_location(tensor: TensorProto) -> dict[str, str]:
-    """Read a tensor's external-data entries, such as `location` and `offset`; empty where it stores its own data."""
+    """Read a tensor's external-data entries, such as `location` and `offset`; empty where it stores its own data.
+
+    External data without any entry have an empty `location`.
+    """
     if tensor.data_location != TensorProto.EXTERNAL:
         return {}
     return {entry.key: entry.value for entry in tensor.external_data} or {"location": ""}
@@ -57,8 +60,8 @@ def list_external_files(model: onnx.ModelProto) -> list[str]:
 def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
     """Check every tensor's external data, and that the folder holds no file that nothing uses.
 
-    Raises Problem with the code external_name, external_link, external_missing, external_self, external_range or
-    external_extra.
+    Files that come with a model, such as an .npz or a tokenizer's, may lie there. Raises Problem with the code
+    external_name, external_link, external_missing, external_self, external_range or external_extra.
     """
     for tensor in traversal.iterate_tensors(model):
         place = read_location(tensor)

@@ -83,8 +83,9 @@ def find_feed(
 ) -> FoundFeed:
     """Find sizes and fills that the model runs with, or the likeliest where nothing is open or nothing can be tried.
 
-    `stored` is the same model as a file or as bytes; `profile` is a path prefix under which the session writes its
-    profile where the model's work may depend on values.
+    Where it ran in no try, or cannot be fed, the likeliest are returned with a `problem`. `stored` is the same model as
+    a file or as bytes; `profile` is a path prefix under which the session writes its profile where the model's work may
+    depend on values.
     """
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)

@@ -64,7 +64,10 @@ def holds_length(port: signature.Port) -> bool:
 
 
 def holds_factor(port: signature.Port) -> bool:
-    """Say whether it is one number that scales others, such as a speed, a scale or a temperature."""
+    """Say whether it may be a number that scales others: a float input of one number, or with a factor's name.
+
+    Such names are those of a speed, a scale or a temperature. An input of open rank is none.
+    """
     is_float = signature.find_numpy_kind(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
     return is_float and port["shape"] is not None and (is_one or bool(_FACTOR.search(port["name"])))
@@ -73,7 +76,8 @@ def holds_factor(port: signature.Port) -> bool:
 def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
     """Say whether it is a state that one call hands to the next.
 
-    It is one where it feeds the state of a recurrent operator, or where its name says so and an output fits it.
+    It is one where it feeds the state of a recurrent operator, or where its name says so and an output fits it. The
+    name of an input that is alone says nothing.
     """
     if signature.find_numpy_kind(port) != "f" or len(port["shape"] or ()) < 2:
         return False
@@ -102,7 +106,8 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
 def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
     """Find the number that the model compares a single integer input with; None where it compares it with none.
 
-    Of several numbers 16,000 is taken, the usual sampling rate, else the first.
+    Of several numbers 16,000 is taken, the usual sampling rate, else the first. An input that is called like a sampling
+    rate gets 16,000 too where it is compared with none.
     """
     if not is_integer(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None

@@ -51,8 +51,8 @@ def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
 def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
     """Write ONNX's own `.pb` files as one `.npz` by name, and answer the names.
 
-    The files stand in the order of the model's inputs or outputs, as `side` says. Answers a problem with the code
-    bad_arrays or inputs_names.
+    The files stand in the order of the model's inputs or outputs, as `side` says; there may be fewer of them. Answers a
+    problem with the code bad_arrays or inputs_names.
     """
     _, facts = _read_model_and_facts(payload)
     ports, files = facts["inputs" if payload["side"] == "input" else "outputs"], payload["files"]
@@ -70,7 +70,7 @@ def make_seeded_inputs(
     """Make one array for every input, the same for the same seed.
 
     `chosen` are the sizes of dynamic dimensions, `fills` those of inputs by name; the others are chosen from the graph.
-    Raises Problem with the code inputs_too_large, bad_input or unknown_dim.
+    Raises Problem with the code inputs_too_large, bad_input or unknown_dim, which an input of open rank gets.
     """
     shapes = {}
     for port in facts["inputs"]:

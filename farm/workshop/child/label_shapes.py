@@ -16,7 +16,11 @@ Check = Callable[[Array, Array, str], int | None]
 
 
 def check_classes(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Check that labels are one class a sample, from 0 on, and the output scores of these classes or the class."""
+    """Check that labels are one class a sample, from 0 on, and the output scores of these classes or the class.
+
+    Return how many classes the output scores; None where it is the class itself. Raises Problem bad_labels or
+    bad_output.
+    """
     _check_whole(labels, metric)
     if outputs.ndim == 1 and outputs.dtype.kind in "iub" and metric != "top5":
         return None
@@ -35,7 +39,7 @@ def check_class_range(labels: Array, count: int) -> None:
 
 
 def check_like_output(outputs: Array, labels: Array, metric: str) -> None:
-    """Check that labels are finite numbers of the output's shape."""
+    """Check that labels are finite numbers of the output's shape. Raises Problem bad_labels or bad_output."""
     _check_shape(outputs, labels, metric)
     if labels.dtype.kind not in "fiub" or not np.isfinite(labels).all():
         raise Problem(
@@ -44,7 +48,10 @@ def check_like_output(outputs: Array, labels: Array, metric: str) -> None:
 
 
 def check_groups(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Check that labels are one integer a sample, some shared by several, and the output one embedding a sample."""
+    """Check that labels are one integer a sample, some shared by several, and the output one embedding a sample.
+
+    Return how many different labels there are. Raises Problem bad_labels or bad_output.
+    """
     _check_whole(labels, metric)
     if outputs.ndim < 2 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants an embedding, a row of fractions a sample."
@@ -57,7 +64,10 @@ def check_groups(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_flags(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Check that labels have the output's shape and hold 1 for each class that a sample has, else 0."""
+    """Check that labels have the output's shape and hold 1 for each class that a sample has, else 0.
+
+    Return how many classes there are. Raises Problem bad_labels or bad_output.
+    """
     if outputs.ndim != 2:
         text = f"The output has the shape {list(outputs.shape)}: {metric} wants one row of scores a sample."
         raise Problem("bad_output", text)
@@ -70,7 +80,10 @@ def check_flags(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_texts(outputs: Array, labels: Array, metric: str) -> None:
-    """Check that labels and output are one text a sample."""
+    """Check that labels and output are one text a sample; not all labels may be empty.
+
+    Raises Problem bad_labels or bad_output.
+    """
     if labels.ndim != 1 or labels.dtype.kind != "U" or not "".join(labels).strip():
         text = (
             f"The labels are {_layout(labels)}: {metric} wants a text a sample, and one at least that says something."
@@ -84,7 +97,8 @@ def check_texts(outputs: Array, labels: Array, metric: str) -> None:
 def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
     """Check that labels are rows of x1, y1, x2, y2, class a sample (class -1 for no box).
 
-    The output must be rows of x1, y1, x2, y2, score, class.
+    The output must be rows of x1, y1, x2, y2, score, class. Return the greatest class of the labels, plus one. Raises
+    Problem bad_labels or bad_output.
     """
     if outputs.ndim != 3 or outputs.shape[2] != 6 or outputs.dtype.kind not in "fiu":
         text = f"The output is {_layout(outputs)}: {metric} wants rows of x1, y1, x2, y2, score, class a sample."
@@ -102,7 +116,10 @@ def check_boxes(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_tokens(outputs: Array, labels: Array, metric: str) -> int | None:
-    """Check that labels are one token a place, below 0 where none counts, and the output scores of each token."""
+    """Check that labels are one token a place, below 0 where none counts, and the output scores of each token.
+
+    Return how many tokens the output scores. Raises Problem bad_labels or bad_output.
+    """
     if outputs.ndim != 3 or outputs.dtype.kind != "f":
         text = f"The output is {_layout(outputs)}: {metric} wants scores of [sample, place, token]."
         raise Problem("bad_output", text)

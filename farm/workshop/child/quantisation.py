@@ -57,7 +57,10 @@ def copy_without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def store_constants(graph: onnx.GraphProto) -> None:
-    """Turn Constant nodes of the graph into initialisers, in place: the tool quantises no other weights."""
+    """Turn Constant nodes that hold a tensor into initialisers, in place: the tool quantises no other weights.
+
+    Graphs inside nodes stay as they are.
+    """
     other_nodes = []
     for node in graph.node:
         value = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
@@ -72,7 +75,10 @@ def store_constants(graph: onnx.GraphProto) -> None:
 
 
 def list_misread_attention(model: onnx.ModelProto) -> list[str]:
-    """List nodes of ONNX's own Attention, which the tool takes for ONNX Runtime's older operator of that name."""
+    """List the names of ONNX's own Attention nodes, which the tool takes for ONNX Runtime's older operator.
+
+    Only the main graph is looked at.
+    """
     return [node.name for node in model.graph.node if node.op_type == "Attention" and node.domain in ONNX_DOMAINS]
 
 
@@ -91,7 +97,8 @@ def finish_quantised(
     """Remove unused operator sets from `after`, set its IR version, and say in sentences what was done.
 
     `description` begins with the precision, and `left_out` are nodes that the tool would have misread. Raises Problem
-    nothing_quantised where nothing was quantised, and quantising_failed where the result no longer loads.
+    nothing_quantised where nothing was quantised, and quantising_failed where the result no longer loads. The model
+    `after` is changed in place and returned.
     """
     if not quantised.is_quantised(after):
         precision = description.split(",")[0]

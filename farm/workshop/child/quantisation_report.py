@@ -65,7 +65,8 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
 def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
     """Count the original's operators by kind, and name those that still read plain floats in the variant's graph.
 
-    What a runtime makes of that graph only a trace shows.
+    Kinds that are hardly worth quantising, and graphs inside nodes, are left out. What a runtime makes of the variant's
+    graph only a trace shows.
     """
     dequantised = {name for n in variant.graph.node if n.op_type == "DequantizeLinear" for name in n.output}
     float_operators = {
@@ -100,7 +101,8 @@ def rank_tensor_errors(
 ) -> list[TensorError]:
     """Rank tensors by their error against the original, worst first, beside the error of their own rounding.
 
-    Raises Problem ranking_failed where the tool fails.
+    Both models run on the first _MAX_SAMPLES feeds of the samples. Raises Problem ranking_failed where the tool fails,
+    and what `calibration.make_feeds` raises.
     """
     feeds, _ = calibration.make_feeds(original, samples)
     makers = {name: node for node in original.graph.node for name in node.output}

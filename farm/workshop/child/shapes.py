@@ -49,7 +49,10 @@ def set_inferred_shapes(model: onnx.ModelProto) -> None:
 
 
 def list_shapes(light: onnx.ModelProto) -> dict[str, Shape]:
-    """List the shape of every tensor of the main graph whose rank is declared or can be inferred."""
+    """List the shape of every tensor of the main graph whose rank is declared or can be inferred.
+
+    A dimension without size and name is an empty text.
+    """
     # declared shapes are known even where inference fails
     with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         light = infer_shapes(light)

@@ -46,7 +46,10 @@ Ports = list[Port]
 
 
 def read_signature(model: onnx.ModelProto) -> Signature:
-    """Read inputs, outputs, batch and dynamic dimensions. Raises Problem many_inputs, input_type or malformed."""
+    """Read inputs, outputs, batch and dynamic dimensions; first dimensions without a name may be called `batch`.
+
+    See `name_shared_batch`. The model itself stays as it is. Raises Problem many_inputs, input_type or malformed.
+    """
     inputs = list_inputs(model)
     name_shared_batch(model, inputs)
     return {
@@ -76,7 +79,10 @@ def list_inputs(model: onnx.ModelProto) -> Ports:
 
 
 def list_outputs(model: onnx.ModelProto) -> Ports:
-    """List the outputs; those that are no tensor have their kind as dtype and no shape."""
+    """List the outputs; those that are no tensor have their kind as dtype and no shape.
+
+    Those after the first _MAX_PORTS are left out.
+    """
     return [make_port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
@@ -171,7 +177,8 @@ def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
 def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
     """Rename the first dimension of every input to `batch`, in place, where none of them has a name of its own.
 
-    Where an exporter numbered them, they are renamed only if the graph shows that they are the same dimension.
+    The ports are changed, not the model. Where an exporter numbered the dimensions, they are renamed only if the graph
+    shows that they are the same one.
     """
     firsts = {port["name"]: str(port["shape"][0]) for port in inputs if port["shape"]}
     later = {dim for port in inputs for dim in (port["shape"] or ())[1:]}

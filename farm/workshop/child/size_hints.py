@@ -30,7 +30,10 @@ Shape = Sequence[int | str]
 def propose_hints(
     model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
 ) -> Iterator[dict[str, int]]:
-    """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take."""
+    """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take.
+
+    Each has only the dimensions that it is about.
+    """
     noted_size = _read_noted_size(model)
     for port, shape in ports:
         # height before width, both where the picture's shape has them

@@ -56,9 +56,10 @@ def expose_tensors(payload: payloads.Exposed) -> dict[str, object]:
 
 @answer_problems
 def cut_nodes(payload: payloads.Cut) -> dict[str, object]:
-    """Write the nodes at `places` of {folder, main} to `out` as a model of their own, with reference.npz.
+    """Write the nodes at `places` of {folder, main} to `out` as a model of their own.
 
-    Its inputs are the arrays of `inputs` (an `.npz`) with exactly their shapes; its outputs are `tensors`.
+    Its inputs are the arrays of `inputs` (an `.npz`) with exactly their shapes; its outputs are `tensors`, whose values
+    are written to reference.npz where `with_reference` is set.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"], with_data=True)
     nodes = [model.graph.node[place] for place in payload["places"]]

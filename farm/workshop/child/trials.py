@@ -68,7 +68,10 @@ def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *
 def run_session(
     session: onnxruntime.InferenceSession, feed: arrays.Arrays, options: onnxruntime.RunOptions | None = None
 ) -> list[Any]:
-    """Run the model and return its outputs; inputs of type bfloat16 are passed as their bits."""
+    """Run the model and return its outputs; inputs of type bfloat16 are passed as their bits.
+
+    An output of type bfloat16 is replaced by the name of its type.
+    """
     bits = {node.name for node in session.get_inputs() if node.type == "tensor(bfloat16)"}
     if not bits:
         return list(session.run(None, feed, options))
@@ -91,8 +94,8 @@ def count_output_bytes(
 ) -> list[int]:
     """Count the bytes that all nodes together compute for each feed, as a measure of work that needs no clock.
 
-    `session` must write a profile, which this ends and deletes. Empty where a run fails or the profile is too large.
-    Raises TookTooLongError, OSError or ValueError.
+    `session` must write a profile, which this ends and reads. Empty where a run fails or the profile is too large; only
+    otherwise is the profile deleted. Raises TookTooLongError, OSError or ValueError.
     """
     try:
         has_run = all(find_complaint(session, feed, limit_s=limit_s) is None for feed in feeds)

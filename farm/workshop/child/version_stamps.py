@@ -12,7 +12,10 @@ def read_opset(model: onnx.ModelProto) -> int | None:
 
 
 def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
-    """Remove operator sets that no node uses, in place, and say in sentences what was done."""
+    """Remove operator sets that no node uses, in place, and say in sentences what was done.
+
+    Empty where none was removed; a model without nodes keeps all of them.
+    """
     used = {node.domain for node in traversal.iterate_nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):
         used |= set(opsets.ONNX_DOMAINS)
