@@ -76,7 +76,7 @@ def find_program(source: Path) -> Path:
 
 
 def check_files_exist(paths: Mapping[str, Path | None]) -> None:
-    """Check files that options name; `paths` has them by their option, and None for one that was not given.
+    """Check files that options name; `paths` has them by their option, and None for any that was not given.
 
     Raises Usage for a path that does not exist, and for a folder, which only `--calibration` takes.
     """

@@ -62,7 +62,7 @@ Context = dict[str, object]
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
     """Show to anybody the page behind a link, as its maker may see it; 404 for an unknown link, 410 for an ended one
-    and for one whose subject its maker can no longer see."""
+    and for any whose subject its maker can no longer see."""
     return _answer(request, lambda: HttpResponse(_render_page(request, open_share(secret))))
 
 

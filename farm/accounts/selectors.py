@@ -134,7 +134,7 @@ def valid_token(secret: str) -> Token | None:
 def find_user_of_link(secret: str) -> User:
     """Return the user that a link would sign in, without using the link up.
 
-    Raises NotAllowed for a used, expired or unknown link, for one of a closed account, or where links are switched off.
+    Raises NotAllowed for a used, expired or unknown link, for any of a closed account, or where links are switched off.
     """
     fresh = SignInLink.objects.select_related("user").filter(used_at=None, expires_at__gt=timezone.now())
     link = fresh.filter(digest=hash_secret(secret), user__is_active=True).first()

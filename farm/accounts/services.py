@@ -106,7 +106,7 @@ def open_team(*, name: str, by: User) -> Team:
 def create_team(*, name: str, created_by: User) -> Team:
     """Create a team with its creator as admin; whether they may is not checked here.
 
-    Raises Conflict where the name is taken, Invalid for one that is not 1 to 100 printable characters.
+    Raises Conflict where the name is taken, Invalid for any that is not 1 to 100 printable characters.
     """
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
@@ -221,7 +221,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 def redeem_sign_in_link(secret: str) -> User:
     """Use a link up, by one conditional UPDATE, and return its user.
 
-    Raises NotAllowed for a used, expired or unknown link, for one of a closed account, or where links are switched off.
+    Raises NotAllowed for a used, expired or unknown link, for any of a closed account, or where links are switched off.
     """
     now = timezone.now()
     link = SignInLink.objects.select_related("user").filter(digest=hash_secret(secret)).first()

@@ -50,7 +50,7 @@ class Registration:
         """Say whether the farm may use this URL.
 
         It may where scheme, host and port are the issuer's, and where it begins with https:// and names one of `hosts`.
-        False for one with a user or a password, and for anything that is no URL.
+        False for any with a user or a password, and for anything that is no URL.
         """
         if not isinstance(url, str) or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
             return False

@@ -71,7 +71,7 @@ def check_is_not_outdated(alias: str) -> None:
 def limit_waits(alias: str) -> Iterator[None]:
     """Within this context, PostgreSQL waits at most LOCK_S for a lock and works at most STATEMENT_S on a statement.
 
-    Raises CommandError, with what to do, in place of the database's error for one of these limits; other errors stay.
+    Raises CommandError, with what to do, in place of the database's error for any of these limits; other errors stay.
     Other databases have no limits.
     """
     connection = connections[alias]
