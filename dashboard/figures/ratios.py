@@ -1,4 +1,4 @@
-"""Comparisons on row axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
+"""Comparisons on one axis: candidate / baseline on a logarithmic scale around 1, with interval and margin."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MAX_ROWS = 40
 
 @dataclass(frozen=True)
 class Named:
-    """A comparison with its name on this page: where both cells are, and the step from row to the other.
+    """A comparison with its name on this page: where both cells are, and the step from one to the other.
 
     `line`: what it comes to, where both cells are known.
     """

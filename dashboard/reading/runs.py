@@ -88,12 +88,14 @@ def lead_interval(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
 
 
 def list_settings(lead: Lead) -> list[str]:
-    """Lists with what both sides of the leading comparison were measured, and where."""
+    """Lists the settings that both sides of the leading comparison have in common, and `on` the node where they were
+    measured."""
     return [*(lead.where.split(", ") if lead.where else []), *([f"on {lead.node}"] if lead.node else [])]
 
 
 def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
-    """Find the settings that all leads have or compare, which need not stand in every row; empty for a single lead."""
+    """Find the settings that all leads have or compare, which need not stand in every row; empty for a single lead.
+    Leads without settings do not count."""
     known = [(found, {*found, *lead.step.split(" → ")}) for lead in leads if (found := list_settings(lead))]
     every = dict.fromkeys(part for settings, _ in known for part in settings)
     return [part for part in every if all(part in parts for _, parts in known)] if len(known) > 1 else []

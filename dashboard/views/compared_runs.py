@@ -237,7 +237,7 @@ def _p50_entry(run: int, cell: Cell | None, address: Address, judged: PairVerdic
 
 def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
     """Make the row of a match in a file: each run's cell and p50 by the clock, and of each but the first its ratio
-    to the first with the interval. What is not known is None."""
+    to the first with the interval, which may be of processor time. What is not known is None."""
     row: dict[str, str | float | None] = {"cell": match.name}
     for run, cell in zip(runs, match.cells, strict=True):
         row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
@@ -297,7 +297,8 @@ def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> 
 
 
 def choose_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
-    """Choose the metric that the address names, else processor time where verdicts rest on it, else the first."""
+    """Choose of these metrics the one that the address names, else processor time where verdicts rest on it; the
+    first where that is not among them."""
     name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
     return next((metric for metric in metrics if metric.name == name), metrics[0])
 

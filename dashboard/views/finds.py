@@ -47,7 +47,8 @@ class RacePanel:
 
 @page
 def races(request: HttpRequest, find_id: int) -> HttpResponse:
-    """Shows progress, then each race's answer with what was close, what was excluded and how to set it."""
+    """Shows the page of a search, with a race for each kind of hardware: progress, then each race's answer with what
+    was close, what was excluded and how to set it."""
     first = selectors.find_first_race(signed_in_user(request), find_id)
     search = selectors.summarise_races(first)
     context = {

@@ -65,7 +65,7 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
 
     @cached_property
     def count(self) -> int:
-        """At most one more than it counts to, so that there is a page behind the last one of these."""
+        """Count the rows, at most one more than it counts to, so that there is a page behind the last one of these."""
         return self._rows.order_by()[: self._most + 1].count()
 
     @property

@@ -118,7 +118,7 @@ class Section:
 
     @classmethod
     def of(cls, request: HttpRequest, name: str, shown: Mapping[str, object]) -> Self:
-        """Render the section `name` by its template, with TOKEN in its forms."""
+        """Render the section `name` by its template, with TOKEN in its forms, and the digest of what it shows."""
         text = render_to_string(f"dashboard/parts/run_{name}.html", {**shown, "csrf_token": TOKEN}, request)
         at = sha256(text.encode()).hexdigest()[:12]
         return cls(name, text.replace(MARK, f'data-at="{at}"', 1), at)
@@ -188,7 +188,7 @@ def _make_whole(row: "Run") -> Whole:
 
 
 def load_document(row: "Run") -> Document:
-    """The run's document. Operators are read of the comparison alone that its first sentences explain."""
+    """Load the run's document, without operators but for the comparison that its first sentences explain."""
     document = selectors.document(row, with_operators=False)
     lead = find_opening(document.comparisons, {cell.id: cell for cell in document.cells}).lead
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
@@ -219,7 +219,8 @@ def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[s
 
 
 def draw_map(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
-    """Draw the map that the address asks for, and render it, once for all readers of this revision."""
+    """Draw the map that the address asks for, and render it to HTML, once for all readers of this revision; returns
+    both. `part`: which part of the page asks, empty for the whole page."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
     def laid() -> Layout:
