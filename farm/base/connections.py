@@ -99,10 +99,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body.
-
-        Cuts the connection and raises RefusedError where the body comes in thousands of short pieces.
-        """
+        """Take a piece of the body; cut the connection and raise RefusedError where thousands of short ones come."""
         self._bytes_outside_body = 0
         self._pieces += 1
         self._body_bytes += len(body)

@@ -123,7 +123,7 @@ class Environment(BaseSettings):
 
     @property
     def broker_socket(self) -> Path:
-        """Where the embedded broker listens: in the home folder, or where that path is too long in the temporary."""
+        """Where the embedded broker listens: in the home folder, or in the temporary one if that path is too long."""
         path = self.home.resolve() / "broker.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path

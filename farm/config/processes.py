@@ -48,7 +48,10 @@ class Server:
     def make_command(
         self, *, host: str = HOST, port: int = 0, workers: int = 1, stop_within_s: int = STOP_REQUESTS_S
     ) -> list[str]:
-        """Make the command line of the server; a `port` of 0 is the server's own, `stop_within_s` for open requests."""
+        """Make the command line of the server; a `port` of 0 is the server's own.
+
+        When it is told to end, open requests get `stop_within_s` seconds.
+        """
         listens = ["--host", host, "--port", str(port or self.port)]
         ends = ["--stop-within", str(stop_within_s)]
         return [sys.executable, "-m", "farm.config.server", self.name, *listens, "--workers", str(workers), *ends]

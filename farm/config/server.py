@@ -35,7 +35,7 @@ class Loop(uvloop.Loop):
     async def create_server(  # type: ignore[override]
         self, *args: Any, ssl: Any = None, **kwargs: Any
     ) -> asyncio.AbstractServer:
-        """Start a server as uvloop does, but one with TLS with the limit of MAX_HANDSHAKE_S for its handshakes."""
+        """Start a server as uvloop does, with MAX_HANDSHAKE_S as the limit of a TLS handshake."""
         if ssl is not None:
             kwargs["ssl_handshake_timeout"] = MAX_HANDSHAKE_S
         return await super().create_server(*args, ssl=ssl, **kwargs)

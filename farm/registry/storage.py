@@ -201,9 +201,9 @@ def check_free_space(*, bytes_wanted: int = 0) -> None:
 
 
 def clear_leftovers(*, older_than_s: float = DRAFT_LIFE_S) -> int:
-    """Remove drafts and work folders that were last changed before `older_than_s` seconds, as a crash leaves them.
+    """Remove drafts and work folders that a crash left behind; return how many.
 
-    Return how many there were.
+    These are the ones that were last changed over `older_than_s` seconds ago.
     """
     limit = time.time() - older_than_s
     folders = [folder for folder in (incoming_dir(), work_dir()) if folder.is_dir()]

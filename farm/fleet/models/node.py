@@ -49,7 +49,7 @@ class NodeQuerySet(OwnedQuerySet["Node"]):
         return self.filter(Q(owner=user) | Q(team__in=Team.objects.managed_by(user)))
 
     def with_writing_owner(self) -> Self:
-        """Filter to nodes whose owner is active and may start runs in the node's team; administrators may in every."""
+        """Filter to nodes whose owner is active, and may start runs in the node's team or is an administrator."""
         writes = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("owner"), role__in=WRITING_ROLES)
         return self.filter(Q(owner__is_superuser=True) | Exists(writes), owner__is_active=True)
 

@@ -67,7 +67,7 @@ def edit_model(
 
 
 def edit_version_note(*, version: Version, by: User, note: str) -> Version:
-    """Change the note of a version, of a branch's or a deleted one too.
+    """Change the note of a version, also of a branch's or a deleted one; log that, but not the words.
 
     Raises NotAllowed for whoever may not write in the team, Invalid for a note that is too long or has a NUL.
     """

@@ -51,8 +51,7 @@ def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: f
 
     Return the versions, and a sentence for wheels whose sha256 has changed since they were first seen, empty where
     none has: their versions are not offered. No versions are returned for a package that is no build of ONNX Runtime.
-    Raises DownloadError where the index does not answer, and IndexProblem
-    where its page cannot be read.
+    Raises DownloadError where the index does not answer, and IndexProblem where its page cannot be read.
     """
     if distribution not in BUILDS_ALONE:
         return (), ""

@@ -58,7 +58,8 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
 
 def expire_model(model: Model) -> int:
-    """Delete a model whose retention is over, with all versions; return 1, or 0 where a run has measured one.
+    """Remove a model whose retention is over, with all versions; return 1, or 0, with nothing removed, where a run has
+    measured one.
 
     Whether the retention is over is for the caller to know.
     """
