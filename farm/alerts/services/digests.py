@@ -103,6 +103,7 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
 
 
 def describe_digest(digest: Digest) -> str:
+    """Describe a digest in two sentences: what was measured and found, and how much chance alone would bring."""
     expected = digest["expected_false_alerts"]
     shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (
