@@ -69,8 +69,8 @@ def find_divergence(
 ) -> DivergenceDocument:
     """Search the first divergent tensor, and write the part of the model that shows it to `out`.
 
-    `say` is called with what is being done, in words. Raises Usage for a model or options that cannot be used, and
-    Infrastructure for a runtime that cannot be installed or run.
+    Where all outputs agree, the answer has no `found`. `say` is called with what is being done, in words. Raises Usage
+    for a model or options that cannot be used, and Infrastructure for a runtime that cannot be installed or run.
     """
     files = bundle.LocalFiles()
     model = bundle.import_model(request.model, folder=scratch / "model", files=files)

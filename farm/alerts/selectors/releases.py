@@ -30,7 +30,8 @@ MAX_BASELINES = 2
 def list_published(distribution: str, *, with_prereleases: bool = False) -> list[str]:
     """List the versions that the package index offers, in release order.
 
-    Before the index has answered, those of `onnxruntime` are taken from the farm's own table.
+    Before the index has answered, those of `onnxruntime` are taken from the farm's own table. Versions that the index
+    yanked or removed since are left out.
     """
     rows = Release.objects.filter(distribution=distribution)
     offered = list(rows.filter(is_gone=False).values_list("version", flat=True))
@@ -50,7 +51,11 @@ def find_newest(distribution: str, *, reference: str, with_prereleases: bool = F
 
 
 def list_between(distribution: str, *, good: str, bad: str) -> list[str]:
-    """List the published versions from `good` to `bad` in release order, with these two themselves."""
+    """List, in release order, the published versions that a search from `good` to `bad` goes through, with these two.
+
+    Where both name two packages, these are the pairs from the one to the other. Otherwise all published versions
+    without pre-releases are listed, the search leaving out those that do not lie between.
+    """
     versions = list_published(distribution)
     if pairs.is_pair(good) and pairs.is_pair(bad):
         return pairs.list_pairs_between(good, bad, owns=versions, cores=_list_cores(distribution))

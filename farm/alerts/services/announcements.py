@@ -27,7 +27,8 @@ ALWAYS = (AlertEventKind.RESOLVED, AlertEventKind.WOKEN)
 def announce(alert: Alert, event: AlertEvent) -> list[Delivery]:
     """Queue a message about an event to each active channel of the alert's watch, or else of its team.
 
-    Queue none where events of this kind are not announced, or where the alert is snoozed.
+    Queue none where events of this kind are not announced, or where the alert is snoozed, unless it was resolved or its
+    snooze is over.
     """
     kind = AlertEventKind(event.kind)
     if kind not in ANNOUNCED or (alert.is_snoozed and kind not in ALWAYS):

@@ -93,7 +93,7 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
     """Return the share of A/A pairs of the team's nodes that were judged slower or faster, and the number of pairs.
 
     With fewer than ENOUGH_PAIRS the share is the rule's own level, 1 %. Where no pair was judged slower or faster, the
-    upper end of the share's interval is returned.
+    upper end of the share's interval is returned. The MAX_PAIRS newest pairs count.
     """
     verdicts = list(NullEstimate.objects.filter(node__team=team).values_list("verdict", flat=True)[:MAX_PAIRS])
     alarms = count_false_alarms(verdicts)
@@ -103,6 +103,7 @@ def estimate_false_alarm_rate(team: Team) -> tuple[float, int]:
 
 
 def describe_digest(digest: Digest) -> str:
+    """Describe a digest in two sentences: what was measured and found, and how much chance alone would bring."""
     expected = digest["expected_false_alerts"]
     shown = f"about {expected:.2g}" if expected >= MIN_SHOWN or not expected else f"fewer than {MIN_SHOWN}"
     return (

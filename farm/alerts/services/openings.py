@@ -69,7 +69,8 @@ class Detection:
 def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswer) -> list[Alert]:
     """Open, widen or reopen alerts for the findings of a round; return those that were opened or got a new symptom.
 
-    Call this in the transaction that judges the round.
+    A finding of a level shift that has an alert already is logged there, and opens that alert again if it was resolved
+    or closed as a fault of the farm; such an alert is not returned. Call this in the transaction that judges the round.
     """
     detections = [
         Detection(finding, watch_round.confirming, answer.again or document, document)
@@ -316,7 +317,8 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
 def resolve_alerts(watch_round: WatchRound, document: Document) -> list[Alert]:
     """Resolve the alerts whose changes this round shows to be gone, and return them.
 
-    Alerts that are snoozed until this release wake. Call this in the transaction that judges the round.
+    Only alerts about an earlier release, or about an earlier version on the same one, are looked at; those that are
+    snoozed until this release wake. Call this in the transaction that judges the round.
     """
     identity = {
         "watch": watch_round.watch,

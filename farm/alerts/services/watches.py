@@ -126,7 +126,8 @@ def check_release(distribution: str, version: str) -> str:
 
     The version of a plug-in may name the ONNX Runtime beside it, as `0.2.0+onnxruntime==1.30.0`. Where the plug-in
     needs one and `version` names none, the newest that its range allows is added. Raises Invalid, with the nearest
-    release, where it is not known or was yanked.
+    release, where it is not known or was yanked. The package index is asked where the farm does not know the release
+    yet.
     """
     runtime = _parse_release(distribution, version.strip().removeprefix(f"{distribution}=="))
     known_releases = index.find_releases([runtime])

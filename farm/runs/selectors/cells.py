@@ -209,9 +209,10 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 
 def add_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
-    """Give cells their verdicts and the figures behind them, of one quantity on each node.
+    """Give cells, by verdicts of their runs, those that beat them, and the times that they are compared by.
 
-    The cells stay in their order.
+    On a node where a verdict rests on processor time, all cells get processor time where they have it. The cells stay
+    in their order.
     """
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed

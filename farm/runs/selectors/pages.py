@@ -198,7 +198,10 @@ def judged_run(user: Anyone, model: Model) -> Run | None:
 
 
 def add_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
-    """Add the operators to a comparison of the run; it has none while its block is measured."""
+    """Return a comparison of the run with its operators added.
+
+    It is returned unchanged where it has none, as while its block is measured.
+    """
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
     stored = rows.values_list("operators", flat=True).first()
     operators = _CHANGES.validate_json(stored or "[]")

@@ -64,6 +64,10 @@ class Now:
 
     @property
     def words(self) -> str:
+        """What the node does, in a few words: the run that it measures, or what it waits for, or `idle`.
+
+        A run that the reader may not see is called by its team.
+        """
         if not self.team:
             return self.waits_for or "idle"
         return f"run {self.run}" if self.run is not None else f"a run of {self.team}"

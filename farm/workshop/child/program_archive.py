@@ -38,7 +38,7 @@ class Archive:
     members: Mapping[str, zipfile.ZipInfo]
 
     def read_json(self, member: str) -> Json:
-        """Read a member as a JSON object. Raises Problem bad_program where it is none."""
+        """Read a member as a JSON object. Raises Problem bad_program where it is missing, too large or no object."""
         info = self.members.get(member)
         if info is None or info.file_size > _MAX_JSON_BYTES:
             raise make_problem(self.name, f"has no readable {member}: {_EXPORT}")
@@ -75,7 +75,10 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 
 def write_archive(archive: Archive, target: Path, *, graph: Json, more: Mapping[str, bytes]) -> None:
-    """Write the program's tensors with this graph and the further members `more`, and nothing else of the archive."""
+    """Write the program's tensors with this graph and the further members `more`, and nothing else of the archive.
+
+    A member without content stands for the sample inputs, which PyTorch wants.
+    """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
         for member in (*_SMALL, *TENSORS, *_list_tensor_members(archive)):
             if (info := archive.members.get(member)) is not None:

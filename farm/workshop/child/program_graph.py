@@ -71,7 +71,10 @@ def parse_graph(name: str, content: Json) -> Graph:
 
 
 def remove_executable_parts(content: Json) -> Json:
-    """Copy the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls."""
+    """Return the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls.
+
+    Do not use `content` afterwards: the nodes in it lose their notes too.
+    """
     module = dict(cast(Json, content["graph_module"]))
     module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
     for node in _iterate_objects(module):

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def iterate_nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Iterator[onnx.NodeProto]:
-    """Yield every node of the graph, of graphs inside nodes, and of the model's own functions."""
+    """Yield every node of the graph and of graphs inside nodes, and of the model's own functions `with_functions`."""
     yield from iterate_nodes_in(model.graph.node)
     if with_functions:
         for function in model.functions:
@@ -18,7 +18,7 @@ def iterate_nodes(model: onnx.ModelProto, *, with_functions: bool = True) -> Ite
 
 
 def iterate_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """Yield the main graph, and every graph that a node holds."""
+    """Yield the main graph, and every graph that a node holds, in functions too."""
     yield model.graph
     for node in iterate_nodes(model):
         yield from iterate_inner_graphs(node)
