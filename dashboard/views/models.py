@@ -131,8 +131,7 @@ BY_RUN = ("run", "verdict", "change", "at")
 
 
 def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Makes the table of models; their team has a column where there are several. Settings that all rows share stand
-    once, above the rows. `box`: the name of the boxes that choose rows, none where it is empty."""
+    """Makes the table of models. `box`: the name of the boxes that choose rows, none where it is empty."""
     rows = list(lines)
     shared = runs.find_shared_settings(line.lead for line in rows)
     subject = Prose[Line]("What", lambda line: runs.lead_subject(line.lead, shared))
@@ -183,8 +182,7 @@ FIELD_OF_CODE = {
 
 @page
 def models(request: HttpRequest) -> HttpResponse:
-    """Lists the models of the reader's teams, a page of them, as far as the search and the order of the address go;
-    or as a file with `as=`."""
+    """Lists the models of the reader's teams, or serves the list as a file with `as=`."""
     user, wanted = signed_in_user(request), read_search_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
@@ -205,8 +203,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
-    """Makes a line for each model in the given order: with its last run, what the newest that ended leads with, and
-    how the model stands by its watches."""
+    """Makes a line for each model: its last run, what the newest that ended leads with, and how it stands."""
     last, stands = pages.last_runs(listed), trends.load_standings(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
@@ -228,9 +225,8 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
-    """Renders the page of one model with the version that the address names, else the newest that no branch
-    uploaded. A page that waits for the version's inspection gets that part alone, or an order to reload once it is
-    done. `more` adds to the context: errors, and what was typed into its forms."""
+    """Renders the page of a model with the version that the address names, else the newest that no branch uploaded.
+    `more` adds to the context: errors, and what was typed into its forms."""
     versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)

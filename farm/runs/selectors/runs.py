@@ -162,10 +162,7 @@ class _IdleBlock(NamedTuple):
 
 
 def idle_moment_of(run_id: int) -> Moment:
-    """Read the situation of an open run, without a forecast.
-
-    The Moment is empty while a block of it is being measured, and where none waits.
-    """
+    """Read the situation of an open run, without a forecast; the Moment is empty unless a block waits."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_IdleBlock(*row) for row in columns]
@@ -397,9 +394,6 @@ def events(run: Run, *, after: int = 0) -> QuerySet[Event]:
 
 
 def devices_by_block(runs: Collection[int]) -> dict[tuple[int, str], str]:
-    """Return the machine that measured each block of these runs, by run id and the block's name, such as `b1`.
-
-    Blocks that no node ever took are left out; one that is being measured is there already.
-    """
+    """Return the machine that took each block of these runs, by run id and the block's name, such as `b1`."""
     measured = Block.objects.filter(run__in=runs).exclude(device="").values_list("run", "number", "device")
     return {(run_id, f"b{number}"): device for run_id, number, device in measured}
