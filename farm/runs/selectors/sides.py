@@ -54,7 +54,10 @@ def _find_version(version: Version, name: str) -> Version | None:
 
 
 def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
-    """Find, by version number, the newest comparison of each version with an earlier one that the user may see."""
+    """Find, by version number, the newest comparison of each version with an earlier one that the user may see.
+
+    Versions that were never compared so are left out.
+    """
     rows = Comparison.objects.filter(
         axis="model",
         run__in=Run.objects.visible_to(user).filter(version__model=model),
@@ -71,7 +74,7 @@ def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
     """Collect the facts of versions measured side by side, with names that differ, for planning and documents.
 
     If all take the same inputs, the inputs and prompts that were uploaded with the last version that has some are used
-    for all.
+    for all. They come in the order of the versions.
     """
     if len(versions) == 1:
         return [model_facts(versions[0])]

@@ -236,7 +236,10 @@ def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str
 
 
 def max_lease_s(block: Block) -> float:
-    """Return how long an attempt may hold the block, however many heartbeats it sends; the agent stops long before."""
+    """Return for how many seconds an attempt may hold the block, however many heartbeats it sends.
+
+    The agent stops long before.
+    """
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 
