@@ -311,9 +311,8 @@ def describe_best(
 
 
 def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:
-    """Make the context with the answer of one run of these, newest first, and the map of its cells unless those are
-    more than MAP_CELLS: of the first that leads with something and was not cancelled, else of the first with a
-    headline; empty where there is none. `address_in`: makes the addresses of a run's cells from its number."""
+    """Make the context with the answer and the map of the first of these runs that leads with something, else of the
+    first with a headline; empty where there is none. `address_in` makes the addresses of a run's cells."""
     # what was compared says more of a model than that something was measured
     compared = (run for run in listed if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
     run = next(compared, next((run for run in listed if run.headline), None))
