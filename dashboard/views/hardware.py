@@ -129,8 +129,8 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: CellAddress)
 
 
 def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
-    """Selects the targets of one version: its number, `newest` (of those measured), or `all` for every version. Of a
-    version that was not measured there are none."""
+    """Selects the targets of one version by its number, `all` for every version; any other text is the newest that was
+    measured. Of a version that was not measured there are none."""
     if wanted == EVERY:
         return list(every)
     return select_version(every, int(wanted) if wanted.isdecimal() else None)

@@ -328,8 +328,8 @@ def order_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
 
 @page
 def serve_report(request: HttpRequest, variant_id: int) -> HttpResponseBase:
-    """Answer with the analysis as JSON, for members only: scales are a part of the model. Raises Missing before it
-    was made."""
+    """Answer with the analysis as JSON, for those who may write in the team: scales are a part of the model. Raises
+    NotAllowed for its viewers, and Missing before it was made."""
     row = selectors.variant(signed_in_user(request), variant_id)
     if not can_write(signed_in_user(request), team=row.artifact.team):
         raise NotAllowed(f"Only members can see the scales of variant {variant_id}: they are part of the model.")

@@ -54,7 +54,8 @@ class _RowsOf(Subquery):
 
 
 def add_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
-    """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node is new.
+    """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node was added
+    less than FIRST_DAY ago.
 
     Blocks are counted only until a pair is due, so that a node with a long history costs no more than another. The
     number is None where the node never measured a pair.

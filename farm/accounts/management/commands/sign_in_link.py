@@ -1,4 +1,4 @@
-"""Print a one-time sign-in link; creates an owner that does not exist yet when asked."""
+"""Print a one-time sign-in link: of a person, or without a name of the owner, who is created where there is none."""
 
 import json
 
