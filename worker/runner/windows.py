@@ -186,7 +186,7 @@ def measure(
 def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
     """Say whether the last windows agree within 5 % on p50 and throughput; False for fewer than the budget asks for.
 
-    Where it asks for one, the halves of the last window are compared, on p50.
+    Where it asks for that, the halves of the last window are compared, on p50.
     """
     if budget.windows_agreeing == 1:
         last = taken.list_windows()[-1]
