@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from dashboard.figures import accuracies, pareto
 from dashboard.figures.figure import Figure
+from dashboard.reading.best_settings import parse_number
 from dashboard.reading.runs import version_address
 from dashboard.views.access import action, carry_out, page, read_fields, signed_in_user, split_names
 from dashboard.views.run import cell_addresses_in
@@ -19,7 +20,8 @@ from farm.alerts.selectors import finds as selectors
 from farm.alerts.services.finds import cancel_find, start_find
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.api.finds import FindOrder
-from farm.contract.document_find import Found
+from farm.contract.document_find import MAX_MINUTES, Found
+from farm.contract.texts import strip_pydantic_prefix
 from farm.registry.selectors import version
 from farm.rules.presenting.race_settings import make_left_table, make_settings_table
 from farm.rules.presenting.tables import Table
@@ -30,7 +32,14 @@ if TYPE_CHECKING:
     from farm.alerts.models import Find
 
 PERIOD_S = 5
-NUMBERS = {"minutes": "Minutes", "max_p50": "p50", "max_p99": "p99", "max_memory": "Memory", "min_accuracy": "Accuracy"}
+# the numbers of the form: what each is called, and the most it may be in its unit
+NUMBERS = {
+    "minutes": ("Minutes", MAX_MINUTES),
+    "max_p50": ("p50", 1e7),
+    "max_p99": ("p99", 1e7),
+    "max_memory": ("Memory", 1e9),
+    "min_accuracy": ("Accuracy", 100.0),
+}
 
 
 @dataclass(frozen=True)
@@ -119,15 +128,17 @@ def _parse_order(version: int, typed: dict[str, str]) -> FindOrder:
         return FindOrder.model_validate({name: value for name, value in order.items() if value is not None})
     except ValidationError as problem:
         first = problem.errors()[0]
-        raise Invalid(f"{first['loc'][0]} cannot be used: {first['msg']}.", code="order") from problem
+        reason = strip_pydantic_prefix(first["msg"])
+        raise Invalid(f"The search's {first['loc'][0]} cannot be used: {reason}.", code="order") from None
 
 
 def _parse_number(name: str, text: str) -> float | None:
-    """Parses a number, with a point or a comma; None where nothing was typed. Raises Invalid."""
-    try:
-        return float(text.replace(",", ".")) if text else None
-    except ValueError:
-        raise Invalid(f"{NUMBERS[name]} is {text[:40]!r}: give a number.", code="number") from None
+    """Parses a number above zero and within its bound; None where nothing was typed. Raises Invalid."""
+    label, bound = NUMBERS[name]
+    value, error = parse_number(text, "a number")
+    if error or (value is not None and not 0 < value <= bound):
+        raise Invalid(f"{label} is {text[:40]!r}: give a number above 0, up to {bound:,.0f}.", code="number")
+    return value
 
 
 @action

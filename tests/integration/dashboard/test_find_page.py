@@ -1,5 +1,7 @@
 """The page of a search for the settings to ship, and its form on a model's page."""
 
+import html
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -63,6 +65,21 @@ def test_what_cannot_be_meant_goes_back_to_the_model(
     )
     assert answer.redirect_chain[-1][0].startswith(reverse("dashboard:model", args=[version.model_id]))
     assert not Find.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"min_accuracy": "120"}, "Accuracy is '120': give a number above 0, up to 100."),
+        ({"max_p99": "nan"}, "p99 is 'nan': give a number above 0, up to 10,000,000."),
+    ],
+)
+def test_a_number_is_refused_in_the_unit_in_which_it_was_typed(
+    typed: dict[str, str], told: str, member_pages: Client, version: Version, lab: Lab
+) -> None:
+    asked = {"goal": "latency", **typed}
+    page = member_pages.post(reverse("dashboard:ask_find", args=[version.pk]), asked, follow=True)
+    assert told in html.unescape(page.content.decode())
 
 
 def test_two_releases_in_the_form_race_as_advice_whether_to_upgrade(
