@@ -127,7 +127,7 @@ def find(  # noqa: PLR0913  every option of the command
     order = _Order(
         Subject(model, inputs, expected, seed),
         space,
-        _split_names(provider) or ["cpu"],
+        options.split_list(provider or "") or ["cpu"],
         beside,
         goal,
         minutes,
@@ -142,7 +142,7 @@ def find(  # noqa: PLR0913  every option of the command
     elif save is not None or not isinstance(order.judging, str):
         raise Usage("--save and --judge are of this machine: leave them out on a farm.")
     else:
-        hardware = _split_names(nodes)
+        hardware = options.split_list(nodes or "")
         answers, sentence = _race_on_farm(order, hardware, server=server, team=team, console=console)
     _report_answers(answers, sentence, json_file, console=console)
 
@@ -162,10 +162,6 @@ class _Order:
     calibration: Path | None
     evaluation: Path | None
     judging: Judging
-
-
-def _split_names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def _race_on_farm(

@@ -14,7 +14,7 @@ from farm.contract.node import NodeSettings
 from farm.rules.planning.time_left import format_about
 from farm.rules.wording.numbers import counted, duration
 from onnxfarm.commands.listing import show_rows
-from onnxfarm.commands.options import JsonOption
+from onnxfarm.commands.options import JsonOption, split_list
 from onnxfarm.outputs import print_lines, print_pairs, write_json
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
@@ -184,7 +184,7 @@ def limits(  # noqa: PLR0913  every option of the command
     if runtime_cache is not None:
         changes["runtimes_bytes"] = int(GIB * _check_finite("--runtime-cache", runtime_cache))
     if tags is not None:
-        changes["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
+        changes["tags"] = split_list(tags)
     if trials is not None:
         changes["trials"] = trials.value
     with Client(find_account(server)) as client:

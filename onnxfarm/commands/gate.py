@@ -317,22 +317,18 @@ def _parse_checks(fail_on: str, metric: str | None) -> "Checks":
     from farm.rules.searches.gate import Checks
     from farm.rules.searches.sought import MEMORY, NAMES, find_metric_names
 
-    checks = _split_list(fail_on)
+    checks = options.split_list(fail_on)
     for check in checks:
         if check not in CHECKS:
             raise Usage(f"--fail-on: {choice_sentence('check', check, CHECKS)}")
     if not checks:
         raise Usage(f"--fail-on is empty, so the gate could never fail: choose from {', '.join(CHECKS)}.")
-    metrics = DEFAULT_METRICS if metric is None else _split_list(metric)
+    metrics = DEFAULT_METRICS if metric is None else options.split_list(metric)
     for name in metrics:
         if not find_metric_names(name):
             raise Usage(f"--metric: {choice_sentence('metric', name, (MEMORY, *NAMES))}")
     metric_names = tuple(each for name in metrics for each in find_metric_names(name))
     return Checks(fail_on=tuple(check for check in CHECKS if check in checks), metrics=metric_names)
-
-
-def _split_list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _parse_percent(percent: str) -> float:

@@ -146,6 +146,10 @@ TeamOption = Annotated[
 ]
 
 
+def split_list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def check_rounds(rounds: int | None, budget: Budget) -> None:
     """Raises Usage where the budget does not allow so many rounds. None: the option was not given."""
     if rounds is None:
