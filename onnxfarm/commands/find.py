@@ -196,8 +196,7 @@ def _race_here(order: _Order, *, home: Path, save: Path | None, console: Console
         from onnxfarm.here import find as race
         from onnxfarm.here import workbench
     try:
-        usual = partial(default_space, order.providers, beside=order.beside)
-        space = order.space or usual(cores=race.count_physical_cores())
+        space = order.space or default_space(order.providers, cores=race.count_physical_cores(), beside=order.beside)
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
     limits = Limits(**order.budgets, has_labels=order.evaluation is not None, has_tolerance=bool(space.tolerances))
