@@ -66,8 +66,7 @@ def _judge_by_user_function(engine: Engine, data: Arrays, evaluation: Evaluation
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
     remaining_s = max(1.0, evaluation.most_s - (time.perf_counter() - began))
     figures, lower_is_better = judge.judge(outputs, data, count=count, limit_s=remaining_s)
-    is_of_all = isinstance(figures, float)
-    value, samples = (figures, "") if is_of_all else (None, pack_judgements(np.asarray(figures)))
+    value, samples = (figures, "") if isinstance(figures, float) else (None, pack_judgements(figures))
     return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
 
