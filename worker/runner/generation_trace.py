@@ -5,10 +5,9 @@ import time
 import numpy as np
 
 from worker.runner import faults, profile, trace
-from worker.runner.order import Order, PhaseTimer
+from worker.runner.order import Call, Order, PhaseTimer
 from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
-from worker.runner.scenarios.protocol import Call
 
 # steps that are traced after each prompt, evenly along the sequence
 STEPS = 8

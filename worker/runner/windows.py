@@ -12,9 +12,8 @@ import numpy as np
 
 from worker.runner.counters import Counter
 from worker.runner.interleaving import TURN_NS, Turns
-from worker.runner.order import BudgetOrder
+from worker.runner.order import BudgetOrder, Call
 
-Call = Callable[[], object]
 Readings = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 # in nanoseconds
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]

@@ -4,9 +4,9 @@ import dataclasses
 import time
 
 from worker.runner import parallel_calls, windows
-from worker.runner.order import BudgetOrder
+from worker.runner.order import BudgetOrder, Call
 from worker.runner.scenarios import summaries
-from worker.runner.scenarios.protocol import Call, LaunchContext, PreparedSessions, prepare_sessions
+from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 from worker.runner.scenarios.single import time_with_copies
 
 

@@ -14,10 +14,10 @@ from worker.runner import faults, memory, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.protocol import Feed
 from worker.runner.engines.table import find_engine_kind
-from worker.runner.order import BudgetOrder
+from worker.runner.order import BudgetOrder, Call
 from worker.runner.scenarios import answer_checks, summaries
 from worker.runner.scenarios.inputs import InputSet, InputSetOptions, make_input_sets
-from worker.runner.scenarios.protocol import Call, LaunchContext
+from worker.runner.scenarios.protocol import LaunchContext
 
 # the least inferences of a launch, unless they take longer than MAX_S
 RUNS = 1_000

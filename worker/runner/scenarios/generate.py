@@ -9,10 +9,11 @@ import numpy as np
 
 from worker.runner import faults, windows
 from worker.runner.engines.table import find_engine_kind
+from worker.runner.order import Call
 from worker.runner.scenarios import memory_limit, perplexity, prompts, summaries
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 from worker.runner.scenarios.generated import SeparateRows, TimedGenerations, measure_score_gaps
-from worker.runner.scenarios.protocol import Call, LaunchContext
+from worker.runner.scenarios.protocol import LaunchContext
 from worker.runner.scenarios.teacher_forcing import TeacherForcing
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from worker.runner import windows
-from worker.runner.order import BudgetOrder
+from worker.runner.order import BudgetOrder, Call
 from worker.runner.parity import Array
 from worker.runner.scenarios import summaries, token_choice
 from worker.runner.scenarios.decoder_ports import Decoder, Steps
-from worker.runner.scenarios.protocol import Call
 
 # a launch has at least so many generations, but begins no more after so many seconds
 GENERATIONS = 2

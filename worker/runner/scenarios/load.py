@@ -11,10 +11,11 @@ from worker.runner import faults, parallel_calls, windows
 from worker.runner.arrays import load_arrays
 from worker.runner.engines.protocol import Feed
 from worker.runner.engines.table import find_engine_kind
+from worker.runner.order import Call
 from worker.runner.scenarios import answer_checks, arrivals, summaries
 from worker.runner.scenarios.fresh import make_alternating_call
 from worker.runner.scenarios.inputs import InputSetOptions, make_input_sets
-from worker.runner.scenarios.protocol import Call, LaunchContext
+from worker.runner.scenarios.protocol import LaunchContext
 
 # a p99 needs 662 samples
 ARRIVALS = 700

@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from worker.runner import faults
+from worker.runner.order import Call
 from worker.runner.parity import Array
 from worker.runner.scenarios.decoder_ports import Steps
-from worker.runner.scenarios.protocol import Call
 
 # the most tokens that are scored, which every launch repeats
 MAX_TOKENS = 4096

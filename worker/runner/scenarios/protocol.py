@@ -1,6 +1,5 @@
 """The interface of a scenario: a small state machine that a pass opens, steps through and closes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,9 +8,7 @@ from worker.runner.arrays import Arrays, load_arrays
 from worker.runner.engines.protocol import Engine, Feed, Kind
 from worker.runner.engines.table import find_engine_kind
 from worker.runner.interleaving import Turns
-from worker.runner.order import Order, PhaseTimer
-
-Call = Callable[[], object]
+from worker.runner.order import Call, Order, PhaseTimer
 
 
 @dataclass(frozen=True)

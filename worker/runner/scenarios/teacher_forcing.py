@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from worker.runner import faults
+from worker.runner.order import Call
 from worker.runner.parity import Array
 from worker.runner.scenarios import prompts
 from worker.runner.scenarios.decoder_ports import Steps
-from worker.runner.scenarios.protocol import Call
 
 # places of the text, the end of the prompt first, and tokens of the vocabulary whose scores are kept at each
 PLACES, PROBES = 8, 64
