@@ -72,8 +72,8 @@ def find_ending(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellS
     is_stopped = reason is not None and reason.status == CellStatus.CANCELLED
     is_enough = len(evidence.rounds) >= block.block.min_rounds or (block.is_over and (is_stopped or reason is None))
     if is_enough and evidence.samples(arm.arm):
-        explain = _explain_stop if is_stopped else _explain_few_launches
-        return CellStatus.DONE, explain(arm, block, evidence)
+        reason = _explain_stop(block, evidence) if is_stopped else _explain_few_launches(arm, block, evidence)
+        return CellStatus.DONE, reason
     if not block.is_over:
         return None
     if reason is None:
@@ -82,7 +82,7 @@ def find_ending(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellS
     return reason.status, reason
 
 
-def _explain_stop(arm: Arm, block: BlockRecord, evidence: Evidence) -> Reason:
+def _explain_stop(block: BlockRecord, evidence: Evidence) -> Reason:
     """Say what stopped the block of an arm that has samples, and after how many rounds."""
     stop = block.reason or Reason(code=ReasonCode.CANCELLED, text="Stopped.")
     rounds = len(evidence.rounds)
