@@ -83,7 +83,7 @@ class BlockProgress:
     @property
     def slowdown(self) -> float | None:
         """How many times longer than planned its rounds take; None while that is not known."""
-        return self.pace_s / self.round_s if self.pace_s is not None and self.round_s > 0 else None
+        return pace_s / self.round_s if (pace_s := self.pace_s) is not None and self.round_s > 0 else None
 
     @property
     def launch_slowdown(self) -> float | None:
