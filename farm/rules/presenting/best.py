@@ -51,7 +51,7 @@ def find_best_settings(measured: Iterable[Measured], *, budget_ms: float | None)
 def count_other_sizes(measured: Sequence[Measured]) -> int:
     """Count the settings with right outputs that were fed inputs of other sizes than most."""
     usual_sizes = find_usual_sizes(measured)
-    return sum(_is_right(setting.cell) and not _is_right(setting.cell, usual_sizes) for setting in measured)
+    return sum(_is_right(setting.cell) and setting.cell.shapes != usual_sizes for setting in measured)
 
 
 @dataclass(frozen=True)
