@@ -18,7 +18,7 @@ from farm.rules.wording.numbers import listed
 # what all pairs of a block are compared along: settings may differ in several axes
 AXIS = "setting"
 OF_PROCESSOR = "Processor time is known of one thread on the CPU alone."
-OTHER_NODES = "It runs on other nodes than the first setting: name the hardware, for a race on each."
+OTHER_NODES = "It runs on other nodes than the first setting. To race on each of them, name the hardware."
 SHOWN_REASONS = 3
 
 

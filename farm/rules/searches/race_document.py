@@ -254,7 +254,7 @@ def _explain_no_answer(race: Race, outcome: Outcome) -> str:
     nearest = [_find_nearest(race, outcome, budget) for budget in budgets]
     if len(nearest) > 1:
         each = "; ".join(f"{contender.label} has {outcome.left[contender.digest].text}" for contender in nearest)
-        return f"Nothing keeps every budget. The nearest to each: {each}."
+        return f"No setting keeps every budget. The nearest to each: {each}."
     budget, contender = budgets[0], nearest[0]
     limit = {"p50": race.limits.max_p50_ms, "p99": race.limits.max_p99_ms}.get(budget)
     if limit is None:
@@ -290,7 +290,7 @@ def _advise(race: Race, outcome: Outcome) -> str:
     if near := [contender.label for contender in outcome.answer if releases[contender.digest] == used]:
         return f"Stay with {used}, {near[0]}: nothing better is known on another release."
     if any(releases[contender.digest] == used for contender in outcome.close):
-        return f"Whether to leave {used} is not decided: settings of it had no place in the final block."
+        return f"Whether to leave {used} is not decided: some of its settings did not fit into the final block."
     new = releases[outcome.answer[0].digest]
     slower = [each for each, left in outcome.left.items() if left.why == "slower" and releases[each] == used]
     best, ratio = _compare_best(race, outcome, slower)
