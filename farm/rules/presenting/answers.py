@@ -65,7 +65,7 @@ def make_answer(document: Document) -> Answer:
 
 def _list_other_sentences(document: Document, opening: Opening, unmeasured: str) -> list[str]:
     """List the sentences of the document beside its verdict, and how many other comparisons are equal or undecided."""
-    before, verdict, after = document.sentence.partition(sentences.verdict_line(document))
+    before, verdict, after = document.sentence.partition(sentences.verdict_line(document, opening))
     return [
         before.strip() if verdict else "",
         *(sentences.count_by_axis(opening, word) for word in ("equal", "undecided")),

@@ -88,7 +88,7 @@ def describe_run(document: Document) -> str:
     is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
     sentences = (
         simulated.describe_simulated(document),
-        verdict_line(document),
+        verdict_line(document, opening),
         describe_unmeasured(document, opening),
         fusions.describe_lost_fusions(document),
         parities.describe_changed_outputs(document),
@@ -98,13 +98,13 @@ def describe_run(document: Document) -> str:
     return " ".join(filter(None, sentences))
 
 
-def verdict_line(document: Document) -> str:
+def verdict_line(document: Document, opening: Opening | None = None) -> str:
     """Describe what leads, and how many other comparisons are equal or undecided.
 
     Wrong outputs come first; providers that did not start stand where their priority puts them.
     """
     cells = {cell.id: cell for cell in document.cells}
-    opening = find_opening(document.comparisons, cells)
+    opening = opening or find_opening(document.comparisons, cells)
     lead: Sequence[str] = ()
     if opening.lead is not None:
         lead = _describe_lead(opening.lead, opening, cells)
