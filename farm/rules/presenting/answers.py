@@ -135,7 +135,8 @@ def _list_amounts(lead: RankedComparison, opening: Opening, cells: Mapping[str, 
         sides = sentences.name_sides(comparison.axis, baseline, candidate)
         return comparison.axis, candidate.model, sides, change.word, change.unit
 
-    return {ranked.change.amount for ranked in opening.counting if describe(ranked) == describe(lead)}
+    of_lead = describe(lead)
+    return {ranked.change.amount for ranked in opening.counting if describe(ranked) == of_lead}
 
 
 def _write_headline(parts: sentences.LeadParts, change: Change, *, margin: float, is_largest: bool) -> str:
