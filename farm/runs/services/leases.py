@@ -92,6 +92,9 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
     evaluation = labelled_data.order if labelled_data is not None else None
     number_kinds = describe_uploaded_numbers(versions)
     uploaded = {bundle.digest: number_kinds[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
+    orders = (
+        _make_arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts) for arm in arms
+    )
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -108,11 +111,7 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
         is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,
         divergences=questions,
         arms=tuple(
-            _fit_to_agent(
-                _make_arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts),
-                understands,
-            ).model_copy(update={"tolerances": plan.tolerances})
-            for arm in arms
+            _fit_to_agent(order, understands).model_copy(update={"tolerances": plan.tolerances}) for order in orders
         ),
     )
 
