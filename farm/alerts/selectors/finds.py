@@ -73,7 +73,7 @@ def summarise_races(first: Find) -> RaceSummary:
     if len(races) == 1 or len(answers) < len(races) or any(race.is_open for race in races):
         return RaceSummary(races, races[0].sentence if len(races) == 1 else "")
     if any(answer.state not in DECIDED for answer in answers):
-        return RaceSummary(races, "Not every race is decided, so that no setting for all hardware is known.")
+        return RaceSummary(races, "Not every race is decided, so there is no setting for all hardware.")
     everywhere = find_shared_setting(answers)
     if everywhere is None:
         return RaceSummary(races, f"No setting is within {percent(NEAR)} of the best on all hardware.")

@@ -209,7 +209,7 @@ def load_race(row: Find) -> Race:
     for step in steps:
         experiment = race.next()
         if experiment is None or any(step[name] != value for name, value in experiment.asked.items()):
-            raise SearchProblem("What this search measured does not fit its next step any more: ask again.")
+            raise SearchProblem("The measurements no longer match the next step. Start a new search.")
         race.record(Measured(matrix, runs.document(runs_by_id[step["run"]]), lambda name: {}))
     return race
 

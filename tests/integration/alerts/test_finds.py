@@ -173,7 +173,7 @@ def test_a_search_whose_rounds_no_longer_lead_to_its_next_step_ends_with_its_las
     finds.advance_finds()
     (race,) = read(client, number)["races"]
     assert (race["state"], race["answer"]) == ("failed", before)
-    assert race["sentence"].startswith("What this search measured does not fit its next step any more: ask again. Best")
+    assert race["sentence"].startswith("The measurements no longer match the next step. Start a new search. Best")
 
 
 def test_a_run_that_somebody_cancels_ends_its_race_with_what_is_known(
