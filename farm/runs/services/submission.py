@@ -61,13 +61,14 @@ def start_run(
 ) -> Run:
     """Plan and start a run: write its rows, order its variants and inputs, and queue the first blocks.
 
-    `known` holds the releases that package indexes offer. `gate` is the token that started the run, if it may only run
-    gates. A search passes `reshape`, which changes each planned block; no block then gets an A/A pair. Raises
-    NotAllowed without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version that is
-    not ready or a team with too many open runs, and Unprocessable where the plan makes no sense.
+    `known` holds the releases that package indexes offer. `gate` is the token that asked, if it may only run gates. A
+    search passes `reshape`, which changes each planned block; none then gets an A/A pair. Raises NotAllowed without the
+    right to run in the model's team, Invalid for a bad matrix, Conflict for a version that is not ready or a team with
+    too many open runs, and Unprocessable where the plan makes no sense.
     """
     team = version.model.team
-    _check_may_start(team, requested_by)
+    if not can_write(requested_by, team=team):
+        raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     declared = read_matrix(matrix)
     beside = versions_beside(version, declared)
     # earlier versions are stored by number, as they may be deleted
@@ -77,6 +78,7 @@ def start_run(
     if reshape is not None:
         plan = plan.model_copy(update={"blocks": tuple(map(reshape, plan.blocks))})
     with transaction.atomic():
+        _check_open_runs(team)
         run = Run.objects.create(
             team=team,
             version=version,
@@ -99,9 +101,7 @@ def start_run(
     return run
 
 
-def _check_may_start(team: Team, user: User) -> None:
-    if not can_write(user, team=team):
-        raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
+def _check_open_runs(team: Team) -> None:
     open_runs = Run.objects.filter(team=team).exclude(state=RunState.FINISHED).count()
     if open_runs >= MAX_OPEN_RUNS:
         text = f"Your team has {open_runs} runs that are not finished; cancel some or wait."
