@@ -35,16 +35,12 @@ def drawable_metrics(cells: Sequence[Cell]) -> list[Metric]:
 
 def draw_cells(metric: Metric, bars: Sequence[Bar]) -> Figure:
     """Draw the cells as bars from zero, the base first. Cells without a figure are named in the summary."""
-    table = Table.of(
-        NAME,
-        f"{metric.title} of each cell",
-        (
-            Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
-            Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),
-            Number[Bar]("change", lambda bar: Entry(bar.change), "against the base"),
-        ),
-        bars,
+    columns = (
+        Column[Bar]("Cell", lambda bar: Entry(bar.name, href=bar.href)),
+        Number[Bar](metric.title, lambda bar: Entry(metric_with_unit(metric, bar.cell, has_interval=True))),
+        Number[Bar]("change", lambda bar: Entry(bar.change), "against the base"),
     )
+    table = Table.of(NAME, f"{metric.title} of each cell", columns, bars)
     drawn = [bar for bar in bars if metric.value(bar.cell) is not None]
     if not drawn:
         return empty_figure(NAME, f"None of these cells has a figure for {metric.title}.", table)
