@@ -41,7 +41,8 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
     by = clock_title(kinds, "time of the clock") if any(kinds) else ""
     of = f" of {by}" if by else ""
     of_prompt = numbers.share(first.prompt_ms / first.whole_ms)
-    own: tuple[Column[Cell], ...] = (
+    columns: tuple[Column[Cell], ...] = (
+        *([figure.name_column(bars.along, address)] if address else []),
         *(Number[Cell](f"{part.name}, ms", _make_entry(part.of), note=by) for part in parts),
         Number("together, ms", lambda cell: written(whole_ms(cell)), note=by),
         Number(
@@ -66,12 +67,7 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
             barmode="stack",
             showlegend=True,
         ),
-        table=Table.of(
-            PHASES,
-            "Where the time of a generation goes",
-            (figure.name_column(bars.along, address), *own) if address else own,
-            cells,
-        ),
+        table=Table.of(PHASES, "Where the time of a generation goes", columns, cells),
     )
 
 
