@@ -24,7 +24,7 @@ from dashboard.views.variant import make_variant_table as variant_table
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors.finds import find_last_answered_search
 from farm.alerts.selectors.pages import find_watch_of_each
-from farm.base.refusals import Refusal
+from farm.base.refusals import Invalid, Refusal
 from farm.contract.reasons import CellStatus
 from farm.registry import selectors, services
 from farm.registry.states import VersionState
@@ -372,9 +372,7 @@ def _receive_upload(request: HttpRequest) -> HttpResponseBase:
         return _render_form(request, {})
     files = [file for _, uploads in request.FILES.lists() for file in uploads if isinstance(file, StoredUpload)]
     if not files:
-        return _render_form(
-            request, {"files": "No file was chosen: choose an .onnx with its external data, or a .zip."}, status=400
-        )
+        raise Invalid("No file was chosen: choose an .onnx with its external data, or a .zip.")
     version = services.receive_upload(
         user=signed_in_user(request),
         files=[file.draft for file in files],
