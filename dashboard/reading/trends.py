@@ -154,9 +154,7 @@ def find_words(metric: str) -> Words:
     return TIME if judging is None else judging.words
 
 
-def make_table(
-    lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION, words: Words = TIME
-) -> Table:
+def make_table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT_DISTRIBUTION) -> Table:
     """Make the table of lines, each with its last value, its level shifts and its alerts; a name leads to that line
     alone. `watch`: the number of the watch."""
     columns: tuple[Column[Line], ...] = (

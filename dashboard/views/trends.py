@@ -100,7 +100,6 @@ def _draw(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) ->
         [line for line in over_time if line.key == chosen] or over_time,
         watch=watch.pk,
         distribution=watch.distribution,
-        words=reading.find_words(metric),
     )
     longest = max((len(line.spots) for line in over_time), default=0)
     shown = by if by in AXES else "time" if longest >= FEW else "release"
