@@ -241,7 +241,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "version": chosen,
         "inspection": inspection.make_inspection(found) if found else None,
         "program": inspection.make_program(chosen, found) if chosen else None,
-        "compatibility": _make_compatibility(request, chosen),
+        "compatibility": _make_compatibility(chosen),
         "is_open": bool(chosen and chosen.state in OPEN_STATES) or bool(labelled and labelled.is_open),
         "evaluation": labelled,
         "may_write": can_write(signed_in_user(request), team=row.team),
@@ -335,7 +335,7 @@ def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
     return {"figure": figure, "figure_run": row}
 
 
-def _make_compatibility(request: HttpRequest, version: "Version | None") -> inspection.Compatibility | None:
+def _make_compatibility(version: "Version | None") -> inspection.Compatibility | None:
     """None until the version is inspected."""
     if version is None or version.state != VersionState.READY:
         return None
