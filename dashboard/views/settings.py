@@ -57,11 +57,11 @@ COLUMNS: tuple[Column["Delivery"], ...] = (
 FIELDS = ("team", "name", "kind", "target", "digest")
 # what a token of each scope may do
 SCOPES = {
-    Scope.READ: "look at everything that you see",
-    Scope.WRITE: "upload, run, watch, judge alerts, share",
+    Scope.READ: "view everything that you have access to",
+    Scope.WRITE: "upload models, start runs and watches, triage alerts, share",
     Scope.NODES: "invite, approve, limit and retire nodes",
-    Scope.ADMIN: "make tokens and channels; with write, whatever nodes may",
-    Scope.GATE: "alone: measure what a branch has of one team’s models",
+    Scope.ADMIN: "create tokens and channels; together with write, manage nodes too",
+    Scope.GATE: "only by itself: upload and measure a branch’s models of one team",
 }
 MESSAGES_SHOWN = 100
 
