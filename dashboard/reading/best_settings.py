@@ -75,7 +75,8 @@ def make_panel(
     shown = [measured for best in best_of_nodes for measured in (*best.most_items.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
     rows = [row for best in best_of_nodes for row in _make_rows(best, budget, address, says=len(kinds) > 1)]
-    table = Table("best-settings", "Best settings on each machine", _make_heads(clock_title(sorted(kinds))), rows)
+    heads = _make_heads(clock_title(sorted(kinds)), hardware_words.items_heading(shown))
+    table = Table("best-settings", "Best settings on each machine", heads, rows)
     title = f"The best of {numbers.counted(len(settings), 'measured setting')}"
     return Panel(
         version=version,
@@ -99,13 +100,13 @@ def _name_settings(shown: Sequence[Measured]) -> dict[str, Measured]:
     return {f"{axes.name_of(measured.cell, along)} on {measured.node}": measured for measured in ranked}
 
 
-def _make_heads(time: str) -> tuple[Head, ...]:
+def _make_heads(time: str, items: str) -> tuple[Head, ...]:
     return (
         Head("Machine"),
         Head("Wanted"),
         Head("Setting"),
         Head(f"{time}, ms", is_number=True, note="with half of its 95 % interval over launches"),
-        Head("items/s", is_number=True),
+        Head(items, is_number=True),
         Head("Outputs"),
     )
 

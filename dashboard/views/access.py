@@ -75,13 +75,15 @@ def signed_in_user(request: HttpRequest) -> "User":
 Done = TypeVar("Done")
 
 
-def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> None:
+def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> bool:
     """Calls `order` and leaves a message for the next page: `done` of its result, or the sentence of its Refusal,
-    which is not raised further."""
+    which is not raised further. Returns whether it was carried out."""
     try:
         messages.success(request, done(order()))
     except Refusal as refusal:
         messages.error(request, str(refusal))
+        return False
+    return True
 
 
 def read_number(request: HttpRequest, name: str) -> int:

@@ -60,12 +60,13 @@ def team(request: HttpRequest, team_id: int) -> HttpResponse:
 
 @action
 def answer(request: HttpRequest, invitation_id: int, what: str) -> HttpResponseBase:
-    """Carry out the reader's answer to an invitation; a refusal is shown on the page of teams."""
+    """Carry out the reader's answer to an invitation, and lead to a team that was joined, else to the teams."""
     user = signed_in_user(request)
     found = selectors.invitation(user, invitation_id)
     if what == "accept":
         accept = partial(memberships.accept_invitation, invitation=found, by=user)
-        carry_out(request, accept, lambda _: f"You are {found.role} of team {found.team} now.")
+        if carry_out(request, accept, lambda _: f"You are {found.role} of team {found.team} now."):
+            return redirect("dashboard:team", found.team_id)
     elif what == "decline":
         decline = partial(memberships.decline_invitation, invitation=found, by=user)
         carry_out(request, decline, lambda _: f"You declined the invitation to team {found.team}.")

@@ -44,6 +44,16 @@ def test_whoever_accepts_is_in_and_from_then_on_names_a_team(invitation: Invitat
     assert AuditEvent.objects.get(verb="invitation accepted").team == invitation.team
 
 
+def test_an_answer_leads_to_the_team_that_was_joined_and_to_all_teams_else(
+    invitation: Invitation, team: Team, stranger: User, client: Client
+) -> None:
+    client.force_login(stranger)
+    addresses = [
+        client.post(f"/settings/invitations/{invitation.pk}/accept/")["Location"] for _ in ("joined", "in already")
+    ]
+    assert addresses == [f"/settings/teams/{team.pk}/", "/settings/teams/"]
+
+
 def test_whoever_declines_stays_out_and_may_be_invited_again(
     invitation: Invitation, team: Team, owner: User, stranger: User
 ) -> None:

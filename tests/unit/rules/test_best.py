@@ -206,6 +206,9 @@ def test_on_a_busy_machine_settings_are_compared_by_processor_time_as_far_as_the
     assert hardware_words.items_heading(told[:2]) == "items/s, processor time"
     assert hardware_words.items_heading(told) == "items/s by the clock or processor time"
     assert hardware_words.items_heading([ONE]) == "items/s"
+    panel = make_panel(1, told[:2], "", lambda setting: setting.cell.id)
+    assert panel is not None
+    assert "items/s, processor time" in [head.text for head in panel.table.heads]
 
 
 def test_on_a_quiet_machine_settings_are_compared_by_the_clock() -> None:
