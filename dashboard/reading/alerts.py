@@ -1,6 +1,6 @@
 """Alerts as a list: what changed, by how much and how sure, each in one row; its sentence on its own page."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -68,18 +68,27 @@ def _read_figures(symptom: "Symptom") -> Lead:
     return Lead(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
 
 
-def write_headline(counts: Mapping[str, int], *, period: str = "") -> str:
-    """Say in one sentence how much has to be looked at, or came in a `period`. `counts`: by `open`, `acknowledged`
-    (some of the open), `snoozed` and `infra`; with a period only `all` is read."""
-    if period:
-        return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
-    seen = "" if counts["acknowledged"] == counts["open"] else f"{counts['acknowledged']} of them "
-    acknowledged = f", {seen}acknowledged" if counts["acknowledged"] else ""
-    first = f"{numbers.counted(counts['open'], 'open alert')}{acknowledged}" if counts["open"] else "No open alert"
-    others = [f"{counts['snoozed']} snoozed"] if counts["snoozed"] else []
-    if counts["infra"]:
-        others.append(f"{counts['infra']} where the farm could not measure")
-    return f"{first}; {numbers.listed(others)}" if others else first
+def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
+    """Name the gravest of the open alerts that are given, `encoder: 1.32.0 is 59 % slower than 1.29.0`, and say how
+    many of `count` there are beside it."""
+    if not open_alerts:
+        return numbers.counted(count, "open alert") if count else "No open alert"
+    alert = min(open_alerts, key=lambda row: (rank(kinds_of(row)[0]), -find_lead(row).change.size))
+    change = find_lead(alert).change.text
+    found = f"{alert.bad} is {change} than {alert.good}" if change else _name_kind(alert)
+    others = f", {numbers.counted(count - 1, 'more open alert')}" if count > 1 else ""
+    return f"{alert.model.name}: {found}{others}"
+
+
+def _name_kind(alert: "Alert") -> str:
+    return f"{kind_of(kinds_of(alert)[0]).title.word} with {alert.bad}"
+
+
+def describe_counts(counts: Mapping[str, int]) -> str:
+    """Say how many open alerts are acknowledged, and how many alerts are snoozed or could not be measured; empty
+    where none are. `counts`: by `acknowledged`, `snoozed` and `infra`."""
+    words = (("acknowledged", "acknowledged"), ("snoozed", "snoozed"), ("infra", "could not be measured"))
+    return " · ".join(f"{counts[key]} {what}" for key, what in words if counts[key])
 
 
 def describe_watching(watches: int, confirming: int) -> str:

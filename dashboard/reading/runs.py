@@ -185,11 +185,12 @@ def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: 
 class News:
     """Models that a release or a version changed lately, the gravest first.
 
-    `counts` says in words how many are worse and better. `is_measured` says whether any run has ended.
+    `headline` names the worst, and is empty where nothing got worse; `counts` says in words how many are worse and
+    better. `is_measured` says whether any run has ended.
     """
 
     table: Table
-    worse: int
+    headline: str
     counts: str
     is_measured: bool
 
@@ -228,12 +229,30 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
     counts = f"{', '.join(sides)} in the last 7 days" if sides else ""
     again = confirmed_leads(row.run for row, _ in news[:MAX_NEWS]) if news else {}
     shown = [(row, lead, again.get(row.run, NOTHING)) for row, lead in news[:MAX_NEWS]]
-    return News(Table.of("news", "Better or worse", NEWS, shown), worse, counts, bool(ended))
+    headline = write_worst((row.name, pick_confirmed(lead, again.get(row.run, NOTHING))) for row, lead in news)
+    return News(Table.of("news", "Better or worse", NEWS, shown), headline, counts, bool(ended))
 
 
 def is_worse(lead: Lead) -> bool:
     """Whether outputs are wrong or ran elsewhere than asked, or a release or a version made the model worse."""
     return _is_news(lead) and _rank_gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
+
+
+def write_worst(found: Iterable[tuple[str, Lead]]) -> str:
+    """Write the headline of a list of models or runs: the gravest of what got worse, and how many others did.
+    `found`: the name of each model and what its run leads with. Empty where nothing got worse."""
+    worse = sorted(((name, lead) for name, lead in found if is_worse(lead)), key=lambda row: _rank_gravity(row[1]))
+    if not worse:
+        return ""
+    others = f", {len(worse) - 1} more got worse" if len(worse) > 1 else ""
+    return f"{_write_loss(*worse[0])}{others}"
+
+
+def _write_loss(name: str, lead: Lead) -> str:
+    if lead.verdict in (WRONG, ELSEWHERE):
+        return f"{name} {'has wrong outputs' if lead.verdict == WRONG else 'ran elsewhere than asked'}"
+    newer = lead.step.rpartition(" → ")[2]
+    return f"{name} {'has' if lead.change.unit else 'is'} {lead.change.text} with {newer}"
 
 
 # of news, in this order; what has settled is none

@@ -113,10 +113,13 @@ def alerts(request: HttpRequest) -> HttpResponse:
         return lists.render_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert_row)
     counts = pages.count_alerts_by_list(user, since=since)
     shown = make_page(request, rows)
+    is_all_open = name == "open" and not wanted and not kind.value
+    open_alerts = shown if is_all_open else lists.first_rows(pages.list_alerts(user, "open"), lists.PER_PAGE)
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     table = listing.make_table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {
-        "headline": listing.write_headline(counts, period=PERIODS.get(period.value, "")),
+        "headline": _write_headline(counts, open_alerts, period=PERIODS.get(period.value, "")),
+        "because": "" if period.value else listing.describe_counts(counts),
         "digests": _make_digests(user, since),
         "list": Listing(
             table,
@@ -135,6 +138,12 @@ def alerts(request: HttpRequest) -> HttpResponse:
         "command": WATCH_COMMAND,
     }
     return render(request, "dashboard/alerts.html", context)
+
+
+def _write_headline(counts: Mapping[str, int], open_alerts: Iterable["Alert"], *, period: str) -> str:
+    if period:
+        return f"{numbers.counted(counts['all'], 'new alert') if counts['all'] else 'No new alert'} {period}"
+    return listing.write_headline(list(open_alerts), counts["open"])
 
 
 @page

@@ -1,7 +1,7 @@
 """The first page: what needs the reader, what the last week found better or worse, what is measured and why the rest
 waits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from dashboard.reading.facts import Fact
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import invitations_of
 from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, releases_since
+from farm.alerts.states import AlertState
 from farm.fleet.selectors import nodes_without_logs
 from farm.fleet.selectors.nodes import count_nodes_online, nodes_awaiting_approval
 from farm.fleet.states import NodeHealth
@@ -28,13 +29,17 @@ from farm.runs.selectors.queue_order import place_in_turn
 from farm.runs.selectors.runs import idle_moment_of, shown_states
 
 if TYPE_CHECKING:
+    from farm.alerts.models import Alert
     from farm.fleet.models import Node
     from farm.runs.models import Run
 
 
 WEEK = timedelta(days=7)
 NODES = 12
+REST = "Nothing needs you"
 ALERTS = 5
+# newest open alerts among which the gravest is looked for
+MAX_WEIGHED = 25
 
 
 @page
@@ -54,6 +59,8 @@ def home(request: HttpRequest) -> HttpResponse:
     no_fleet = "no node has joined yet" if has_team else ""
     fleet = f"{online} of {numbers.counted(node_count, 'node')} online" if node_count else no_fleet
     seen = f"{numbers.counted(counts['acknowledged'], 'acknowledged alert')}" if counts["acknowledged"] else ""
+    alerts = list(list_alerts(user, "open")[:MAX_WEIGHED]) if counts["open"] else []
+    unseen = [alert for alert in alerts if alert.state == AlertState.OPEN]
     news = run_reading.make_news(newest_ended(user), since=week)
     steps = setup.list_steps(user) if user.is_superuser else []
     invitations, pending = list(invitations_of(user)), list(nodes_awaiting_approval(user)[:NODES])
@@ -62,7 +69,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "invitations": invitations,
         "set_up": set_up,
         "alert_count": counts["open"],
-        "alert_table": alert_reading.make_table(list_alerts(user, "open")[:ALERTS]) if counts["open"] else None,
+        "alert_table": alert_reading.make_table(alerts[:ALERTS]) if alerts else None,
         "alerts_shown": ALERTS,
         "news": news,
         "releases": [alert_reading.make_release_change(*row) for row in releases_since(week)],
@@ -74,21 +81,19 @@ def home(request: HttpRequest) -> HttpResponse:
         "nodes": [_make_chip(node) for node in nodes],
         "pending": pending,
         "walls": current_confinement(),
-        "headline": _write_headline(
-            counts["open"] - counts["acknowledged"], news.worse, len(invitations) + len(pending), otherwise=set_up
-        ),
+        "headline": _write_headline(unseen, counts, news.headline, len(invitations) + len(pending)) or set_up or REST,
         "because": " · ".join(filter(None, (seen, news.counts, describe_activity(open_count, searches), fleet))),
     }
     return render(request, "dashboard/home.html", context)
 
 
-def _write_headline(alerts: int, worse: int, requests: int, *, otherwise: str) -> str:
-    """`requests`: invitations, and nodes to approve."""
-    for count, what in ((alerts, "open alert"), (0 if worse else requests, "request")):
-        if count:
-            return f"{numbers.counted(count, what)} {'needs' if count == 1 else 'need'} you"
-    worse_words = f"{numbers.counted(worse, 'model')} {'is' if worse == 1 else 'are'} worse" if worse else ""
-    return worse_words or otherwise or "Nothing needs you"
+def _write_headline(unseen: "Sequence[Alert]", counts: Mapping[str, int], worse: str, requests: int) -> str:
+    """Name what needs the reader most; empty where nothing does. `unseen`: open alerts that nobody acknowledged;
+    `worse`: the model that got worse; `requests`: invitations, and nodes to approve."""
+    if unseen:
+        return alert_reading.write_headline(unseen, counts["open"] - counts["acknowledged"])
+    asked = f"{numbers.counted(requests, 'request')} {'needs' if requests == 1 else 'need'} you" if requests else ""
+    return worse or asked
 
 
 def describe_activity(runs: int, searches: int) -> str:

@@ -198,8 +198,8 @@ def models(request: HttpRequest) -> HttpResponse:
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
     shown_lines = make_lines(list(listed))
     listing = Listing(make_table(shown_lines, box="models"), listed, words=wanted, searches="Name", together=together)
-    worse = sum(runs.is_worse(line.lead) for line in shown_lines)
-    return render(request, "dashboard/models.html", {"list": listing, "worse": worse})
+    leads = [(line.model.name, runs.pick_confirmed(line.lead, line.confirmed)) for line in shown_lines]
+    return render(request, "dashboard/models.html", {"list": listing, "worst": runs.write_worst(leads)})
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:

@@ -319,8 +319,8 @@ def runs(request: HttpRequest) -> HttpResponse:
         together=[Together("Compare", reverse("dashboard:compare"), key="c")],
     )
     in_progress = 0 if listing.is_narrowed else pages.open_run_counts(user)[0]
-    worse = sum(reading.is_worse(reading.find_lead(row)) for row in shown)
-    return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress, "worse": worse})
+    worst = reading.write_worst((row.version.model.name, reading.find_lead(row)) for row in shown)
+    return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress, "worst": worst})
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:

@@ -66,7 +66,7 @@ def test_alerts_are_a_table_of_what_changed_by_how_much_how_sure_and_through_wha
     known = watching.bare_alert(watch, other, bad="1.30.0")
     measured = {"ratio": 1.24, "ci_low": 1.21, "ci_high": 1.26, "ci_level": 0.95, "rounds": 8}
     known.symptoms.update(comparison=measured)
-    assert "2 open alerts" in assert_is_page(signed_in.get("/alerts/"))
+    assert "decoder: 1.30.0 is 24 % slower than 1.29.0, 1 more open alert" in assert_is_page(signed_in.get("/alerts/"))
     row = table_rows(signed_in.get("/alerts/"), "alert")[0]
     assert row[:6] == [
         f"alert {known.pk}",
@@ -124,7 +124,7 @@ def test_what_the_farm_could_not_measure_is_never_among_the_open_ones(
     text = "The watch “upgrades” could not measure encoder v1 on onnxruntime==1.30.0: no node is online."
     broken = watching.bare_alert(watch, version, node="", state=AlertState.INFRA, sentence=text)
     words = assert_is_page(signed_in.get("/alerts/"))
-    assert "No open alert; 1 where the farm could not measure" in words
+    assert "No open alert 1 could not be measured" in words
     assert "no node is online" not in words
     assert text in assert_is_page(signed_in.get("/alerts/?state=infra"))
     page = assert_is_page(signed_in.get(f"/alerts/{broken.pk}/"))

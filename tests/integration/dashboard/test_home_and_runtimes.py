@@ -29,7 +29,7 @@ def test_open_alerts_come_first(signed_in: Client, version: Version, node: Node,
     alert = watching.bare_alert(make_watch(version, owner), version)
     response = signed_in.get("/")
     words, text = assert_is_page(response), response.content.decode()
-    assert "1 open alert needs you nothing is being measured · 1 of 1 node online" in words
+    assert "encoder: 1.30.0 is 24.0 % slower than 1.29.0 nothing is being measured · 1 of 1 node online" in words
     assert text.index(f"/alerts/{alert.pk}/") < text.index("In progress")
 
 
@@ -40,11 +40,11 @@ def test_an_alert_that_somebody_looks_after_needs_nobody_else(
     watching.bare_alert(watch, version, bad="1.30.0", state="acknowledged")
     words = assert_is_page(signed_in.get("/"))
     assert "Nothing needs you 1 acknowledged alert" in words
-    assert "1 open alert, acknowledged" in assert_is_page(signed_in.get("/alerts/"))
+    assert "encoder: 1.30.0 is 24.0 % slower than 1.29.0 1 acknowledged" in assert_is_page(signed_in.get("/alerts/"))
     assert 'class="count"' not in signed_in.get("/").content.decode()
     watching.bare_alert(watch, version, bad="1.31.0")
-    assert "1 open alert needs you 1 acknowledged alert" in assert_is_page(signed_in.get("/"))
-    assert "2 open alerts, 1 of them acknowledged" in assert_is_page(signed_in.get("/alerts/"))
+    assert "encoder: 1.31.0 is 24.0 % slower than 1.29.0 1 acknowledged alert" in assert_is_page(signed_in.get("/"))
+    assert "1 more open alert 1 acknowledged" in assert_is_page(signed_in.get("/alerts/"))
 
 
 def test_pre_releases_are_not_among_those_that_became_known(signed_in: Client, node: Node) -> None:
@@ -70,7 +70,7 @@ def test_a_week_is_told_by_the_newest_run_of_each_model_the_gravest_first(
     rows.finished_run(version, node, owner, matrix=ONE, slow={})
     rows.finished_run(version, node, owner, matrix=ONE)
     response = signed_in.get("/")
-    assert "2 models are worse 2 worse, 1 better in the last 7 days" in assert_is_page(response)
+    assert "wrong has wrong outputs, 1 more got worse 2 worse, 1 better in the last 7 days" in assert_is_page(response)
     news = response.content.decode().partition('id="news"')[2].partition("</table>")[0]
     assert re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>', news) == ["wrong", "encoder", "gain"]
 

@@ -198,18 +198,18 @@ def test_a_run_that_was_cancelled_before_it_measured_hides_nothing(
     assert table_rows(signed_in.get("/models/?sort=-change"), "models")[0][0] == "encoder"
 
 
-def test_lists_are_headed_by_how_many_there_are_and_how_many_got_worse(
+def test_lists_are_headed_by_the_worst_or_by_how_many_there_are(
     signed_in: Client, listed: list[Run], team: Team, owner: User
 ) -> None:
-    assert "1 of 2 models got worse" in assert_is_page(signed_in.get("/models/"))
+    assert "encoder is 24 % slower with 1.31.1 2 models, each by" in assert_is_page(signed_in.get("/models/"))
     assert "1 model" in assert_is_page(signed_in.get("/models/?q=decoder"))
-    assert "1 of 3 runs found something worse" in assert_is_page(signed_in.get("/runs/"))
+    assert "encoder is 24 % slower with 1.31.1 3 runs" in assert_is_page(signed_in.get("/runs/"))
     Run.objects.create(team=team, requested_by=owner, matrix={}, state="running", version=listed[0].version)
-    assert "1 of 4 runs found something worse, 1 in progress" in assert_is_page(signed_in.get("/runs/"))
+    assert "encoder is 24 % slower with 1.31.1 4 runs, 1 in progress" in assert_is_page(signed_in.get("/runs/"))
     coloured = '<span class="sign slower">'
     assert coloured in signed_in.get("/models/").content.decode()
     Run.objects.filter(pk=listed[0].pk).update(lead=lead(axis="precision"))
-    assert "got worse" not in assert_is_page(signed_in.get("/models/"))
+    assert "each by the release" not in assert_is_page(signed_in.get("/models/"))
     # one precision beside another has not the colour of a regression
     assert coloured not in signed_in.get("/models/").content.decode()
 
