@@ -44,7 +44,7 @@ def kinds_of(alert: "Alert") -> list[str]:
 
 def describe_cause(alert: "Alert") -> str:
     """Name the operator that the leading change comes from; empty where no trace shows it."""
-    return "" if alert.lead is None else alert.lead.explanation
+    return "" if alert.leading_symptom is None else alert.leading_symptom.explanation
 
 
 def shorten_cause(alert: "Alert") -> str:
@@ -56,7 +56,7 @@ def shorten_cause(alert: "Alert") -> str:
 
 
 def find_lead(alert: "Alert") -> Lead:
-    return Lead() if alert.lead is None else _read_figures(alert.lead)
+    return Lead() if alert.leading_symptom is None else _read_figures(alert.leading_symptom)
 
 
 def _read_figures(symptom: "Symptom") -> Lead:
@@ -128,8 +128,8 @@ def _what(alert: "Alert", shared: Collection[str] = ()) -> Entry:
 
 def _release(alert: "Alert") -> Entry:
     found = f"found in {alert.bad}"
-    soft = "" if alert.bad in alert.began else found
-    return Entry(alert.began, is_name=True, soft=soft, title=f"{found}, against {alert.good}")
+    soft = "" if alert.bad in alert.since_phrase else found
+    return Entry(alert.since_phrase, is_name=True, soft=soft, title=f"{found}, against {alert.good}")
 
 
 def _model(alert: "Alert") -> Entry:

@@ -312,9 +312,9 @@ def describe_model(model: "Model") -> dict[str, object]:
         alerts = pages.alerts_of_watch(watch).filter(model=model)
         series = lines_over_time(watch, pages.points_of_model(watch, model), alerts)
         shown.append(Watched(watch, [_make_series(watch, line) for line in series]))
-    standing = badges.describe_standing(model)
+    status = badges.describe_model_status(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
-    words = f"{standing.label}: {standing.text}"
+    words = f"{status.label}: {status.text}"
     markdown = f"[![{words}]({settings.PUBLIC_URL}{badge})]({settings.PUBLIC_URL}/models/{model.pk}/)"
     name = "" if watches else pages.find_free_name(model.team_id, "upgrades")
     return {

@@ -127,14 +127,14 @@ def make_opening(alert: "Alert") -> Opening:
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
     work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
     _, details = runs.split_brackets(sentence) if headline else ("", [])
-    parts = [*details, rest, alert.since, alerts.shorten_cause(alert), work_around]
+    parts = [*details, rest, alert.since_sentence, alerts.shorten_cause(alert), work_around]
     text = " · ".join(part.rstrip(".") for part in parts if part)
     return Opening(headline or sentence, numbers.unbroken(text), _list_notes(alert))
 
 
 def _describe_change(alert: "Alert") -> str:
     """`encoder: 1.32.0 is 59 % slower than 1.29.0`; empty for what is no latency."""
-    line = _make_line(alert.lead) if alert.lead is not None else None
+    line = _make_line(alert.leading_symptom) if alert.leading_symptom is not None else None
     return f"{alert.model.name}: {alert.bad} is {line.change.text} than {alert.good}" if line else ""
 
 
@@ -154,7 +154,7 @@ def _list_notes(alert: "Alert") -> list[str]:
 def leading_provider(alert: "Alert") -> str:
     """Find the short name of the provider that the leading symptom is of; the CPU's where its label names no known
     one."""
-    symptom = alert.lead
+    symptom = alert.leading_symptom
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
     entry = providers.find(word) or providers.find(f"{word}ExecutionProvider")
     return entry.short if entry is not None else "cpu"
@@ -332,7 +332,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         else "",
         "figure": ratios.draw_ratios(compared) if len(compared) > 1 else None,
         "operators": _draw_operators(row),
-        "graph_changes": list_graph_changes(symptom) if (symptom := row.lead) is not None else [],
+        "graph_changes": list_graph_changes(symptom) if (symptom := row.leading_symptom) is not None else [],
         "traces": before_and_after_address(symptom.run_id, symptom.baseline, symptom.cell)
         if symptom and symptom.run_id
         else "",
@@ -355,7 +355,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
 
 def _draw_operators(row: "Alert") -> Figure | None:
     """Draw the operators behind the leading change of latency; None where that was not traced."""
-    comparison = find_headline_comparison(row.lead) if row.lead is not None else None
+    comparison = find_headline_comparison(row.leading_symptom) if row.leading_symptom is not None else None
     if comparison is None or not comparison.operators:
         return None
     good, bad = (Runtime(distribution=row.distribution, version=version) for version in (row.good, row.bad))

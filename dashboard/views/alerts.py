@@ -200,8 +200,10 @@ def _parse_date(text: str) -> datetime | None:
         raise Invalid(f"“{text[:30]}” is not a date: write it like 2026-12-24.", code="snooze") from None
 
 
-def _ask_work_around(alert: "Alert", by: "User", given: Given) -> str:
-    investigations.ask_work_around(alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split())
+def _start_work_around(alert: "Alert", by: "User", given: Given) -> str:
+    investigations.start_work_around_search(
+        alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split()
+    )
     return f"Work-around search {STARTED}"
 
 
@@ -224,8 +226,8 @@ ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
     "infra": (_make_order(triage.mark_infra, "Alert {} was marked as an infrastructure issue."), ("reason",), "reason"),
     "reopen": (_make_order(triage.reopen, "Alert {} was reopened."), ("note",), "note"),
     "note": (_make_order(triage.add_note, "The note was saved."), ("note",), "note"),
-    "since_when": (_make_order(investigations.ask_since_when, f"Bisection {STARTED}"), ("good", "bad"), "good"),
-    "work_around": (_ask_work_around, ("optimizers",), "optimizers"),
+    "since_when": (_make_order(investigations.start_bisection, f"Bisection {STARTED}"), ("good", "bad"), "good"),
+    "work_around": (_start_work_around, ("optimizers",), "optimizers"),
 }
 
 

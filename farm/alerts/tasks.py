@@ -37,7 +37,7 @@ def tick() -> None:
 @shared_task(name="alerts.look_for_releases")  # type: ignore[untyped-decorator]
 @ticking("alerts.look_for_releases")
 def look_for_releases() -> None:
-    index.look_for_due_releases()
+    index.poll_due_indexes()
 
 
 @shared_task(name="alerts.deliver")  # type: ignore[untyped-decorator]

@@ -32,15 +32,15 @@ class BadgeOut(Schema):
 def badge(request: HttpRequest, model_id: int) -> BadgeOut:
     """A model's badge: what it says now, and its public address."""
     model = registry.model(person(request), model_id)
-    standing = badges.describe_standing(model)
+    status = badges.describe_model_status(model)
     url = f"{settings.PUBLIC_URL}/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"
     page = f"{settings.PUBLIC_URL}/models/{model.pk}/"
     return BadgeOut(
-        label=standing.label,
-        text=standing.text,
-        tone=standing.tone,
+        label=status.label,
+        text=status.text,
+        tone=status.tone,
         url=url,
-        markdown=f"[![{standing.label}: {standing.text}]({url})]({page})",
+        markdown=f"[![{status.label}: {status.text}]({url})]({page})",
     )
 
 
@@ -49,9 +49,9 @@ def badge(request: HttpRequest, model_id: int) -> BadgeOut:
 )
 def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     """The badge as an image, for anybody who has its address."""
-    standing = badges.describe_standing(badges.find_badge_model(model_id, key))
+    status = badges.describe_model_status(badges.find_badge_model(model_id, key))
     response = HttpResponse(
-        draw_badge(standing.label, standing.text, standing.tone), content_type="image/svg+xml; charset=utf-8"
+        draw_badge(status.label, status.text, status.tone), content_type="image/svg+xml; charset=utf-8"
     )
     response.headers["Cache-Control"] = f"public, max-age={FRESH_S}"
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from farm.alerts.models import Investigation
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import origins
-from farm.alerts.services.investigations import ask_since_when, ask_work_around
+from farm.alerts.services.investigations import start_bisection, start_work_around_search
 from farm.alerts.states import InvestigationKind
 from farm.api.auth import person
 from farm.api.shapes import fill
@@ -49,7 +49,7 @@ def bisect(request: HttpRequest, alert_id: int, payload: Bounds) -> Status[Inves
     """Find the first bad release: each step is a run that measures the good release beside another one."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
-    investigation = ask_since_when(alert=alert, by=user, good=payload.good, bad=payload.bad)
+    investigation = start_bisection(alert=alert, by=user, good=payload.good, bad=payload.bad)
     return Status(202, shape_investigation(investigation))
 
 
@@ -58,7 +58,7 @@ def work_around(request: HttpRequest, alert_id: int, payload: Tried) -> Status[I
     """Find a session option that undoes the change: each one is measured beside both releases."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
-    investigation = ask_work_around(alert=alert, by=user, optimizers=payload.optimizers)
+    investigation = start_work_around_search(alert=alert, by=user, optimizers=payload.optimizers)
     return Status(202, shape_investigation(investigation))
 
 

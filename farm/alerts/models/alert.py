@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import OwnedQuerySet, Team
-from farm.alerts.models.moving import Moving
+from farm.alerts.models.stateful import StatefulModel
 from farm.alerts.models.watch import Watch, WatchRound
 from farm.alerts.states import (
     ALERT_ARROWS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class AlertQuerySet(OwnedQuerySet["Alert"]):
     """Queries for alerts."""
 
-    def unsettled(self) -> Self:
+    def open_or_acknowledged(self) -> Self:
         return self.filter(state__in=OPEN_ALERTS)
 
 
@@ -87,16 +87,16 @@ class Alert(models.Model):
         return f"{self.distribution}=={self.first_bad or self.bad}"
 
     @property
-    def began(self) -> str:
+    def since_phrase(self) -> str:
         """Since when the shift exists, in a few words."""
         bounds = {"good": self.last_good or self.good, "bad": self.earliest_bad or self.bad}
         return titles.format_since(self.distribution, **bounds, first_bad=self.first_bad)
 
     @property
-    def since(self) -> str:
-        """`began` as the beginning of a sentence; empty without a measurement, or where the older release is bad."""
+    def since_sentence(self) -> str:
+        """`since_phrase`, capitalised; empty where nothing was measured, or where the bad release is the older one."""
         is_measured = self.node and not is_downgrade(self.good, self.bad)
-        return f"{self.began[:1].upper()}{self.began[1:]}" if is_measured else ""
+        return f"{self.since_phrase[:1].upper()}{self.since_phrase[1:]}" if is_measured else ""
 
     @property
     def is_of_versions(self) -> bool:
@@ -118,12 +118,12 @@ class Alert(models.Model):
         return sorted(self.symptoms.all(), key=weight)
 
     @property
-    def lead(self) -> "Symptom | None":
+    def leading_symptom(self) -> "Symptom | None":
         """The symptom that the alert's sentence is about; None where it has no symptoms."""
         return next(iter(self.symptoms_by_weight()), None)
 
     @property
-    def moved(self) -> tuple[str, ...]:
+    def changed_packages(self) -> tuple[str, ...]:
         """The packages that differ between good and bad."""
         good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
         return pairs.moved_packages(good, bad)
@@ -195,7 +195,7 @@ class AlertEvent(models.Model):
         return f"{self.kind}: {self.text}"
 
 
-class Investigation(Moving):
+class Investigation(StatefulModel):
     """A search for an alert's first bad release, or for what undoes the change. Each step is one run."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="investigations")

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import Team
-from farm.alerts.models.moving import Moving
+from farm.alerts.models.stateful import StatefulModel
 from farm.alerts.states import OPEN_FINDS, FindState
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class FindQuerySet(models.QuerySet["Find"]):
         return self.filter(version__model__team__in=Team.objects.visible_to(user))
 
 
-class Find(Moving):
+class Find(StatefulModel):
     """One race, which the tick drives: each block is a run.
 
     Races for several kinds of hardware that were asked for together are rows of their own.

@@ -5,7 +5,7 @@ from django.db import models
 from django.utils import timezone
 
 from farm.accounts.models import OwnedQuerySet, Team
-from farm.alerts.models.moving import Moving
+from farm.alerts.models.stateful import StatefulModel
 from farm.alerts.states import VERSIONS, Cause, RoundOutcome, RoundState
 from farm.contract.cells import Runtime
 from farm.registry.models import Model, Version
@@ -64,7 +64,7 @@ class Watch(models.Model):
         return Runtime(distribution=self.distribution, version=version)
 
 
-class WatchRound(Moving):
+class WatchRound(StatefulModel):
     """One measurement of one version for a watch: its run, and the run that confirms its findings."""
 
     watch = models.ForeignKey(Watch, models.CASCADE, related_name="rounds")

@@ -28,7 +28,7 @@ _TONES: dict[str, tuple[Tone, str]] = {
 }
 
 
-class Standing(NamedTuple):
+class ModelStatus(NamedTuple):
     """The parts of a badge."""
 
     # the watched distribution
@@ -38,13 +38,13 @@ class Standing(NamedTuple):
     tone: Tone
 
 
-def describe_standing(model: Model) -> Standing:
+def describe_model_status(model: Model) -> ModelStatus:
     """Describe a model's open alerts; without any, its newest round that was judged or waits for confirmation.
 
     Alerts and rounds whose candidate is older than their baseline do not count. Neither do rounds that compare versions
     of the model. Only the NEWEST_ROUNDS newest rounds are looked at.
     """
-    rows = Alert.objects.unsettled().filter(model=model).prefetch_related("symptoms").order_by("-pk")
+    rows = Alert.objects.open_or_acknowledged().filter(model=model).prefetch_related("symptoms").order_by("-pk")
     alerts = [alert for alert in rows if not is_downgrade(alert.good, alert.bad)]
     if alerts:
         newest = alerts[0]
@@ -52,21 +52,21 @@ def describe_standing(model: Model) -> Standing:
             symptom.kind for alert in alerts for symptom in alert.symptoms.all() if not symptom.resolved_in
         )
         count = f", {counted(len(alerts), 'alert')}" if len(alerts) > 1 else ""
-        text = f"{', '.join(kinds) or 'alert'} {newest.began}{count}"
-        return Standing(newest.distribution, text, "bad")
+        text = f"{', '.join(kinds) or 'alert'} {newest.since_phrase}{count}"
+        return ModelStatus(newest.distribution, text, "bad")
     with_result = (RoundState.CONFIRMING, RoundState.JUDGED)
     rounds = WatchRound.objects.filter(version__model=model, base=None, state__in=with_result).select_related("watch")
     in_order = rounds.order_by(F("judged_at").desc(nulls_first=True))
     newest_first = in_order.defer("findings", "watch__matrix")[:NEWEST_ROUNDS]
     last = next((row for row in newest_first if not is_downgrade(row.old, row.new)), None)
     if last is None:
-        return Standing("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
+        return ModelStatus("onnxfarm", "no result yet" if watches_of_model(model) else "not watched yet", "unknown")
     if last.state == RoundState.CONFIRMING:
-        return Standing(last.watch.distribution, f"{last.new} to be confirmed", "unsure")
+        return ModelStatus(last.watch.distribution, f"{last.new} to be confirmed", "unsure")
     # where the farm could not measure, the badge says nothing bad of the model
     is_infra = Alert.objects.filter(model=model, state=AlertState.INFRA, round=last).exists()
     tone, text = _TONES[RoundOutcome.INFRA if is_infra else RoundOutcome(last.outcome)]
-    return Standing(last.watch.distribution, text.format(last.new), tone)
+    return ModelStatus(last.watch.distribution, text.format(last.new), tone)
 
 
 def badge_key(model_id: int) -> str:

@@ -122,7 +122,12 @@ def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
 
     Watches without any are left out.
     """
-    rows = Alert.objects.unsettled().filter(watch__in=list(watches)).order_by("-pk").values_list("watch", "sentence")
+    rows = (
+        Alert.objects.open_or_acknowledged()
+        .filter(watch__in=list(watches))
+        .order_by("-pk")
+        .values_list("watch", "sentence")
+    )
     sentences: dict[int, list[str]] = {}
     for watch_id, sentence in rows:
         sentences.setdefault(watch_id, []).append(sentence)

@@ -147,5 +147,5 @@ def baselines(watch: Watch, model: Model) -> list[str]:
 
     Alerts about what could not be measured are left out.
     """
-    rows = Alert.objects.unsettled().filter(watch=watch, model=model, distribution=watch.distribution)
+    rows = Alert.objects.open_or_acknowledged().filter(watch=watch, model=model, distribution=watch.distribution)
     return list(dict.fromkeys(rows.exclude(node="").order_by("-pk").values_list("good", flat=True)))[:MAX_BASELINES]

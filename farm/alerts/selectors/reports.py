@@ -30,7 +30,7 @@ def make_case(alert: Alert) -> Case:
             f"Alert {alert.pk} compares versions of a model on one release: nothing in it is to be reported upstream."
         )
         raise Conflict(text, code="versions")
-    symptom = alert.lead
+    symptom = alert.leading_symptom
     if symptom is None or symptom.run is None:
         raise Conflict(f"Alert {alert.pk} has no run that it could be repeated from.", code="no_evidence")
     document = runs.document(symptom.run)

@@ -89,7 +89,7 @@ def _write_text(alert: Alert, event: AlertEvent) -> str:
     lines = [event.text, ""]
     if event.kind != AlertEventKind.RESOLVED:
         lines += [f"- {symptom.text}" for symptom in alert.symptoms_by_weight() if not symptom.resolved_in]
-        lines += [f"{alert.since}."] if alert.since else []
+        lines += [f"{alert.since_sentence}."] if alert.since_sentence else []
         lines += [f"- {investigation.sentence}" for investigation in alert.investigations.exclude(sentence="")]
     return "\n".join([*lines, "", f"Watch: {alert.watch.name}", address_of(alert), ""])
 
@@ -111,7 +111,7 @@ def _make_payload(alert: Alert, event: AlertEvent) -> dict[str, object]:
         "good": alert.good,
         "bad": alert.bad,
         "first_bad": alert.first_bad or None,
-        "moved": list(alert.moved),
+        "moved": list(alert.changed_packages),
         "symptoms": [
             {
                 "kind": symptom.kind,

@@ -81,7 +81,7 @@ def make_digest(team: Team, *, since: datetime) -> Digest:
         "rounds": {outcome: rounds.filter(outcome=outcome).count() for outcome in RoundOutcome.values if outcome},
         "comparisons": compared,
         "opened": [{"id": alert.pk, "sentence": alert.sentence, "url": address_of(alert)} for alert in alerts],
-        "open": Alert.objects.filter(team=team).unsettled().count(),
+        "open": Alert.objects.filter(team=team).open_or_acknowledged().count(),
         "invalid": marked_invalid.values("alert").distinct().count(),
         "expected_false_alerts": expected_false_alerts(compared, rate=rate),
         "false_alarm_rate": rate,

@@ -46,7 +46,7 @@ class IndexProblem(Exception):
     """The reason, in one sentence, why the index gave no answer. It does not hold the index's address."""
 
 
-def look_for_due_releases() -> int:
+def poll_due_indexes() -> int:
     """Ask the index for each watched package once in INDEX_POLL_S; return how many releases are new.
 
     Watches without a trigger for releases count too, as the pipelines that call them name releases. `onnxruntime` is
@@ -63,7 +63,7 @@ def look_for_due_releases() -> int:
     names = list(package_indexes().values_list("name", flat=True))
     _mark_removed_indexes_gone(names)
     keys = sorted(packages | {f"{build}@{name}" for build in packages & BUILDS_ALONE for name in names})
-    return sum(look_for_releases(key) for key in keys if _claim_turn(key, every_s=settings.INDEX_POLL_S))
+    return sum(fetch_releases(key) for key in keys if _claim_poll(key, every_s=settings.INDEX_POLL_S))
 
 
 def find_releases_for_matrix(declared: Declared) -> Known:
@@ -85,14 +85,14 @@ def find_releases(runtimes: Iterable[Runtime]) -> Known:
         return releases
     for key in keys:
         # ask even while the tick does, as a plan cannot wait for another process's answer
-        if _claim_turn(key, every_s=TRUSTED_S) or _is_being_asked(key):
-            look_for_releases(key, timeout_s=REQUEST_TIMEOUT_S)
+        if _claim_poll(key, every_s=TRUSTED_S) or _is_being_asked(key):
+            fetch_releases(key, timeout_s=REQUEST_TIMEOUT_S)
     problems = IndexLook.objects.filter(distribution__in=keys).exclude(problem="").values_list("problem", flat=True)
     return list_known_releases().model_copy(update={"silence": " ".join(problems)})
 
 
 def _list_index_keys(runtime: Runtime) -> Sequence[str]:
-    """List the keys of a release for `look_for_releases`: its packages, or its package at the index that it names."""
+    """List the keys of a release for `fetch_releases`: its packages, or its package at the index that it names."""
     name = indexes.split_index(runtime.version)[1]
     if not name:
         return pairs.changing_packages(runtime.distribution, runtime.version)
@@ -106,7 +106,7 @@ def _mark_removed_indexes_gone(names: Iterable[str]) -> None:
     Release.objects.filter(pk__in=gone).update(is_gone=True)
 
 
-def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
+def fetch_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int:
     """Ask the index now, and store its releases or the problem for pages to show; return how many releases are new.
 
     `distribution` is a package, followed by `@NAME` for the index of that name.
@@ -129,7 +129,7 @@ def look_for_releases(distribution: str, *, timeout_s: float = TIMEOUT_S) -> int
     return count
 
 
-def _claim_turn(distribution: str, *, every_s: float) -> bool:
+def _claim_poll(distribution: str, *, every_s: float) -> bool:
     """Claim the question by one conditional UPDATE, so that one of several workers asks it."""
     IndexLook.objects.get_or_create(distribution=distribution)
     is_due = Q(looked_at=None) | Q(looked_at__lt=Now() - timedelta(seconds=every_s))

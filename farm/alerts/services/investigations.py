@@ -66,7 +66,7 @@ def _locate_symptom(investigation: Investigation) -> tuple[Matrix, Point, int]:
     Raises CannotMeasure where the run or its cell is gone.
     """
     run = measurements.get_run(investigation)
-    matrix = measurements.matrix_to_search(run)
+    matrix = measurements.matrix_without_operators(run)
     try:
         point = point_at(matrix, measurements.positions_of(run, [investigation.symptom.cell])[0])
     except LookupError:
@@ -126,10 +126,10 @@ def _narrow_to_symptom(investigation: Investigation, *, good: str, bad: str) -> 
     runtimes = [investigation.alert.watch.runtime(version) for version in (good, bad)]
     positions = measurements.positions_of(run, [investigation.symptom.cell])
     hardware = [f"node:{investigation.symptom.node}"]
-    return narrow_matrix(measurements.matrix_to_search(run), positions, runtimes=runtimes, hardware=hardware)
+    return narrow_matrix(measurements.matrix_without_operators(run), positions, runtimes=runtimes, hardware=hardware)
 
 
-def order_investigations(alert: Alert) -> list[Investigation]:
+def start_investigations(alert: Alert) -> list[Investigation]:
     """Start the searches that every alert gets and this one has not had yet, and return them.
 
     There is no bisection where a pipeline called the watch with a candidate older than the good release. None is
@@ -148,13 +148,13 @@ def order_investigations(alert: Alert) -> list[Investigation]:
     return [investigation for investigation in started if investigation is not None]
 
 
-def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
+def start_bisection(*, alert: Alert, by: User, good: str = "", bad: str = "") -> Investigation:
     """Start another bisection, from the alert's good release to its bad one unless others are named.
 
     Raises Invalid for unknown releases or a wrong order of them, Conflict while a bisection is open, where no run is
     left to repeat or where the alert compares versions of a model, and NotAllowed without the right to run in the team.
     """
-    symptom = _check_can_ask(alert, by)
+    symptom = _check_can_start(alert, by)
     distribution = alert.distribution
     bounds = {
         "good": check_release(distribution, good) if good else alert.good,
@@ -174,12 +174,12 @@ def ask_since_when(*, alert: Alert, by: User, good: str = "", bad: str = "") -> 
     return _start_or_refuse(alert, InvestigationKind.SINCE_WHEN, symptom, order=bounds)
 
 
-def ask_work_around(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
+def start_work_around_search(*, alert: Alert, by: User, optimizers: Iterable[str] = ()) -> Investigation:
     """Start another search for a work-around. `optimizers` are tried before those found in the runtime's library.
 
-    Raises Invalid for a wrong name, Conflict and NotAllowed as `ask_since_when` does.
+    Raises Invalid for a wrong name, Conflict and NotAllowed as `start_bisection` does.
     """
-    symptom = _check_can_ask(alert, by)
+    symptom = _check_can_start(alert, by)
     names = list(dict.fromkeys(name.strip() for name in optimizers if name.strip()))
     if any(len(name) > 64 or not name.replace("_", "").isalnum() for name in names) or len(names) > 200:
         raise Invalid("An optimizer's name has at most 64 letters and digits, and at most 200 are tried.", code="name")
@@ -327,13 +327,13 @@ def _announce_explanation(alert_id: int) -> None:
     last = AlertEvent.objects.filter(alert=row, kind__in=[*NEWS, AlertEventKind.EXPLAINED]).order_by("-pk").first()
     if last is not None and last.kind == AlertEventKind.EXPLAINED:
         return
-    texts = [lead.explanation] if (lead := row.lead) is not None and lead.explanation else []
+    texts = [lead.explanation] if (lead := row.leading_symptom) is not None and lead.explanation else []
     texts += [investigation.sentence for investigation in rows if investigation.sentence]
     announce(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
 
 
-def _check_can_ask(alert: Alert, user: User) -> Symptom:
-    """Return the symptom that a search would repeat. Raises NotAllowed and Conflict as `ask_since_when` does."""
+def _check_can_start(alert: Alert, user: User) -> Symptom:
+    """Return the symptom that a search would repeat. Raises NotAllowed and Conflict as `start_bisection` does."""
     if not can_write(user, team=alert.team):
         raise NotAllowed(f"You can view alert {alert.pk} but not start runs for it.")
     if alert.is_of_versions:

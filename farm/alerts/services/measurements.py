@@ -125,7 +125,7 @@ def parse_matrix(run: Run) -> Matrix:
     return matrices.parse(run.matrix, allowed=settings.ALLOWED_PACKAGES)
 
 
-def matrix_to_search(run: Run) -> Matrix:
+def matrix_without_operators(run: Run) -> Matrix:
     """Return a run's matrix without verdicts on operators, which no step of a search reads."""
     return replace(parse_matrix(run), operators=None)
 

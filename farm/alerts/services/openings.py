@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from farm.alerts.models import Alert, Symptom, WatchRound
 from farm.alerts.services.announcements import announce
-from farm.alerts.services.investigations import order_investigations
+from farm.alerts.services.investigations import start_investigations
 from farm.alerts.states import OPEN_ALERTS, AlertEventKind, AlertState
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
@@ -88,7 +88,7 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
     for alert, is_new, text in raised.values():
         _write_sentence(alert)
         _announce_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
-        order_investigations(alert)
+        start_investigations(alert)
     return [alert for alert, _, _ in raised.values()]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Investigation, Point, Watch, WatchRound
-from farm.alerts.selectors.badges import describe_standing
+from farm.alerts.selectors.badges import describe_model_status
 from farm.alerts.selectors.origins import explain_origin
 from farm.alerts.selectors.release_cards import read_card
 from farm.alerts.services.causes import call_watch
@@ -220,7 +220,7 @@ def test_a_fresh_block_that_never_tells_leaves_the_round_undecided(watch: Watch,
     assert (one.outcome, Alert.objects.count()) == (RoundOutcome.UNDECIDED, 0)
     assert one.sentence.startswith("Undecided: ONNX Runtime 1.30.0 runs encoder ")
     assert Event.objects.filter(run=one.confirming, kind="more_rounds").count() == 1
-    assert describe_standing(one.version.model)[1:] == ("1.30.0 undecided", "unsure")
+    assert describe_model_status(one.version.model)[1:] == ("1.30.0 undecided", "unsure")
 
 
 @pytest.mark.slow

@@ -5,10 +5,10 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, Watch, WatchRound
-from farm.alerts.selectors.badges import describe_standing
+from farm.alerts.selectors.badges import describe_model_status
 from farm.alerts.services import triage
 from farm.alerts.services.causes import call_watch
-from farm.alerts.services.investigations import ask_since_when
+from farm.alerts.services.investigations import start_bisection
 from farm.alerts.states import AlertState, InvestigationState, RoundOutcome
 from farm.base.refusals import Invalid
 from farm.fleet.models import Node
@@ -61,11 +61,11 @@ def test_the_same_call_again_is_seen_again_and_told_once(watch: Watch, node: Nod
     alert = Alert.objects.get()
     assert kinds(alert) == ["opened", "seen_again"]
     # the model stands where it stood: nobody has gone back yet
-    assert describe_standing(alert.model).text == "no result yet"
+    assert describe_model_status(alert.model).text == "no result yet"
     with pytest.raises(Invalid, match="cannot be bisected"):
-        ask_since_when(alert=alert, by=member)
+        start_bisection(alert=alert, by=member)
     with pytest.raises(Invalid, match="swap them"):
-        ask_since_when(alert=alert, by=member, good="1.30.0", bad="1.29.0")
+        start_bisection(alert=alert, by=member, good="1.30.0", bad="1.29.0")
 
 
 def test_an_older_release_that_is_known_not_to_load_the_model_opens_no_alert(

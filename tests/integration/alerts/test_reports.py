@@ -73,7 +73,7 @@ def test_all_that_an_alert_tells_is_of_the_run_that_confirmed_it(client: Client,
     lab.slow = {"onnxruntime==1.30.0": 1.24}
     lab.live()
     alert = Alert.objects.get()
-    symptom = alert.lead
+    symptom = alert.leading_symptom
     assert symptom is not None
     assert (symptom.run, alert.hardware) == (Run.objects.get(reason="confirmation"), "cpu")
     told = find_comparison(document(symptom.run), symptom.baseline, symptom.cell)

@@ -8,7 +8,7 @@ from dashboard.reading import alerts as listing
 from dashboard.views import alert as reading
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Point, WatchRound
-from farm.alerts.selectors.badges import describe_standing
+from farm.alerts.selectors.badges import describe_model_status
 from farm.alerts.services import announcements
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -135,9 +135,9 @@ def test_an_alert_claims_no_release_before_a_bisection_names_it(
     text = announcements._write_text(alert, event)
     page = reading.make_opening(alert).because
     row = listing.make_table([alert]).rows[0]
-    assert alert.began == began == alert.since.lower() == row[7].text
-    assert f"{alert.since}." in text
-    assert page.replace("\N{NO-BREAK SPACE}", " ").startswith(f"{alert.since} ")
-    assert describe_standing(version.model).text == f"slower {began}"
+    assert alert.since_phrase == began == alert.since_sentence.lower() == row[7].text
+    assert f"{alert.since_sentence}." in text
+    assert page.replace("\N{NO-BREAK SPACE}", " ").startswith(f"{alert.since_sentence} ")
+    assert describe_model_status(version.model).text == f"slower {began}"
     if "first_bad" not in known:
         assert not any("since" in said.lower() for said in (text, page, row[7].text))

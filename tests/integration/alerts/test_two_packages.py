@@ -66,7 +66,7 @@ def test_a_release_of_onnx_runtime_in_the_range_is_measured_and_blamed(watch: Wa
     Lab(node, p50_ms=slow_with(core="1.30.0")).live()
     assert rounds() == [(pair("0.2.0", "1.29.0"), pair("0.2.0", "1.30.0"), RoundOutcome.ALERT)]
     alert = Alert.objects.get()
-    assert alert.moved == ("onnxruntime",)
+    assert alert.changed_packages == ("onnxruntime",)
     assert alert.sentence.startswith(f"{GGML} 0.2.0 on ONNX Runtime 1.30.0 runs encoder"), alert.sentence
     assert "slower than on ONNX Runtime 1.29.0 on bench-1" in alert.sentence
     assert "ONNX Runtime moved, from 1.29.0 to 1.30.0; onnxruntime-ggml stayed at 0.2.0." in alert.sentence
@@ -83,7 +83,7 @@ def test_where_both_moved_each_has_its_round_and_the_slow_one_alone_its_alert(wa
         (pair("0.2.0", "1.30.0"), pair("0.3.0", "1.30.0"), RoundOutcome.ALERT),
     ]
     alert = Alert.objects.get()
-    assert alert.moved == (GGML,)
+    assert alert.changed_packages == (GGML,)
     assert "onnxruntime-ggml moved, from 0.2.0 to 0.3.0; ONNX Runtime stayed at 1.30.0." in alert.sentence
 
 
@@ -113,7 +113,7 @@ def test_both_packages_are_asked_for_and_nothing_is_measured_before_both_answere
 
     monkeypatch.setattr(index, "list_offered", listing)
     make_watch(version, member, distribution=GGML, reference="0.2.0")
-    index.look_for_due_releases()
+    index.poll_due_indexes()
     lab.live()
     assert asked == ["onnxruntime", GGML]
     assert rounds() == []
@@ -133,14 +133,14 @@ def test_releases_on_a_package_index_of_both_packages_are_heard_of(
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
         make_watch(version, member, distribution=GGML, reference="0.2.0+onnxruntime==1.29.0")
         lab = Lab(node, p50_ms=slow_with(core="1.30.0"))
-        index.look_for_due_releases()
+        index.poll_due_indexes()
         lab.live()
         assert rounds() == []
         packages.offer("onnxruntime", ["1.30.0"])
-        index.look_for_releases("onnxruntime")
+        index.fetch_releases("onnxruntime")
         lab.live()
     assert rounds() == [(pair("0.2.0", "1.29.0"), pair("0.2.0", "1.30.0"), RoundOutcome.ALERT)]
-    assert Alert.objects.get().moved == ("onnxruntime",)
+    assert Alert.objects.get().changed_packages == ("onnxruntime",)
 
 
 def test_a_reference_without_an_onnx_runtime_stands_on_the_newest_of_the_range(watch: Watch, member: User) -> None:
@@ -174,5 +174,5 @@ def test_a_call_of_two_pairs_that_differ_in_both_says_so(watch: Watch, node: Nod
     call_watch(watch=watch, by=member, candidate="0.3.0+onnxruntime==1.30.0")
     Lab(node, p50_ms=slow_with(own="0.3.0")).live()
     alert = Alert.objects.filter(good=pair("0.2.0", "1.29.0"), bad=pair("0.3.0", "1.30.0")).get()
-    assert alert.moved == (GGML, "onnxruntime")
+    assert alert.changed_packages == (GGML, "onnxruntime")
     assert "Both moved: onnxruntime-ggml from 0.2.0 to 0.3.0" in alert.sentence

@@ -8,7 +8,7 @@ from django.test import Client
 
 from farm.accounts.models import Team, User
 from farm.alerts.models import Alert, Investigation, Watch, WatchRound
-from farm.alerts.selectors.badges import describe_standing
+from farm.alerts.selectors.badges import describe_model_status
 from farm.alerts.selectors.releases import last_release
 from farm.alerts.states import VERSIONS, RoundOutcome
 from farm.contract import reports
@@ -62,7 +62,7 @@ def test_a_slower_version_alerts_once_it_was_shown_again(lab: Lab, watch: Watch,
     # a bisection looks for releases
     assert not Investigation.objects.exists()
     assert last_release(watch, newer.model) == watch.reference
-    assert describe_standing(newer.model).text == "slower between version 1 and version 2"
+    assert describe_model_status(newer.model).text == "slower between version 1 and version 2"
 
 
 def test_a_wrong_version_alerts_by_its_outputs(node: Node, watch: Watch, newer: Version) -> None:

@@ -172,7 +172,7 @@ def test_a_farm_plans_the_newest_of_all_where_that_is_asked(
     index: ReleaseIndex, version: Version, farm: Client
 ) -> None:
     index.offer(NAME, ["1.40.0", "1.41.0rc1"])
-    assert looks.look_for_due_releases() == 4
+    assert looks.poll_due_indexes() == 4
     for pre, version_planned in ((False, "1.40.0"), (True, "1.41.0rc1")):
         (block,) = farm.plan(version.pk, {"batch": [1], "pre": pre}).shape.blocks
         assert {arm.spec.runtime.version for arm in block.arms} == {version_planned}
@@ -181,11 +181,11 @@ def test_a_farm_plans_the_newest_of_all_where_that_is_asked(
 @pytest.mark.django_db
 def test_a_farm_offers_within_ten_minutes_what_appears_without_any_watch(index: ReleaseIndex) -> None:
     assert not Watch.objects.exists()
-    assert (looks.look_for_due_releases(), list_known_releases().newest.version) == (2, "1.39.0")
+    assert (looks.poll_due_indexes(), list_known_releases().newest.version) == (2, "1.39.0")
     index.offer(NAME, ["1.40.0", "1.41.0rc1"])
-    assert looks.look_for_due_releases() == 0
+    assert looks.poll_due_indexes() == 0
     IndexLook.objects.update(looked_at=timezone.now() - timedelta(minutes=9, seconds=1))
-    assert (looks.look_for_due_releases(), list_known_releases().newest.version) == (2, "1.40.0")
+    assert (looks.poll_due_indexes(), list_known_releases().newest.version) == (2, "1.40.0")
 
 
 @pytest.mark.django_db(transaction=True)

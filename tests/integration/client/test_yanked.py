@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from farm.accounts.models import Team, User
 from farm.alerts.models import Release, Watch
 from farm.alerts.selectors.releases import list_published as known_to_the_farm
-from farm.alerts.services.index import look_for_releases
+from farm.alerts.services.index import fetch_releases
 from farm.contract.cells import Runtime
 from farm.registry.models import Version
 from farm.rules.matrices import matrix as matrices
@@ -91,15 +91,15 @@ def version(team: Team, owner: User) -> Version:
 
 @pytest.mark.django_db
 def test_the_farm_keeps_what_was_yanked_until_it_is_offered_again(index: ReleaseIndex) -> None:
-    assert look_for_releases(NAME) == len(OFFERED)
+    assert fetch_releases(NAME) == len(OFFERED)
     assert known_to_the_farm(NAME) == list(OFFERED)
     rows = {row.version: row.yanked_because for row in Release.objects.filter(is_yanked=True, is_gone=True)}
     assert rows == YANKED
     del index.yanked[NAME]["1.33.0"]
-    assert look_for_releases(NAME) == 0
+    assert fetch_releases(NAME) == 0
     assert known_to_the_farm(NAME) == [*OFFERED, "1.33.0"]
     index.yanked[NAME]["1.29.0"] = "after all"
-    look_for_releases(NAME)
+    fetch_releases(NAME)
     assert "1.29.0" not in known_to_the_farm(NAME)
 
 
@@ -107,7 +107,7 @@ def test_the_farm_keeps_what_was_yanked_until_it_is_offered_again(index: Release
 def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
     index: ReleaseIndex, version: Version, farm: Client, onnxfarm: Command
 ) -> None:
-    look_for_releases(NAME)
+    fetch_releases(NAME)
     wanted = ["watch", "add", "upgrades", "--model", version.model.name, "--reference"]
     assert BROKEN in sentence(onnxfarm(*wanted, "1.30.0"))
     assert not Watch.objects.exists()

@@ -147,7 +147,7 @@ def test_an_alert_of_today_is_named_with_its_release_and_not_above_nothing_worse
     rows.finished_run(version, node, owner, matrix=ONE, slow={})
     words = assert_is_page(signed_in.get("/"))
     assert "0 worse" not in words
-    assert f"{alert.began} found in 1.32.0" in words
+    assert f"{alert.since_phrase} found in 1.32.0" in words
 
 
 def test_runtimes_say_where_each_release_is_installed_or_would_be(

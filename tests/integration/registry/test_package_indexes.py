@@ -58,7 +58,7 @@ def nightly(feed: Feed, admin: User) -> PackageIndex:
 
 def look() -> str:
     """Looks at the index now; what was wrong with it."""
-    looks.look_for_releases("onnxruntime@nightly")
+    looks.fetch_releases("onnxruntime@nightly")
     return IndexLook.objects.get(distribution="onnxruntime@nightly").problem
 
 
@@ -111,7 +111,7 @@ def test_its_builds_are_offered_by_name_to_whoever_asks_for_early_ones(
 ) -> None:
     Release.objects.create(distribution="onnxruntime", version="1.32.0")
     IndexLook.objects.create(distribution="onnxruntime", looked_at="2100-01-01T00:00Z")
-    assert looks.look_for_due_releases() == 1
+    assert looks.poll_due_indexes() == 1
     known = list_known_releases()
     assert (known.newest.version, known.newest_pre) == ("1.32.0", Runtime.of(f"onnxruntime=={BUILD}"))
     assert list_published("onnxruntime") == ["1.32.0"]
@@ -120,7 +120,7 @@ def test_its_builds_are_offered_by_name_to_whoever_asks_for_early_ones(
     looks.store_releases("onnxruntime", ["1.32.0"])
     assert BUILD in list_published("onnxruntime", with_prereleases=True)
     remove_index(by=admin, name="nightly")
-    looks.look_for_due_releases()
+    looks.poll_due_indexes()
     assert list_published("onnxruntime", with_prereleases=True) == ["1.32.0"]
 
 

@@ -218,7 +218,7 @@ def test_no_file_but_those_of_a_fetched_release_is_handed_out(registry: Registry
 
 
 def test_npms_list_gives_the_releases_that_browsers_load_and_dated_builds_before_them(registry: Registry) -> None:
-    assert index.look_for_releases(web.DISTRIBUTION) == 2
+    assert index.fetch_releases(web.DISTRIBUTION) == 2
     assert releases.list_published(web.DISTRIBUTION) == [VERSION]
     assert releases.list_published(web.DISTRIBUTION, with_prereleases=True) == [VERSION, BUILD]
     assert releases.list_known_releases().yanked == {Runtime.of("onnxruntime-web==1.29.0"): "slow on Arm"}

@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class Moving(models.Model):
+class StatefulModel(models.Model):
     """A row with a `state` that several workers may try to change."""
 
     class Meta:
