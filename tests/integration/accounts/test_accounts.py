@@ -152,3 +152,11 @@ def test_a_command_prints_a_sign_in_link_and_a_token(db: None) -> None:
     assert services.redeem_sign_in_link(secret).username == answer["user"] == "owner"
     with pytest.raises(CommandError, match="no user"):
         call_command("sign_in_link", "nobody")
+
+
+def test_no_sign_in_link_is_printed_for_a_closed_account(root: User) -> None:
+    services.close_account(user=services.create_owner(), by=root)
+    for arguments in ([], ["owner"]):
+        with pytest.raises(CommandError, match="owner is closed"):
+            call_command("sign_in_link", *arguments)
+    assert not SignInLink.objects.exists()

@@ -23,10 +23,17 @@ class Command(BaseCommand):
         parser.add_argument("--token", action="store_true", help="issue a token too and print both as JSON")
 
     def handle(self, *args: object, **options: object) -> None:
+        """Write the link to stdout, or with `--token` a JSON object with `user`, `link` and `token`.
+
+        Raises CommandError for an unknown user or a closed account, and without `--emergency` where one-time links are
+        switched off.
+        """
         name = options["name"]
         user = User.objects.filter(username=name).first() if name else create_owner()
         if user is None:
             raise CommandError(f"There is no user “{name}”; without a name the link is for the owner.")
+        if not user.is_active:
+            raise CommandError(f"The account of {user.username} is closed; an administrator may invite them again.")
         if not (settings.LOCAL_SIGN_IN or options["emergency"]):
             raise CommandError(
                 "One-time links are switched off on this farm (ONNXFARM_LOCAL_SIGN_IN): add --emergency."
