@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils import timezone
 
-from farm.accounts.selectors import count_people_seen, last_backup
+from farm.accounts.selectors import count_people_who_signed_in, last_backup
 from farm.fleet.selectors.nodes import count_nodes_online
 from farm.rules.wording import numbers
 
@@ -88,7 +88,7 @@ def _check_backup() -> Step:
 
 
 def _check_sign_in() -> Step:
-    provider, people = settings.OPENID, count_people_seen()
+    provider, people = settings.OPENID, count_people_who_signed_in()
     page = ("dashboard:openid", "Sign-in")
     if provider is not None:
         words = provider.problem or f"People sign in through {provider.name}."

@@ -15,7 +15,7 @@ from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
 from dashboard.views.access import page, signed_in_user
 from dashboard.views.cell import before_and_after_address
-from farm.accounts.selectors import can_write, members_of
+from farm.accounts.selectors import can_write, memberships_in
 from farm.accounts.states import WRITING_ROLES
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.origins import activity_of_search, describe_search, list_graph_changes
@@ -309,7 +309,7 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
 def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
     """Render the page of one alert. `more` adds to its context: errors and what was typed into its forms."""
     kinds, compared = alerts.kinds_of(row), name_comparisons(row)
-    members = [member for member in members_of(row.team) if member.role in WRITING_ROLES]
+    members = [member for member in memberships_in(row.team) if member.role in WRITING_ROLES]
     since_when, may_write = find_question(row, "since_when"), can_write(signed_in_user(request), team=row.team)
     may_ask = (
         bool(row.node)

@@ -18,7 +18,7 @@ from dashboard.views import lists
 from dashboard.views.access import action, local_address, page, read_fields, signed_in_user
 from dashboard.views.alert import render_alert
 from dashboard.views.lists import MAX_CHOSEN, Listing, Together, make_page, sort_rows
-from farm.accounts.selectors import members_of, teams_visible_to, teams_writable_by
+from farm.accounts.selectors import memberships_in, teams_visible_to, teams_writable_by
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
 from farm.alerts.services import digests, investigations, triage
@@ -179,7 +179,7 @@ def _find_member(alert: "Alert", name: str) -> "User | None":
     """Find a member by name; None for an empty name. Raises Invalid for an unknown one."""
     if not name:
         return None
-    member = next((member.user for member in members_of(alert.team) if member.user.username == name), None)
+    member = next((member.user for member in memberships_in(alert.team) if member.user.username == name), None)
     if member is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
     return member

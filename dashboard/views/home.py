@@ -16,7 +16,7 @@ from dashboard.reading import runs as run_reading
 from dashboard.reading import setup
 from dashboard.reading.facts import Fact
 from dashboard.views.access import page, signed_in_user
-from farm.accounts.selectors import invitations_of
+from farm.accounts.selectors import open_invitations_of
 from farm.alerts.selectors.pages import count_alerts_by_list, list_alerts, releases_since
 from farm.alerts.states import AlertState
 from farm.fleet.selectors import nodes_without_logs
@@ -63,7 +63,7 @@ def home(request: HttpRequest) -> HttpResponse:
     unseen = [alert for alert in alerts if alert.state == AlertState.OPEN]
     news = run_reading.make_news(newest_ended(user), since=week)
     steps = setup.list_steps(user) if user.is_superuser else []
-    invitations, pending = list(invitations_of(user)), list(nodes_awaiting_approval(user)[:NODES])
+    invitations, pending = list(open_invitations_of(user)), list(nodes_awaiting_approval(user)[:NODES])
     set_up = setup.write_headline(steps) if not all(step.is_done for step in steps) else ""
     context = {
         "invitations": invitations,

@@ -101,7 +101,7 @@ def begin_openid(request: HttpRequest) -> HttpResponseBase:
     """Sends the browser on to the provider, by a page: the policy of forms lets them lead to this farm alone."""
     try:
         name = get_registration().name
-        address = sessions.begin_session(request, wanted=read_next_page(request))
+        address = sessions.begin_sign_in(request, next_page=read_next_page(request))
     except Refusal as refusal:
         return mark_private(render_refusal(request, refusal))
     return mark_private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
@@ -111,7 +111,7 @@ def begin_openid(request: HttpRequest) -> HttpResponseBase:
 def finish_openid(request: HttpRequest) -> HttpResponseBase:
     """Sign in whoever comes back from the provider, or say in a sentence why not."""
     try:
-        user, wanted, is_new = sessions.complete_sign_in(request)
+        user, next_page, is_new = sessions.complete_sign_in(request)
     except Refusal as refusal:
         return mark_private(render_refusal(request, refusal))
     if is_new:
@@ -119,7 +119,7 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
         messages.success(
             request, f"Your account “{user.username}” was made.{'' if user.memberships.exists() else no_team}"
         )
-    return mark_private(redirect(local_address(request, wanted) or "/"))
+    return mark_private(redirect(local_address(request, next_page) or "/"))
 
 
 @form_page

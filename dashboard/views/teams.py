@@ -32,12 +32,12 @@ def teams(request: HttpRequest) -> HttpResponseBase:
     """Show the reader's teams and invitations. A POST opens a new team."""
     user = signed_in_user(request)
     if request.method == "POST":
-        made = services.open_team(name=request.POST.get("name", ""), by=user)
+        made = services.create_team(name=request.POST.get("name", ""), by=user)
         messages.success(request, f"Team {made} was created. Invite its members.")
         return redirect("dashboard:team", made.pk)
     context = {
-        "teams": [(team, selectors.members_of(team)) for team in selectors.teams_visible_to(user)],
-        "invitations": list(selectors.invitations_of(user)),
+        "teams": [(team, selectors.memberships_in(team)) for team in selectors.teams_visible_to(user)],
+        "invitations": list(selectors.open_invitations_of(user)),
         "default": selectors.default_team(user),
         "may_make": user.is_superuser,
     }
@@ -130,9 +130,9 @@ def _render_team(request: HttpRequest, found: "Team", **more: object) -> HttpRes
     mine = selectors.membership(user, found)
     context = {
         "team": found,
-        "members": selectors.members_of(found),
+        "members": selectors.memberships_in(found),
         "may_manage": may_manage,
-        "invited": selectors.invitations_into(found) if may_manage else [],
+        "invited": selectors.open_invitations_into(found) if may_manage else [],
         "must_be_named": mine is not None and mine.role in WRITING_ROLES and not mine.is_chosen,
         "roles": ROLES.items(),
         "groups": selectors.mapped_groups(found),

@@ -40,10 +40,10 @@ class Invited(NamedTuple):
 
 
 def invite(*, team: Team, name: str, by: User, role: str = Role.MEMBER) -> Invited:
-    """Create an account in the team for a new person, or an invitation for a person who has one.
+    """Create an account in the team for a new person, or an invitation for a person who has an account.
 
-    The same invitation again changes nothing, and one with another role takes its place. An administrator of the
-    installation also opens a closed account again; a member of the team then keeps their old role.
+    An open invitation with the same role is returned as it is; one with another role is replaced. For an administrator
+    of the installation this also opens a closed account again; a member of the team then keeps their old role.
     Raises Missing for a team that `by` does not see, NotAllowed unless `by` manages it, Invalid for a wrong name or
     role, Conflict for a closed account, a full team, a member, or where accounts come from the identity provider alone.
     """
@@ -112,10 +112,10 @@ def withdraw_invitation(*, team: Team, name: str, by: User) -> None:
 
 
 def choose_team(*, team: Team, by: User) -> None:
-    """Let a team count when `by` uploads or runs without naming one; a second call changes nothing.
+    """Make a team one that `by` has chosen to write in; a second call changes nothing.
 
-    A person with several such teams has no default and has to name one. Raises NotAllowed unless they may write in it
-    as its member.
+    A person's only chosen team is their default, where uploads and runs that name no team go. With several chosen
+    teams they have no default. Raises NotAllowed unless `by` is a member of the team with a role that may write.
     """
     if not (can_write(by, team=team) and team.memberships.filter(user=by).exists()):
         raise NotAllowed(
@@ -161,13 +161,13 @@ def remove_member(*, team: Team, user: User, by: User) -> None:
 
 @contextmanager
 def keep_default_team(user: User) -> Iterator[None]:
-    """Run a change of a person's roles by others so that no other team becomes their default.
+    """Wrap a change of a person's roles by somebody else, so that it gives them no other default team.
 
-    If another one would, for a person who had chosen several, they have no default until they choose again.
+    If a person who had chosen several teams would get another default, they have none until they choose again.
     """
-    before, chosen = default_team(user), user.memberships.filter(is_chosen=True).count()
+    default_before, chosen_count = default_team(user), user.memberships.filter(is_chosen=True).count()
     yield
-    if chosen > 1 and default_team(user) not in (None, before):
+    if chosen_count > 1 and default_team(user) not in (None, default_before):
         user.memberships.update(is_chosen=False)
 
 
@@ -193,9 +193,9 @@ def _reopen_account(user: User, by: User) -> str | None:
 def _ensure_invitation(team: Team, user: User, role: str, by: User) -> Invitation:
     """Return the invitation that is open already, or a new one in place of others. Call with the team's row locked."""
     invitations = team.invitations.filter(user=user)
-    standing = invitations.standing().filter(role=role).first()
-    if standing is not None:
-        return standing
+    open_invitation = invitations.answerable().filter(role=role).first()
+    if open_invitation is not None:
+        return open_invitation
     invitations.delete()
     _check_room(_count_places(team), team)
     record(verb="invitation sent", subject=user.username, actor=by, team=team, facts={"role": role})
@@ -217,7 +217,7 @@ def _make_not_open_conflict(invitation: Invitation) -> Conflict:
     subject = f"The invitation to team “{invitation.team}”"
     if invitation.state != InvitationState.OPEN:
         problem = f"was {invitation.state} already"
-    elif invitation.is_late:
+    elif invitation.is_expired:
         problem = f"expired on {invitation.expires_at:%Y-%m-%d at %H:%M} UTC"
     else:
         problem = f"has lapsed: {invitation.invited_by} no longer manages the team"
@@ -225,7 +225,7 @@ def _make_not_open_conflict(invitation: Invitation) -> Conflict:
 
 
 def _count_places(team: Team) -> int:
-    return team.memberships.count() + team.invitations.standing().count()
+    return team.memberships.count() + team.invitations.answerable().count()
 
 
 def _check_room(places: int, team: Team) -> None:

@@ -91,22 +91,22 @@ def person_named(name: str, *, user: User) -> User:
 
 def member_named(name: str, *, team: Team) -> User:
     """Return a member of the team. Raises Missing for anybody else."""
-    membership = members_of(team).filter(user__username=name.replace("\x00", "")).first()
+    membership = memberships_in(team).filter(user__username=name.replace("\x00", "")).first()
     if membership is None:
         raise Missing(f"There is no user “{name[:150]}” in team “{team.name}”.")
     return membership.user
 
 
-def members_of(team: Team) -> QuerySet[Membership]:
+def memberships_in(team: Team) -> QuerySet[Membership]:
     return team.memberships.select_related("user").order_by("user__username")
 
 
-def invitations_of(user: User) -> QuerySet[Invitation]:
-    return user.invitations.standing().select_related("team", "invited_by")
+def open_invitations_of(user: User) -> QuerySet[Invitation]:
+    return user.invitations.answerable().select_related("team", "invited_by")
 
 
-def invitations_into(team: Team) -> QuerySet[Invitation]:
-    return team.invitations.standing().select_related("user", "invited_by").order_by("user__username")
+def open_invitations_into(team: Team) -> QuerySet[Invitation]:
+    return team.invitations.answerable().select_related("user", "invited_by").order_by("user__username")
 
 
 def invitation(user: User, invitation_id: int) -> Invitation:
@@ -140,15 +140,15 @@ def find_user_of_link(secret: str) -> User:
     link = fresh.filter(digest=hash_secret(secret), user__is_active=True).first()
     if link is None:
         raise make_bad_link_refusal()
-    if not link_works_here(link):
+    if not is_link_allowed(link):
         raise make_links_off_refusal()
     return link.user
 
 
-def link_works_here(link: SignInLink) -> bool:
-    """Say whether a link may sign people in on this farm; only emergency links may where local sign-in is off.
+def is_link_allowed(link: SignInLink) -> bool:
+    """Say whether this kind of link may sign people in here: where local sign-in is off, only emergency links may.
 
-    Whether it was used or has expired is not looked at.
+    Does not check whether the link was used or has expired.
     """
     return settings.LOCAL_SIGN_IN or link.is_emergency
 
@@ -208,7 +208,7 @@ def last_backup() -> AuditEvent | None:
     return AuditEvent.objects.filter(verb=BACKED_UP).first()
 
 
-def count_people_seen() -> int:
+def count_people_who_signed_in() -> int:
     return User.objects.filter(is_active=True, last_login__isnull=False).count()
 
 

@@ -11,7 +11,7 @@ from farm.accounts.models import AuditEvent, Membership, Share, SignInLink, Team
 from farm.accounts.selectors import (
     can_manage,
     can_write,
-    link_works_here,
+    is_link_allowed,
     make_bad_link_refusal,
     make_links_off_refusal,
     team_to_write,
@@ -26,7 +26,7 @@ LINK_LIFE = timedelta(hours=1)
 # the first team: of the person who starts a farm, and of the node that starts with it
 OWNERS_TEAM = "home"
 # `last_used_at` is rewritten at most this often
-USE_GRAIN = timedelta(minutes=1)
+USE_INTERVAL = timedelta(minutes=1)
 SHARE_DAYS = 365
 # the minutes of a thousand nodes
 MAX_DAILY_MINUTES = 1440 * 1000
@@ -98,16 +98,13 @@ def close_account(*, user: User, by: User) -> None:
             record(verb="account closed", subject=user.username, actor=by)
 
 
-def open_team(*, name: str, by: User) -> Team:
-    _check_administers(by, "make a team")
-    return create_team(name=name, created_by=by)
+def create_team(*, name: str, by: User) -> Team:
+    """Create a team with `by` as its admin. Spaces around the name are dropped.
 
-
-def create_team(*, name: str, created_by: User) -> Team:
-    """Create a team with its creator as admin; whether they may is not checked here.
-
-    Raises Conflict where the name is taken, Invalid for any that is not 1 to 100 printable characters.
+    Raises NotAllowed unless `by` administers the installation, Conflict where the name is taken, Invalid for a name
+    that is not 1 to 100 printable characters.
     """
+    _check_administers(by, "make a team")
     name = name.strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise Invalid("A team's name has 1 to 100 printable characters.", code="bad_name")
@@ -115,17 +112,17 @@ def create_team(*, name: str, created_by: User) -> Team:
         team, is_new = Team.objects.get_or_create(name=name)
         if not is_new:
             raise Conflict(f"There is already a team “{name}”; choose another name.", code="name_taken")
-        Membership.objects.create(team=team, user=created_by, role=Role.ADMIN)
-        record(verb="team created", subject=name, actor=created_by, team=team)
+        Membership.objects.create(team=team, user=by, role=Role.ADMIN)
+        record(verb="team created", subject=name, actor=by, team=team)
     return team
 
 
 def set_queue_settings(*, team: Team, by: User, **changes: object) -> Team:
-    """Change settings of a team's queue.
+    """Change the queue settings that are given, and leave the others.
 
-    With `puts_people_first`, runs that people asked for come first on its nodes; `daily_minutes` limits how much may be
-    measured for it a day, None for no limit. Raises NotAllowed unless `by` manages the team, Invalid for a wrong number
-    of minutes.
+    `puts_people_first`: runs that people asked for come first on the team's nodes. `daily_minutes`: how many node
+    minutes may be measured for the team a day, None for no limit. Raises NotAllowed unless `by` manages the team,
+    Invalid for a wrong number of minutes.
     """
     if not can_manage(by, team=team):
         raise NotAllowed(f"Only an admin of team “{team.name}” says whose turn it is.")
@@ -148,11 +145,11 @@ def issue_token(
     life: timedelta = TOKEN_LIFE,
     team: str = "",
 ) -> tuple[Token, str]:
-    """Create a token and return it with its secret, which is not stored.
+    """Create a token that is valid for `life`, and return it with its secret, which is not stored.
 
-    `team` owns the models that a token with the scope `gate` may gate. Raises Invalid for unknown scopes or none, for
-    `gate` beside others, for a team without `gate`, or for a life of less than a day or more than a year, and what
-    `team_to_write` raises.
+    `team` is the name of the team that a token with the scope `gate` is for, the user's default team where it is empty.
+    Raises Invalid for unknown scopes or none, for `gate` with other scopes, for a team without `gate`, or for a life of
+    less than a day or more than a year, and what `team_to_write` raises.
     """
     chosen = sorted(set(scopes))
     unknown = [scope for scope in chosen if scope not in Scope.values]
@@ -163,6 +160,7 @@ def issue_token(
         )
     if not timedelta(days=1) <= life <= TOKEN_LIFE:
         raise Invalid(f"A token is valid for 1 to {TOKEN_DAYS} days.", code="unknown_life")
+
     is_gate = Scope.GATE in chosen
     if is_gate and len(chosen) > 1:
         raise Invalid(
@@ -171,6 +169,7 @@ def issue_token(
         )
     if team and not is_gate:
         raise Invalid("Only a token with the scope gate belongs to a team: leave the team out.", code="gate_alone")
+
     secret = make_secret(TOKEN_PREFIX)
     token = Token.objects.create(
         user=user,
@@ -199,9 +198,9 @@ def revoke_token(*, token: Token, by: User) -> Token:
 
 
 def note_token_use(token: Token) -> None:
-    """Write to the row that the token is used now, at most once a minute; the object in memory stays as it is."""
+    """Set the row's `last_used_at` to now, at most once a minute. `token` itself is not changed."""
     now = timezone.now()
-    if token.last_used_at is None or now - token.last_used_at > USE_GRAIN:
+    if token.last_used_at is None or now - token.last_used_at > USE_INTERVAL:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
@@ -219,7 +218,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE, is_emergency: 
 
 
 def redeem_sign_in_link(secret: str) -> User:
-    """Use a link up, by one conditional UPDATE, and return its user.
+    """Mark a sign-in link as used, and return its user. Each link works once.
 
     Raises NotAllowed for a used, expired or unknown link, for any of a closed account, or where links are switched off.
     """
@@ -228,7 +227,7 @@ def redeem_sign_in_link(secret: str) -> User:
     fresh = SignInLink.objects.filter(digest=hash_secret(secret), used_at=None, expires_at__gt=now)
     if link is None or not link.user.is_active:
         raise make_bad_link_refusal()
-    if not link_works_here(link):
+    if not is_link_allowed(link):
         raise make_links_off_refusal()
     if not fresh.update(used_at=now):
         raise make_bad_link_refusal()
@@ -241,7 +240,7 @@ def redeem_sign_in_link(secret: str) -> User:
 
 
 def make_share(*, team: Team, by: User, kind: ShareKind, subject: str, title: str, days: int = 30) -> tuple[Share, str]:
-    """Create a public link for `days` days and return it with its URL, which is not stored.
+    """Create a public link that works for `days` days, and return it with its URL, which is not stored.
 
     The caller has checked that the subject exists. Raises NotAllowed for a person who may only view the team, Invalid
     for less than a day or more than a year.
@@ -274,10 +273,10 @@ def revoke_share(*, share: Share, by: User) -> Share:
 
 
 def open_share(secret: str) -> Share:
-    """Find the public link of a secret, and record that it was opened.
+    """Return the public link with this secret, and record that it was opened.
 
-    The first time goes to the audit log, later ones at most once a minute to its row. Raises Missing for an unknown
-    link, Gone for a link that was revoked or has expired, or whose maker's account is closed.
+    The first opening is written to the audit log. Later ones update the row, at most once a minute. Raises Missing for
+    an unknown link, Gone for a link that was revoked or has expired, or whose creator's account is closed.
     """
     share = Share.objects.select_related("team", "created_by").filter(digest=hash_secret(secret)).first()
     ask = "Ask the person who sent it for a new one."
@@ -293,7 +292,7 @@ def open_share(secret: str) -> Share:
             if Share.objects.filter(pk=share.pk, last_opened_at=None).update(last_opened_at=now):
                 facts = {"share": share.pk}
                 record(verb="share link opened", subject=share.title, team=share.team, facts=facts)
-    elif now - share.last_opened_at > USE_GRAIN:
+    elif now - share.last_opened_at > USE_INTERVAL:
         Share.objects.filter(pk=share.pk).update(last_opened_at=now)
     return share
 

@@ -1,4 +1,4 @@
-"""When each tick of farm.base.ticks last ran to its end."""
+"""When each periodic task of farm.base.ticks last finished."""
 
 import logging
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def note_tick(*, name: str, took_s: float, **_: object) -> None:
-    """Receive `tick_ended`, and write when the tick ended. Where the row cannot be written, log that and go on."""
+    """Store that the task `name` has just finished. A failure to write the row is logged. Handles `tick_ended`."""
     values = {"ended_at": timezone.now(), "took_s": took_s}
     try:
         if not Tick.objects.filter(name=name).update(**values):
@@ -23,6 +23,6 @@ def note_tick(*, name: str, took_s: float, **_: object) -> None:
 
 
 def tick_ages_s() -> dict[str, float]:
-    """Return how many seconds ago each tick last ran to its end, by its name; ticks that never did are left out."""
+    """Return how many seconds ago each task last finished, by name; tasks that never did are left out."""
     now = timezone.now()
     return {tick.name: max(0.0, (now - tick.ended_at).total_seconds()) for tick in Tick.objects.order_by("name")}

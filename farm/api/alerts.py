@@ -8,7 +8,7 @@ from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
 from farm.accounts.models import User
-from farm.accounts.selectors import members_of
+from farm.accounts.selectors import memberships_in
 from farm.alerts.models import Alert
 from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors import pages
@@ -175,7 +175,7 @@ def _page(alert: Alert) -> AlertPageOut:
 
 def _member(alert: Alert, name: str) -> User:
     """Return the member of that name. Raises Invalid where the team has none."""
-    membership = members_of(alert.team).filter(user__username=name.replace("\x00", "")).first()
+    membership = memberships_in(alert.team).filter(user__username=name.replace("\x00", "")).first()
     if membership is None:
         raise Invalid(f"{name[:60]} is not in team “{alert.team.name}”.", code="assignee")
     return membership.user

@@ -70,7 +70,7 @@ def teams(request: HttpRequest) -> list[TeamWithMembersOut]:
 def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembersOut]:
     """Create a team with you as its admin; administrators of the farm may."""
     user = person(request)
-    team = services.open_team(name=payload.name, by=user)
+    team = services.create_team(name=payload.name, by=user)
     return Status(201, _team(team, user, is_default=selectors.default_team(user) == team))
 
 
@@ -112,7 +112,7 @@ def choose_team(request: HttpRequest, team_id: int) -> Status[None]:
 @router.get("/invitations", response=list[InvitationOut])
 def invitations(request: HttpRequest) -> list[InvitationOut]:
     """Invitations that wait for your answer."""
-    return [_invitation(row) for row in selectors.invitations_of(person(request))]
+    return [_invitation(row) for row in selectors.open_invitations_of(person(request))]
 
 
 @router.post("/invitations/{int:invitation_id}/{what}", response=InvitationOut)
@@ -164,7 +164,7 @@ def _invitation(row: Invitation) -> InvitationOut:
 
 def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
     may_manage = selectors.can_manage(user, team=team)
-    waiting = selectors.invitations_into(team) if may_manage else []
+    waiting = selectors.open_invitations_into(team) if may_manage else []
     return fill(
         TeamWithMembersOut,
         team,
@@ -176,7 +176,7 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
             fill(WaitingOut, invitation, username=invitation.user.username, by=invitation.invited_by.username)
             for invitation in waiting
         ],
-        members=[_member(membership) for membership in selectors.members_of(team)],
+        members=[_member(membership) for membership in selectors.memberships_in(team)],
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from celery import shared_task
 
-from farm.accounts.visits import delete_ended_sessions
+from farm.accounts.visits import delete_expired_sessions
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 from farm.fleet.services import (
@@ -48,7 +48,7 @@ def tick() -> None:
 @ticking("runs.retain")
 def retain() -> None:
     """Remove what the teams' retention rules name, once a day for each team, and browsers' sessions that ended."""
-    delete_ended_sessions()
+    delete_expired_sessions()
     if removed := services.retain():
         log.info("retention removed %d runs' timings, traces, compiled models and models", removed)
 

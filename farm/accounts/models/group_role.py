@@ -1,4 +1,4 @@
-"""What an identity provider's groups mean here."""
+"""Rules that give the groups of an identity provider roles in teams."""
 
 from django.db import models
 from django.utils import timezone

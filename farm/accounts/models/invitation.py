@@ -12,12 +12,12 @@ from farm.accounts.states import ROLE_CHOICES, InvitationState, Role
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
-    """Which invitations may be answered."""
+    """Selects the invitations that can still be accepted or declined."""
 
-    def standing(self) -> Self:
-        """Return those that can be answered: open, not expired, by a person who still manages the team.
+    def answerable(self) -> Self:
+        """Return the invitations that are open, have not expired, and whose inviter may still invite to the team.
 
-        That person's account is open, and they are an admin of the team or administer the installation.
+        The inviter's account has to be open, and they have to be an admin of the team or administer the installation.
         """
         admin = Membership.objects.filter(team=OuterRef("team"), user=OuterRef("invited_by"), role=Role.ADMIN)
         return self.filter(
@@ -53,13 +53,13 @@ class Invitation(models.Model):
         return f"{self.user} into {self.team} as {self.role}"
 
     @property
-    def is_late(self) -> bool:
+    def is_expired(self) -> bool:
         return self.expires_at <= timezone.now()
 
     def end(self, state: InvitationState) -> bool:
-        """Move from open to `state`. Return False, with nothing changed, where it cannot be answered any more."""
-        standing = Invitation.objects.standing().filter(pk=self.pk)
-        if not Invitation.objects.filter(pk__in=standing.values("pk"), state=InvitationState.OPEN).update(state=state):
+        """Move from open to `state` and return True. Return False and change nothing where it cannot be answered."""
+        answerable = Invitation.objects.answerable().filter(pk=self.pk).values("pk")
+        if not Invitation.objects.filter(pk__in=answerable, state=InvitationState.OPEN).update(state=state):
             return False
         self.state = state
         return True

@@ -1,4 +1,4 @@
-"""Who somebody is with an identity provider."""
+"""Links between users and people of an identity provider."""
 
 from django.db import models
 from django.utils import timezone

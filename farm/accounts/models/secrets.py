@@ -34,13 +34,16 @@ class Token(models.Model):
 
     @property
     def is_valid(self) -> bool:
-        return not self.rests and self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
+        return (
+            not self.is_dormant and self.revoked_at is None and self.expires_at > timezone.now() and self.user.is_active
+        )
 
     @property
-    def rests(self) -> bool:
-        """Whether the person has not signed in through the identity provider for `token_days`.
+    def is_dormant(self) -> bool:
+        """Whether the person last signed in through the identity provider more than `token_days` ago.
 
-        The token is refused until they do, so that tokens of people who have left stop working.
+        The token is refused until they sign in again, so that tokens of people who have left stop working. False for a
+        person who has never signed in that way.
         """
         provider, vouched = settings.OPENID, self.user.vouched_at
         if provider is None or vouched is None:

@@ -1,4 +1,4 @@
-"""What lets anybody who has a link look at one thing, for a while. Only the link's SHA-256 digest is stored."""
+"""Public links, which expire. Only a link's SHA-256 digest is stored."""
 
 from django.conf import settings
 from django.db import models

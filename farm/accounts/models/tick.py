@@ -1,10 +1,10 @@
-"""When the farm's own duties were last done, for those who keep it running."""
+"""When each periodic task of the farm last ran, for its operators."""
 
 from django.db import models
 
 
 class Tick(models.Model):
-    """One kind of tick: when it last ran to its end, and for how long."""
+    """A periodic task: when it last finished, and how many seconds it took."""
 
     name = models.CharField(max_length=60, primary_key=True)
     ended_at = models.DateTimeField()

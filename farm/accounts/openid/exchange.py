@@ -8,7 +8,7 @@ import base64
 import hashlib
 import secrets
 import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import jwt
@@ -26,9 +26,9 @@ from farm.base.refusals import Away, Invalid, NotAllowed
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY_S: Final = 60
 MAX_ID_TOKEN: Final = 1 << 18
-# key in the session: sign-ins that were begun in this browser, by their state, as several windows may begin one each
-BEGUN: Final = "openid_begun"
-MAX_BEGUN: Final = 10
+# key in the session: pending sign-ins of this browser, by their state, as several windows may begin one each
+PENDING: Final = "openid_begun"
+MAX_PENDING: Final = 10
 Claims = dict[str, Any]
 
 
@@ -36,18 +36,26 @@ class UnprovenError(Exception):
     """An answer of the provider that does not prove who signed in."""
 
 
-def begin_sign_in(request: HttpRequest, *, wanted: str) -> str:
-    """Begin a sign-in, note it in the session, and return the provider's URL for the browser.
+class Callback(NamedTuple):
+    """What the provider's callback came to. `next_page` is the page that the person asked for before they signed in."""
 
-    `wanted` is the page to show afterwards. Of the sign-ins that a browser began, the newest MAX_BEGUN can be
-    completed. Raises Missing where the farm has no provider, Away or Invalid where the provider cannot be used.
+    claims: Claims
+    id_token: str
+    next_page: str
+
+
+def start_authorization(request: HttpRequest, *, next_page: str) -> str:
+    """Store a pending sign-in in the session, and return the URL of the provider's sign-in page.
+
+    `next_page` is the page to show afterwards. A browser's newest MAX_PENDING sign-ins can be completed.
+    Raises Missing where the farm has no provider, Away or Invalid where the provider cannot be used.
     """
     registration = get_registration()
     address = fetch_configuration(registration)["authorization_endpoint"]
     state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-    begun = dict(list(request.session.get(BEGUN, {}).items())[1 - MAX_BEGUN :])
-    attempt = {"nonce": nonce, "verifier": verifier, "wanted": wanted, "at": time.time()}
-    request.session[BEGUN] = {**begun, state: attempt}
+    newest = dict(list(request.session.get(PENDING, {}).items())[1 - MAX_PENDING :])
+    attempt = {"nonce": nonce, "verifier": verifier, "wanted": next_page, "at": time.time()}
+    request.session[PENDING] = {**newest, state: attempt}
     # consent and the choice of an account are the provider's to ask for
     parameters = {
         "client_id": registration.client_id,
@@ -62,8 +70,8 @@ def begin_sign_in(request: HttpRequest, *, wanted: str) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(parameters)}"
 
 
-def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
-    """Read the provider's callback, and return the claims, the ID token and the wanted page of the person.
+def redeem_callback(request: HttpRequest) -> Callback:
+    """Exchange the code in the provider's callback for the person's claims and ID token. Each callback works once.
 
     Raises NotAllowed for a stale sign-in or one without consent, Away where the provider does not answer, Invalid where
     its answer does not prove who signed in.
@@ -85,18 +93,18 @@ def redeem_callback(request: HttpRequest) -> tuple[Claims, str, str]:
             code="unproven",
             hint="Sign in again; if this goes on, tell an administrator of the farm.",
         ) from problem
-    return claims, id_token, attempt["wanted"]
+    return Callback(claims, id_token, attempt["wanted"])
 
 
 def _take_attempt(request: HttpRequest) -> dict[str, Any]:
-    """Take the sign-in that this browser began out of the session, by its state.
+    """Remove the pending sign-in that the callback's `state` names from the session, and return it.
 
     Raises NotAllowed where there is none or where it is too old.
     """
-    begun = request.session.get(BEGUN, {})
-    attempt: dict[str, Any] | None = begun.pop(request.GET.get("state", ""), None)
+    pending = request.session.get(PENDING, {})
+    attempt: dict[str, Any] | None = pending.pop(request.GET.get("state", ""), None)
     if attempt is not None:
-        request.session[BEGUN] = begun
+        request.session[PENDING] = pending
         # saved at once: the rest takes a while, and the same URL may be opened meanwhile
         request.session.save()
     if attempt is None or time.time() - attempt["at"] > STATE_TTL_S:

@@ -21,8 +21,8 @@ WELL_KNOWN: Final = "/.well-known/openid-configuration"
 TIMEOUT_S: Final = 5.0
 DEADLINE_S: Final = 10.0
 MAX_BYTES: Final = 1 << 20
-CACHED_S: Final = 300
-FAILURE_CACHED_S: Final = 5
+CACHE_TTL_S: Final = 300
+FAILURE_TTL_S: Final = 5
 NEEDED: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 OPTIONAL: Final = ("userinfo_endpoint", "end_session_endpoint")
 SETTING: Final = "ONNXFARM_OIDC_HOSTS"
@@ -45,7 +45,7 @@ class IssuerSession(requests.Session):
 
         Raises InvalidURL for another host, and another RequestException for a body that is too long or too slow.
         """
-        if not isinstance(url, str) or not self.registration.may_lead_to(url):
+        if not isinstance(url, str) or not self.registration.allows_url(url):
             raise requests.exceptions.InvalidURL("not an address of the identity provider")
         options |= {"timeout": TIMEOUT_S, "allow_redirects": False, "stream": True}
         answer = super().request(method, url, *args, **options)
@@ -56,9 +56,9 @@ class IssuerSession(requests.Session):
 
 
 def fetch_configuration(registration: Registration) -> dict[str, Any]:
-    """Fetch and check the provider's own document, which is cached for CACHED_S.
+    """Fetch and check the provider's own document, which is cached for CACHE_TTL_S.
 
-    Raises Away where the provider does not answer, and again for FAILURE_CACHED_S without asking it; Invalid where the
+    Raises Away where the provider does not answer, and again for FAILURE_TTL_S without asking it; Invalid where the
     document or the farm's registration cannot be used.
     """
     if registration.problem:
@@ -72,10 +72,10 @@ def fetch_configuration(registration: Registration) -> dict[str, Any]:
         configuration = _fetch_document(registration)
     except Away:
         # so that the sign-in page, which anybody may open, does not wait for a provider that was away a moment ago
-        cache.set(key, {}, FAILURE_CACHED_S)
+        cache.set(key, {}, FAILURE_TTL_S)
         raise
     _check_configuration(configuration, registration)
-    cache.set(key, configuration, CACHED_S)
+    cache.set(key, configuration, CACHE_TTL_S)
     return configuration
 
 
@@ -118,7 +118,7 @@ def _check_configuration(configuration: Mapping[str, Any], registration: Registr
         url = configuration.get(part)
         if url is None and part in OPTIONAL:
             continue
-        if not registration.may_lead_to(url):
+        if not registration.allows_url(url):
             raise Invalid(
                 f"{name} names “{str(url)[:200]}” as its {part}, which is not on the issuer's host.",
                 hint=f"If that is right, an administrator lists the host in {SETTING}.",

@@ -21,7 +21,7 @@ from farm.accounts.states import WRITING_ROLES, Role
 from farm.base.refusals import Conflict, Invalid, Missing, NotAllowed
 
 # roles, the strongest last
-STRENGTH = (Role.VIEWER, Role.MEMBER, Role.ADMIN)
+ROLES_BY_STRENGTH = (Role.VIEWER, Role.MEMBER, Role.ADMIN)
 
 
 def issuer_key(issuer: str) -> str:
@@ -39,7 +39,7 @@ def sign_in_person(identity: Identity, *, registration: Registration) -> tuple[U
     try:
         with transaction.atomic():
             user, is_new = _find_or_create_account(identity, registration)
-            _give_rights(user, identity.groups, registration, is_new=is_new)
+            _apply_group_rules(user, identity.groups, registration, is_new=is_new)
             now = timezone.now()
             User.objects.filter(pk=user.pk).update(vouched_at=now)
             user.refresh_from_db()
@@ -75,9 +75,10 @@ def connect_account(*, user: User, subject: str, registration: Registration) -> 
 
 
 def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
-    """Give the people of a group a role in a team, from their next sign-in on, in place of the group's role there.
+    """Give the people of a group a role in a team. A rule for this group and team is replaced.
 
-    Of several groups the strongest role counts. Members of the team whom no group of theirs names leave it then.
+    The rule is applied to each person at their next sign-in. Of a person's several groups the one with the strongest
+    role counts, and members of the team in none of its mapped groups are removed from it.
 
     Raises NotAllowed unless `by` administers the installation, Invalid for a wrong group or role.
     """
@@ -93,7 +94,7 @@ def map_group(*, group: str, team: Team, role: str, by: User) -> GroupRole:
 
 
 def forget_group(*, mapping_id: int, by: User) -> GroupRole:
-    """Delete a rule about a group, and return it; the role that it gave ends at each person's next sign-in.
+    """Delete the rule with this id, and return it. The role that it gave ends at each person's next sign-in.
 
     Raises NotAllowed unless `by` administers the installation, Missing where there is no such rule.
     """
@@ -128,7 +129,7 @@ def _find_or_create_account(identity: Identity, registration: Registration) -> t
     return user, False
 
 
-def _give_rights(user: User, groups: frozenset[str] | None, registration: Registration, *, is_new: bool) -> None:
+def _apply_group_rules(user: User, groups: frozenset[str] | None, registration: Registration, *, is_new: bool) -> None:
     """Set the person's roles to what their groups say, in every team that has a rule."""
     rules = list(GroupRole.objects.select_related("team"))
     if groups is None:
@@ -136,11 +137,15 @@ def _give_rights(user: User, groups: frozenset[str] | None, registration: Regist
             raise _make_no_groups_refusal(registration)
         return
     if registration.admin_group:
-        _set_administrator(user, registration.admin_group in groups)
+        _set_administrator(user, is_administrator=registration.admin_group in groups)
+
+    # the strongest role that the person's groups give them in each team
     roles: dict[int, Role] = {}
     for rule in rules:
         if rule.group in groups:
-            roles[rule.team_id] = max(roles.get(rule.team_id, Role.VIEWER), Role(rule.role), key=STRENGTH.index)
+            other_role = roles.get(rule.team_id, Role.VIEWER)
+            roles[rule.team_id] = max(other_role, Role(rule.role), key=ROLES_BY_STRENGTH.index)
+
     ruled_teams = {rule.team_id: rule.team for rule in rules}
     with keep_default_team(user) if not is_new else nullcontext():
         _remove_from_teams(user, ruled_teams.keys(), kept_ids=roles.keys())
@@ -184,11 +189,11 @@ def _set_role(user: User, team: Team, role: Role, *, is_chosen: bool) -> None:
         record(verb="role set", subject=user.username, team=team, facts={"role": role, "by": "groups"})
 
 
-def _set_administrator(user: User, wanted: bool) -> None:
-    if user.is_superuser == wanted == user.is_staff:
+def _set_administrator(user: User, *, is_administrator: bool) -> None:
+    if user.is_superuser == is_administrator == user.is_staff:
         return
-    User.objects.filter(pk=user.pk).update(is_superuser=wanted, is_staff=wanted)
-    verb = "made administrator" if wanted else "no longer administrator"
+    User.objects.filter(pk=user.pk).update(is_superuser=is_administrator, is_staff=is_administrator)
+    verb = "made administrator" if is_administrator else "no longer administrator"
     record(verb=verb, subject=user.username, actor=user, facts={"by": "groups"})
 
 

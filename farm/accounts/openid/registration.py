@@ -31,7 +31,7 @@ class Registration:
 
     @property
     def problem(self) -> str:
-        """Say in a sentence what is wrong with the configuration; empty where nothing is."""
+        """Return a sentence about the first mistake in the configuration; empty where it has none."""
         if not self.client_id or not self.secret:
             return "ONNXFARM_OIDC_CLIENT_ID or its secret is missing: register the farm with the identity provider."
         try:
@@ -46,11 +46,11 @@ class Registration:
             return "ONNXFARM_OIDC_ISSUER holds no user, no password, no query and no fragment."
         return ""
 
-    def may_lead_to(self, url: object) -> bool:
-        """Say whether the farm may use this URL.
+    def allows_url(self, url: object) -> bool:
+        """Say whether the farm may send requests to this URL.
 
-        It may where scheme, host and port are the issuer's, and where it begins with https:// and names one of `hosts`.
-        False for any with a user or a password, and for anything that is no URL.
+        True where scheme, host and port are the issuer's, or where it is an https:// URL of one of `hosts`. False for
+        any URL with a user or a password, and for anything that is no URL.
         """
         if not isinstance(url, str) or any(ord(sign) <= 32 or ord(sign) == 127 for sign in url):
             return False

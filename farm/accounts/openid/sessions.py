@@ -7,7 +7,7 @@ have no provider.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -37,33 +37,40 @@ FAILURES: Final = Rate(max_tokens=30, per_s=0.5)
 visitors = Buckets(FAILURES)
 
 
-def begin_session(request: HttpRequest, *, wanted: str) -> str:
-    """Begin a sign-in and return the provider's URL for the browser.
+class SignIn(NamedTuple):
+    """A person who has signed in, the page to show them, and whether their account was created just now."""
 
-    `wanted` is the page to show afterwards. A visitor's session lasts only as long as the sign-in may take, because
+    user: User
+    next_page: str
+    is_new: bool
+
+
+def begin_sign_in(request: HttpRequest, *, next_page: str) -> str:
+    """Begin a sign-in, and return the URL of the provider's sign-in page.
+
+    `next_page` is the page to show afterwards. A visitor's session lasts only as long as the sign-in may take, because
     anybody may begin one. Raises Missing where the farm has no provider, Away or Invalid where the provider cannot be
     used.
     """
     get_registration()
-    from farm.accounts.openid.exchange import begin_sign_in
+    from farm.accounts.openid.exchange import start_authorization
 
     if not request.user.is_authenticated:
         request.session.set_expiry(STATE_TTL_S)
-    return begin_sign_in(request, wanted=wanted)
+    return start_authorization(request, next_page=next_page)
 
 
-def complete_sign_in(request: HttpRequest) -> tuple[User, str, bool]:
-    """Sign in the person of the provider's callback.
+def complete_sign_in(request: HttpRequest) -> SignIn:
+    """Sign in the person whom the provider's callback names, and create their account where they have none.
 
-    Return the user, the page they wanted, and whether their account is new. Raises a Refusal of one sentence where
-    nobody is signed in, TooMany after many failures from one address.
+    Raises a Refusal of one sentence where nobody is signed in, TooMany after many failures from one address.
     """
     registration = get_registration()
     from farm.accounts.openid.exchange import redeem_callback
 
     try:
         with _charge_address(request):
-            claims, id_token, wanted = redeem_callback(request)
+            claims, id_token, next_page = redeem_callback(request)
         identity = read_identity(claims, groups_claim=registration.groups_claim, provider=registration.name)
         user, is_new = sign_in_person(identity, registration=registration)
     except Refusal as refusal:
@@ -74,7 +81,7 @@ def complete_sign_in(request: HttpRequest) -> tuple[User, str, bool]:
     login(request, user, backend=BACKEND)
     request.session[NAME], request.session[ID_TOKEN] = registration.name, id_token if len(id_token) <= MAX_HINT else ""
     request.session.set_expiry(int(registration.session_h * 3600))
-    return user, wanted, is_new
+    return SignIn(user, next_page, is_new)
 
 
 @contextmanager

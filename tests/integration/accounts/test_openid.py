@@ -16,13 +16,13 @@ from pytest_django import Settings
 
 from farm.accounts.memberships import invite
 from farm.accounts.models import AuditEvent, GroupRole, Membership, Team, User
-from farm.accounts.openid.exchange import BEGUN, MAX_BEGUN
+from farm.accounts.openid.exchange import MAX_PENDING, PENDING
 from farm.accounts.openid.people import forget_group, map_group
 from farm.accounts.openid.registration import STATE_TTL_S, Registration
 from farm.accounts.selectors import team_to_write, valid_token
 from farm.accounts.services import close_account, issue_token, make_sign_in_link
 from farm.accounts.states import Role
-from farm.accounts.visits import delete_ended_sessions
+from farm.accounts.visits import delete_expired_sessions
 from farm.base.refusals import Conflict, Invalid, NotAllowed
 from tests.integration.accounts.issuer import CLIENT, SECRET, Issuer, serving
 from tests.integration.accounts.signing_in import press, said, sent_to, sign_in, who
@@ -217,7 +217,7 @@ def test_a_state_works_once_in_the_browser_that_began(client: Client, issuer: Is
 def test_a_sign_in_that_was_begun_is_over_after_ten_minutes(client: Client, issuer: Issuer) -> None:
     way_back = issuer.code(sent_to(client))
     session = client.session
-    [begun] = session[BEGUN].values()
+    [begun] = session[PENDING].values()
     begun["at"] -= STATE_TTL_S + 1
     session.save()
     answer = client.get(way_back)
@@ -226,8 +226,8 @@ def test_a_sign_in_that_was_begun_is_over_after_ten_minutes(client: Client, issu
 
 
 def test_a_browser_may_begin_in_several_windows_and_in_no_more_than_ten(client: Client, issuer: Issuer) -> None:
-    ways_back = [issuer.code(sent_to(client)) for _ in range(MAX_BEGUN + 1)]
-    assert len(client.session[BEGUN]) == MAX_BEGUN
+    ways_back = [issuer.code(sent_to(client)) for _ in range(MAX_PENDING + 1)]
+    assert len(client.session[PENDING]) == MAX_PENDING
     assert client.get(ways_back[0]).status_code == 403
     assert client.get(ways_back[1]).status_code == 302
 
@@ -262,11 +262,11 @@ def test_consent_that_was_denied_and_other_errors_are_told_in_a_sentence(client:
 def test_a_visitor_who_only_begins_leaves_no_row_for_long(client: Client, issuer: Issuer, owner: User) -> None:
     sent_to(client)
     assert Session.objects.get().expire_date < timezone.now() + timedelta(minutes=11)
-    assert delete_ended_sessions() == 0
+    assert delete_expired_sessions() == 0
     client.post(make_sign_in_link(owner).removeprefix("http://testserver"))
     assert Session.objects.get().expire_date > timezone.now() + timedelta(days=10)
     Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
-    assert delete_ended_sessions() == 1
+    assert delete_expired_sessions() == 1
     assert not Session.objects.exists()
 
 

@@ -145,10 +145,10 @@ def test_the_farm_asks_and_sends_nobody_but_the_issuer_s_host(
 
 def test_hosts_that_an_administrator_named_are_the_issuer_s_too(issuer: Issuer) -> None:
     known = Registration(issuer=issuer.url, client_id="a", secret="b", name="c", hosts=("keys.example",))
-    assert known.may_lead_to("https://keys.example/jwks")
-    assert not known.may_lead_to("http://keys.example/jwks")
-    assert not known.may_lead_to("https://keys.example.evil/jwks")
-    assert not known.may_lead_to("https://keys.example:444/jwks")
+    assert known.allows_url("https://keys.example/jwks")
+    assert not known.allows_url("http://keys.example/jwks")
+    assert not known.allows_url("https://keys.example.evil/jwks")
+    assert not known.allows_url("https://keys.example:444/jwks")
 
 
 @pytest.mark.parametrize(

@@ -117,5 +117,5 @@ def test_nobody_closes_their_own_account_or_without_administering(owner: User, m
 
 def test_only_administrators_make_teams(owner: User, administrator: User) -> None:
     with pytest.raises(NotAllowed, match="may make a team"):
-        services.open_team(name="another", by=owner)
-    assert services.open_team(name="another", by=administrator).memberships.get().user == administrator
+        services.create_team(name="another", by=owner)
+    assert services.create_team(name="another", by=administrator).memberships.get().user == administrator
