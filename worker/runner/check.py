@@ -35,6 +35,7 @@ def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     engine = kind.open_engine(order, timer=timer)
     facts: dict[str, object] = {"requested_providers": engine.requested, "active_providers": engine.active}
     inputs = kind.choose_inputs(engine, inputs)
+
     with faults.translate_errors("run", **facts):
         feed = kind.feed(engine, inputs)
         with timer.phase("first"):
@@ -44,21 +45,25 @@ def run_check(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
         feed.settle()
         again = feed.outputs()
         facts["batch_row_max_abs"] = _measure_row_difference(order, kind, engine=engine, inputs=inputs, outputs=outputs)
+
     reference = load_arrays(order.reference) if order.reference else {}
     size = sum(value.nbytes for value in outputs.values() if isinstance(value, np.ndarray))
     if order.keep is not None and size <= MAX_OUTPUT_BYTES:
         save_arrays(order.keep, outputs)
-    spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
+
+    start_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
     # before other sessions are closed, because it would use their memory again
-    footprints = footprint.measure_for_check(order, inputs, spent_ms=spent_ms, peak_bytes=peak_bytes)
-    unoptimised = _compare_with_unoptimised(order, inputs, outputs, timer=timer, peak_bytes=peak_bytes)
+    footprints = footprint.measure_for_check(order, inputs, start_ms=start_ms, peak_bytes=peak_bytes)
+    is_cheap = start_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
+    unoptimised = _compare_with_unoptimised(order, inputs, outputs) if is_cheap else []
+
     packages = {entry.metadata["Name"]: entry.version for entry in importlib.metadata.distributions()}
     imported = str(sys.modules[kind.module].__version__)
     return {
         **facts,
         "unoptimised": unoptimised,
         **({"metrics": footprints} if footprints else {}),
-        **engine_cache.measure_cached_start(order, open_session=_open_quietly),
+        **engine_cache.measure_cached_start(order, open_session=_open_untimed),
         "provider_facts": engine.provider_facts,
         "is_simulated": engine.is_simulated,
         **{f"{name}_ms": timer.phases_ms[name] for name in ("import", "session", "first")},
@@ -100,52 +105,42 @@ def _measure_row_difference(
         if isinstance(value, np.ndarray)
         and value.ndim > 0
         and value.shape[0] == batch
-        and (row := _keep_array(rows[name])) is not None
+        and (row := _as_array(rows[name])) is not None
     ]
     measured = [value for value in differences if value is not None]
     return max(measured) if measured else None
 
 
-def _compare_with_unoptimised(
-    order: Order, inputs: Arrays, outputs: dict[str, object], *, timer: PhaseTimer, peak_bytes: int | None
-) -> list[dict[str, object]]:
+def _compare_with_unoptimised(order: Order, inputs: Arrays, outputs: dict[str, object]) -> list[dict[str, object]]:
     """Compare the outputs with those of the same runtime without optimisations, which shows the effect of its fusions.
 
-    Empty for other providers than the CPU, for a cell without optimisations, where a second session is not cheap, and
-    where it fails, which is not a fault of the cell.
+    Empty for other providers than the CPU, for a cell without optimisations, and where the second session fails, which
+    is not a fault of the cell.
     """
-    spent_ms = timer.phases_ms["session"] + timer.phases_ms["first"]
-    is_cheap = spent_ms <= CHEAP_MS and (peak_bytes or 0) <= CHEAP_BYTES
-    if (
-        not find_engine_kind(order).has_sessions
-        or order.provider != CPU
-        or order.session.optimization == "disable"
-        or not is_cheap
-    ):
+    kind = find_engine_kind(order)
+    if not kind.has_sessions or order.provider != CPU or order.session.optimization == "disable":
         return []
-    plain = replace(order, session=replace(order.session, optimization="disable"))
-    quiet = PhaseTimer()
     try:
-        kind = find_engine_kind(plain)
-        feed = kind.feed(kind.open_engine(plain, timer=quiet), inputs)
+        plain = replace(order, session=replace(order.session, optimization="disable"))
+        feed = kind.feed(_open_untimed(plain), inputs)
         feed.run_first()
         values = feed.outputs()
     except Exception:  # one of ONNX Runtime's own classes, or a Refusal: some operators exist only fused
         return []
     # 16-bit outputs have the tolerance of the order; quantised ones have none, and get the usual one
-    is_of_order = UNOPTIMISED_TOLERANCE < order.atol < 1
-    atol, rtol = (order.atol, order.atol) if is_of_order else (UNOPTIMISED_TOLERANCE, 0.0)
+    has_tolerance = UNOPTIMISED_TOLERANCE < order.atol < 1
+    atol, rtol = (order.atol, order.atol) if has_tolerance else (UNOPTIMISED_TOLERANCE, 0.0)
     return [
-        parity.compare_output(name, value, _keep_array(values.get(name)), atol=atol, rtol=rtol)
+        parity.compare_output(name, value, _as_array(values.get(name)), atol=atol, rtol=rtol)
         for name, value in outputs.items()
     ]
 
 
-def _open_quietly(order: Order) -> Engine:
+def _open_untimed(order: Order) -> Engine:
     return find_engine_kind(order).open_engine(order, timer=PhaseTimer())
 
 
-def _keep_array(value: object) -> Array | None:
+def _as_array(value: object) -> Array | None:
     return value if isinstance(value, np.ndarray) else None
 
 

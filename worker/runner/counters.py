@@ -27,6 +27,5 @@ class Counter:
 
 
 def open_inherited_counter() -> Counter | None:
-    """Open the counter that the launcher passed; None where it passed none."""
     text = os.environ.get(VARIABLE, "")
     return Counter(int(text)) if text.isdecimal() else None

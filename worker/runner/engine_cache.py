@@ -15,24 +15,24 @@ def make_cache_options(order: Order) -> dict[str, str]:
 
     Empty for a provider that compiles nothing.
     """
-    part = order.building
-    if part is None:
+    building = order.building
+    if building is None:
         return {}
-    options = {part.cache: part.folder}
-    if part.shapes and not set(part.shapes) & order.provider_options.keys():
-        options |= dict.fromkeys(part.shapes, _format_shapes(order.inputs))
+    options = {building.cache: building.folder}
+    if building.shapes and not set(building.shapes) & order.provider_options.keys():
+        options |= dict.fromkeys(building.shapes, _format_shapes(order.inputs))
     return options
 
 
 def measure_cached_start(order: Order, *, open_session: Callable[[Order], object]) -> dict[str, object]:
-    """Open a session with the cached engine, and return its time in ms and the size of the cache in bytes.
+    """Time `open_session` with the cached engine. Return `cached_session_ms`, and `engine_bytes`, the cache's size.
 
-    Empty where the provider compiles nothing, its cache is empty, or the session is refused.
+    Empty where the provider compiles nothing, where its cache is empty, or where `open_session` raises Refusal.
     """
     if order.building is None:
         return {}
-    places = os.walk(order.building.folder)
-    size = sum(os.path.getsize(os.path.join(place, name)) for place, _, names in places for name in names)
+    walk = os.walk(order.building.folder)
+    size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in walk for name in names)
     if not size:
         return {}
     began = time.perf_counter_ns()

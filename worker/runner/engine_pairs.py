@@ -9,10 +9,10 @@ MAX_ELEMENTS = 50_000_000
 
 
 def compare_engines(order: Order, *, timer: PhaseTimer, max_elements: int = MAX_ELEMENTS) -> dict[str, object]:
-    """Compare the pairs of arms, the smallest first, up to `max_elements` elements; count the pairs left out.
+    """Compare the outputs of the order's pairs of arms, up to `max_elements` elements in all, smallest pairs first.
 
-    The first pair that would exceed that, and all larger ones, are left out. Raises Refusal for a file of outputs that
-    cannot be read.
+    Return the comparisons under `pairs`. The first pair that would exceed the limit and all larger ones are not
+    compared, and their number is `left_out`. Raises Refusal for a file of outputs that cannot be read.
     """
     loaded: dict[str, Arrays] = {}
     with timer.phase("pairs"):

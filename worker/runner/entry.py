@@ -40,28 +40,27 @@ def main(wrap_call: order.WrapCall = order.leave_unwrapped) -> None:
 def answer_order(
     text: bytes, *, entered_ns: int, wrap_call: order.WrapCall = order.leave_unwrapped
 ) -> dict[str, object]:
-    """Run the pass that the order names, and return its answer.
+    """Parse an order, run the pass that it names, and return the answer.
 
-    An order that cannot be read, or whose pass raises Refusal, is answered with a `reason` and the facts measured until
-    then. So is memory that ran out under a limit of the order; without a limit MemoryError is raised. Other exceptions
-    of a pass are not caught. `entered_ns` is when the process began, by time.monotonic_ns().
+    The answer has a `reason` where the order cannot be read, where the pass raises Refusal, or where memory runs out
+    under a memory limit of the order. Without a limit MemoryError is raised, and other exceptions of a pass are raised,
+    too. `text` is the order as JSON, and `entered_ns` when the process began, by time.monotonic_ns().
     """
     try:
-        todo = order.Order.from_json(json.loads(text))
+        parsed = order.Order.from_json(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
         return {"reason": {"code": "internal", "text": f"the runner could not read its order: {error!r}"}}
-    timer = order.PhaseTimer(launched_ns=todo.launched_ns, entered_ns=entered_ns, wrap_call=wrap_call)
+    limit_mb = parsed.session.memory_limit_mb
+    timer = order.PhaseTimer(launched_ns=parsed.launched_ns, entered_ns=entered_ns, wrap_call=wrap_call)
     try:
-        return _run_pass(todo, timer=timer)
+        return _run_pass(parsed, timer=timer)
     except faults.Refusal as refusal:
-        explained = limits.explain_with_limit(refusal, todo.session.memory_limit_mb)
+        explained = limits.add_limit_to_text(refusal, limit_mb)
         return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms, **explained.facts}
     except MemoryError:
-        if not todo.session.memory_limit_mb:
+        if not limit_mb:
             raise
-        explained = limits.explain_with_limit(
-            faults.Refusal("out_of_memory", "memory ran out"), todo.session.memory_limit_mb
-        )
+        explained = limits.add_limit_to_text(faults.Refusal("out_of_memory", "memory ran out"), limit_mb)
         return {"reason": explained.as_reason(), "phases_ms": timer.phases_ms}
 
 
@@ -77,22 +76,24 @@ def send_answer(answer: dict[str, object]) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _run_pass(todo: order.Order, *, timer: order.PhaseTimer) -> dict[str, object]:
+def _run_pass(parsed: order.Order, *, timer: order.PhaseTimer) -> dict[str, object]:
     with timer.phase("import"), faults.translate_errors("import"):
         import numpy
 
-        runtime = importlib.import_module(todo.module)
+        runtime = importlib.import_module(parsed.module)
 
     # these modules import numpy and the runtime, so they are imported after the timed import
     from worker.runner.engines.table import find_engine_kind
     from worker.runner.scenarios import table as scenarios
 
-    places = find_engine_kind(todo).passes
-    if todo.kind not in places:
-        raise faults.Refusal("internal", f"the runner knows no pass named {todo.kind!r}")
-    place = scenarios.TRACES.get(todo.scenario["kind"], places["trace"]) if todo.kind == "trace" else places[todo.kind]
-    run: Callable[..., dict[str, object]] = extensions.import_own(place)
-    limits.limit_memory(todo.session.memory_limit_mb)
-    answer = run(todo, timer=timer)
+    passes = find_engine_kind(parsed).passes
+    if parsed.kind not in passes:
+        raise faults.Refusal("internal", f"the runner knows no pass named {parsed.kind!r}")
+    target = passes[parsed.kind]
+    if parsed.kind == "trace":
+        target = scenarios.TRACES.get(parsed.scenario["kind"], target)
+    run: Callable[..., dict[str, object]] = extensions.import_builtin(target)
+    limits.limit_memory(parsed.session.memory_limit_mb)
+    answer = run(parsed, timer=timer)
     loaded = {"numpy": numpy.__version__, runtime.__name__: str(runtime.__version__)}
     return {**answer, "loaded": loaded, "phases_ms": timer.phases_ms}

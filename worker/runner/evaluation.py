@@ -25,10 +25,11 @@ FLOATS = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(do
 
 
 def run_evaluation(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
-    """Judge every sample, and return the packed judgements, their number and the output's name.
+    """Judge every sample. Return the number of samples as `n`, the names of the `output`, and the packed judgements.
 
-    A user's own function may give one figure for all samples instead, which is `value`; the judgements are empty then.
-    Raises Refusal where the data cannot be read or judged, the cell does not run, or the time limit is over.
+    The judgements are `samples`, see `pack_judgements`. A user's own function may give one figure for all samples
+    instead, which is `value`; `samples` is empty then. Raises Refusal where the data cannot be read or judged, the cell
+    does not run, or the time limit is over.
     """
     evaluation = order.evaluation
     if evaluation is None:
@@ -59,19 +60,19 @@ def _judge_by_metric(engine: Engine, data: Arrays, evaluation: EvaluationPart) -
 
 def _judge_by_user_function(engine: Engine, data: Arrays, evaluation: EvaluationPart) -> dict[str, object]:
     """Run all samples, and call the user's function with all outputs and data, within the time that is left."""
-    began, judge = time.perf_counter(), user_function.Source(*evaluation.own or ())
+    began, user_judge = time.perf_counter(), user_function.UserJudge(*evaluation.own or ())
     names = [node.name for node in engine.session.get_outputs()]
     count = len(next(iter(choose_inputs(engine, data).values())))
     batches = [outputs for outputs, _ in _run_batches(engine, data, names=names, evaluation=evaluation, count=count)]
     outputs = {name: np.concatenate(parts) for name, *parts in zip(names, *batches, strict=True)}
     remaining_s = max(1.0, evaluation.most_s - (time.perf_counter() - began))
-    figures, lower_is_better = judge.judge(outputs, data, count=count, limit_s=remaining_s)
+    figures, lower_is_better = user_judge.judge(outputs, data, count=count, limit_s=remaining_s)
     value, samples = (figures, "") if isinstance(figures, float) else (None, pack_judgements(figures))
     return {"n": count, "output": "", "samples": samples, "value": value, "lower_is_better": lower_is_better}
 
 
 def _choose_outputs(engine: Engine, output: str | None) -> list[str]:
-    """List the outputs that a recipe names: the first one for None, several where it joins their names by commas."""
+    """List the outputs that a recipe names: the model's first for None, several for names joined by commas."""
     names = [node.name for node in engine.session.get_outputs()]
     if output is None:
         return names[:1]
@@ -120,21 +121,25 @@ def pack_judgements(judgements: Array) -> str:
 
 def import_judge(part: EvaluationPart) -> Judge:
     """Import the judge of a metric, from the runner or from another package. Raises Refusal for an unknown metric."""
+    is_builtin = ":" in part.judge
     judge: Judge = (
-        extensions.import_own(part.judge) if ":" in part.judge else extensions.import_outside("accuracy", part.metric)
+        extensions.import_builtin(part.judge) if is_builtin else extensions.import_extension("accuracy", part.metric)
     )
     return judge
 
 
 def join_outputs(arrays: list[Array]) -> Array:
-    """Join several outputs, such as boxes, scores and classes, along the last axis."""
+    """Join several outputs, such as boxes, scores and classes, along the last axis.
+
+    An output with one dimension less than the largest gets a last axis of size 1. A single output is returned as it is.
+    """
     dimensions = max(array.ndim for array in arrays)
     wide = [array if array.ndim == dimensions else array[..., None] for array in arrays]
     return wide[0] if len(wide) == 1 else np.concatenate(wide, axis=-1)
 
 
 def refuse_unless_finite(judgements: Array, metric: str) -> None:
-    """Raises Refusal for a judgement that is not finite, or too large for float32."""
+    """Raise Refusal where a judgement is not finite, or too large for float32. `metric` is its name for the text."""
     if judgements.dtype.kind != "b" and not (np.abs(judgements) <= np.finfo(np.float32).max).all():
         text = f"on the labelled data {metric} of the output is not a finite number; judge another output"
         raise faults.Refusal("inference_failed", text)

@@ -1,6 +1,6 @@
 """Imports engines, scenarios, judges and passes when they are needed.
 
-Those of other packages are in files that the agent staged with the runner.
+Extensions are engines, scenarios and judges of other packages, in files that the agent staged with the runner.
 """
 
 import importlib
@@ -8,27 +8,30 @@ from typing import Any, Literal
 
 from worker.runner import faults
 
-# the folder of files of other packages
+# the package with the files of extensions
 OUTSIDE = "worker.runner.outside"
-Sort = Literal["engine", "scenario", "accuracy"]
+ExtensionKind = Literal["engine", "scenario", "accuracy"]
 
 
-def import_own(place: str) -> Any:
-    """Import an object of the runner by its place, MODULE:NAME below worker.runner."""
-    module, _, name = place.partition(":")
+def import_builtin(target: str) -> Any:
+    """Import an object of the runner itself. `target` is MODULE:NAME, where the module is below worker.runner."""
+    module, _, name = target.partition(":")
     return getattr(importlib.import_module(f".{module}", __package__), name)
 
 
-def import_outside(sort: Sort, name: str) -> Any:
-    """Import the object `Outside` of another package's file. Raises Refusal where there is no such file."""
-    folder = f"{OUTSIDE}.{sort}"
+def import_extension(kind: ExtensionKind, name: str) -> Any:
+    """Import the object `Outside` from the file of an extension, by the name of its entry.
+
+    Raises Refusal where there is no such file, or where it imports a module that is missing.
+    """
+    folder = f"{OUTSIDE}.{kind}"
     try:
         # the name is not a user's: it is that of an entry on the farm and on the node
         return importlib.import_module(f"{folder}.{name}").Outside
     except ModuleNotFoundError as missing:
         if missing.name not in (OUTSIDE, folder, f"{folder}.{name}"):
-            raise faults.Refusal("internal", f"the {sort} {name!r} cannot be imported here: {missing}") from missing
-        called = "accuracy metric" if sort == "accuracy" else sort
+            raise faults.Refusal("internal", f"the {kind} {name!r} cannot be imported here: {missing}") from missing
+        called = "accuracy metric" if kind == "accuracy" else kind
         text = (
             f"the runner knows no {called} named {name!r}: install the package that brings it beside the node's agent"
         )

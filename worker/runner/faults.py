@@ -53,7 +53,7 @@ def explain_error(error: BaseException, *, during: str) -> tuple[str, str]:
             return rule(match)
         if match and isinstance(rule, tuple):
             return rule[0], rule[1].format(match[0], *match.groups(), line=extract_message(raw))
-    return _UNKNOWN[during], f"{_LEAD[during]}: {extract_message(raw) or type(error).__name__}"
+    return _OTHER_CODES[during], f"{_OTHER_SENTENCES[during]}: {extract_message(raw) or type(error).__name__}"
 
 
 def extract_message(raw: str) -> str:
@@ -71,7 +71,7 @@ _NO_KERNEL = (
 )
 
 
-def _operator(match: re.Match[str]) -> tuple[str, str]:
+def _explain_operator(match: re.Match[str]) -> tuple[str, str]:
     name = match[1].removesuffix("(-1)")
     domain = name.partition(":")[0] if ":" in name else ""
     if domain in ("", "ai.onnx"):
@@ -82,12 +82,12 @@ def _operator(match: re.Match[str]) -> tuple[str, str]:
     )
 
 
-def _memory(match: re.Match[str]) -> tuple[str, str]:
+def _explain_memory(match: re.Match[str]) -> tuple[str, str]:
     size = f" asking for {int(match[1]):,} bytes" if match.lastindex and match[1] else ""
     return "out_of_memory", f"memory ran out{size}; give the cell a smaller batch or shapes, or the node more memory"
 
 
-def _dimension(match: re.Match[str]) -> tuple[str, str]:
+def _explain_dimension(match: re.Match[str]) -> tuple[str, str]:
     code = "fixed_batch" if match[2] == "0" else "inference_failed"
     return code, (
         f"input {match[1]} has size {match[3]} in dimension {match[2]} and the model wants {match[4]}; "
@@ -114,13 +114,13 @@ _RULES: tuple[tuple[str, Rule | tuple[str, str]], ...] = (
             "older opset",
         ),
     ),
-    (r"Fatal error: (\S+) is not a registered function/op", _operator),
-    (r"No Op registered for (\S+) with domain_version", _operator),
+    (r"Fatal error: (\S+) is not a registered function/op", _explain_operator),
+    (r"No Op registered for (\S+) with domain_version", _explain_operator),
     (r"Could not find an implementation for (\S+) node", _NO_KERNEL),
     (r"Failed to find kernel for (\S+)", _NO_KERNEL),
-    (r"Failed to allocate memory for requested buffer of size (\d+)", _memory),
-    (r"bad_alloc|bad allocation|out of memory|Cannot allocate memory|CUBLAS_STATUS_ALLOC_FAILED", _memory),
-    (r"Got invalid dimensions for input: (\S+) for.*?index: (\d+) Got: (\d+) Expected: (\d+)", _dimension),
+    (r"Failed to allocate memory for requested buffer of size (\d+)", _explain_memory),
+    (r"bad_alloc|bad allocation|out of memory|Cannot allocate memory|CUBLAS_STATUS_ALLOC_FAILED", _explain_memory),
+    (r"Got invalid dimensions for input: (\S+) for.*?index: (\d+) Got: (\d+) Expected: (\d+)", _explain_dimension),
     (
         r"INVALID_PROTOBUF|Protobuf parsing failed|does not have a graph|No graph was found",
         ("model_not_loaded", "the file is not a readable ONNX model; upload it again or export it anew"),
@@ -131,13 +131,14 @@ _RULES: tuple[tuple[str, Rule | tuple[str, str]], ...] = (
     ),
 )
 
-_UNKNOWN = {
+# for errors that match no rule
+_OTHER_CODES = {
     "import": "runtime_install_failed",
     "session": "model_not_loaded",
     "provider": "provider_not_active",
     "run": "inference_failed",
 }
-_LEAD = {
+_OTHER_SENTENCES = {
     "import": "the runtime cannot be imported on this machine",
     "session": "this runtime did not load the model",
     "provider": "the provider did not start",

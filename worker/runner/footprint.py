@@ -20,21 +20,21 @@ CHEAP_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _MemoryUse:
     """The resident memory and the address space of this process, in bytes."""
 
     resident: int
-    addresses: int
+    address_space: int
 
 
-def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_bytes: int) -> dict[str, float]:
-    """Open further sessions of the cell, and return memory figures in bytes, by their metrics.
+def measure_for_check(order: Order, inputs: Arrays, *, start_ms: float, peak_bytes: int) -> dict[str, float]:
+    """Open further sessions of the cell, and return memory figures in bytes, by the names of their metrics.
 
     Empty for other providers than the CPU, for engines without sessions, under a memory limit, where sessions are not
-    cheap, where memory cannot be read, or where a session fails. `spent_ms` is the time of the first session, and
-    `peak_bytes` the process's peak memory.
+    cheap, where memory cannot be read, or where a session fails. `start_ms` is how long the first session took to open
+    and to run once, and `peak_bytes` the process's peak memory.
     """
-    is_cheap = find_engine_kind(order).has_sessions and spent_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
+    is_cheap = find_engine_kind(order).has_sessions and start_ms <= CHEAP_MS and peak_bytes <= CHEAP_BYTES
     if order.provider != CPU or order.session.memory_limit_mb or not is_cheap:
         return {}
     feeds: list[Feed] = []
@@ -47,35 +47,37 @@ def measure_for_check(order: Order, inputs: Arrays, *, spent_ms: float, peak_byt
 
 
 def measure_growth(*, threads: int, add: Callable[[int], None]) -> dict[str, float]:
-    """Measure how memory grows while `add`, called with a number of threads, opens sessions.
+    """Measure how much memory this process takes for each session that `add` opens.
 
-    Returns `memory_per_session_bytes`, and with more than one thread `addresses_per_thread_bytes`; empty where memory
-    cannot be read. Either is below 0 where memory shrank meanwhile.
+    `add` is called with a session's number of threads, and keeps the session open. Return `memory_per_session_bytes`,
+    and with more than one thread `addresses_per_thread_bytes`; empty where memory cannot be read. Either is below 0
+    where memory shrank meanwhile.
     """
-    before = _read_taken()
+    before = _read_memory_use()
     for _ in range(FURTHER):
         add(threads)
-    after = _read_taken()
+    after = _read_memory_use()
     if before is None or after is None:
         return {}
     growth = {"memory_per_session_bytes": (after.resident - before.resident) / FURTHER}
     if threads > 1:
         add(1)
-        alone = _read_taken() or after
-        together = (after.addresses - before.addresses) / FURTHER
-        growth["addresses_per_thread_bytes"] = (together - (alone.addresses - after.addresses)) / (threads - 1)
+        with_single_threaded = _read_memory_use() or after
+        of_session = (after.address_space - before.address_space) / FURTHER
+        of_single_threaded = with_single_threaded.address_space - after.address_space
+        growth["addresses_per_thread_bytes"] = (of_session - of_single_threaded) / (threads - 1)
     return growth
 
 
 def _open_session(order: Order, inputs: Arrays, threads: int) -> Feed:
-    of_threads = replace(order, session=replace(order.session, threads=threads))
-    kind = find_engine_kind(of_threads)
-    feed = kind.feed(kind.open_engine(of_threads, timer=PhaseTimer()), inputs)
+    order = replace(order, session=replace(order.session, threads=threads))
+    kind = find_engine_kind(order)
+    feed = kind.feed(kind.open_engine(order, timer=PhaseTimer()), inputs)
     feed.run_first()
     return feed
 
 
-def _read_taken() -> _Taken | None:
+def _read_memory_use() -> _MemoryUse | None:
     memory.release_freed_memory()
-    resident, addresses = memory.read_resident_bytes(), memory.read_address_space_bytes()
-    return None if resident is None or addresses is None else _Taken(resident, addresses)
+    resident, address_space = memory.read_resident_bytes(), memory.read_address_space_bytes()
+    return None if resident is None or address_space is None else _MemoryUse(resident, address_space)

@@ -20,8 +20,8 @@ DONE = b"d"
 class Turns:
     """This process's side of taking turns. `count` is the number of turns that it had so far.
 
-    Every method blocks until the agent gives the next turn, and ends the process where the agent is gone. Of a process
-    that has measured, `finish` says that it is done, and `wait_until_all_measured` that it wants to trace at the end.
+    Every method sends the agent a message, blocks until the agent answers, and ends the process where the agent is
+    gone. After its windows a process calls `wait_until_all_measured` if it traces, and `finish` at its end.
     """
 
     def __init__(self, folder: str) -> None:
@@ -32,20 +32,20 @@ class Turns:
 
     def wait_to_warm_up(self) -> None:
         """Say that the model is loaded, and wait for the turn to warm up, which does not count."""
-        self._write(MORE)
+        self._send(MORE)
 
     def wait_for_turn(self) -> None:
-        self._write(MORE)
+        self._send(MORE)
         self.count += 1
 
     def wait_until_all_measured(self) -> None:
-        self._write(TRACE)
+        self._send(TRACE)
 
     def finish(self) -> None:
-        self._write(DONE)
+        self._send(DONE)
 
-    def _write(self, word: bytes) -> None:
-        os.write(self._out, word)
+    def _send(self, message: bytes) -> None:
+        os.write(self._out, message)
         if os.read(self._go, 1) != GO:
             # the agent is gone, and nobody wants the answer
             os._exit(1)

@@ -11,7 +11,7 @@ _MIB = 1 << 20
 def limit_memory(mib: int) -> None:
     """Limit the process to `mib` MiB of address space from now on; 0 sets no limit.
 
-    Raises Refusal where the runtime alone has taken more already, or this system has no such limit.
+    Raises Refusal where the process already uses as much, or where this system does not tell how much it uses.
     """
     if not mib:
         return
@@ -31,8 +31,11 @@ def limit_memory(mib: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (mib * _MIB, mib * _MIB))
 
 
-def explain_with_limit(refusal: faults.Refusal, mib: int) -> faults.Refusal:
-    """Return the refusal, with the memory limit in its text where memory ran out under one of `mib` MiB."""
+def add_limit_to_text(refusal: faults.Refusal, mib: int) -> faults.Refusal:
+    """Name the memory limit of `mib` MiB in the text of an out_of_memory refusal; return any other refusal as it is.
+
+    0 is no limit. A text that names the limit already is not changed.
+    """
     if not mib or refusal.code != "out_of_memory" or "memory limit" in refusal.text:
         return refusal
     size = refusal.text.partition(";")[0]

@@ -62,7 +62,7 @@ class EvaluationPart:
 
 @dataclass(frozen=True)
 class BuildingPart:
-    """A compiling provider's cache: the option that names it, its folder, and the provider's options for shapes."""
+    """A compiling provider's cache: the option that names its folder, the folder, and the options for input shapes."""
 
     cache: str
     folder: str
@@ -151,13 +151,16 @@ class Order:
     launched_ns: int | None = None
 
     def find_tolerance(self, name: str) -> Tolerance:
-        """Find the tolerance of an output; one that the user gave is absolute."""
+        """Return the tolerance of an output by its name: its own, or that of the order. The user's are absolute."""
         atol, rtol = self.tolerances.get(name, (self.atol, self.rtol))
         return {"atol": atol, "rtol": rtol, "is_absolute": self.is_absolute or name in self.tolerances}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Order":
-        """Build an order from decoded JSON. Raises ValueError, KeyError or TypeError for another version or keys."""
+        """Build an order from decoded JSON.
+
+        Raises ValueError for another version, KeyError for a missing one, and TypeError for missing or unknown keys.
+        """
         fields = dict(value)
         version = fields.pop("version")
         if version != ORDER_VERSION:
@@ -178,11 +181,11 @@ JUDGED_PHASES = ("session", "first")
 
 
 class PhaseTimer:
-    """Times the phases of the process: wall-clock in ms by phase, and for JUDGED_PHASES the processor time too.
+    """Times the phases of the process. `phases_ms` has the wall-clock time of each phase in ms.
 
-    The processor time of `session` is under `session_cpu`, and so on. `launched_ns` is when the agent started the
-    process, and `entered_ns` when its first line ran, both by time.monotonic_ns(); without `launched_ns` the start is
-    not timed. Scenarios pass each call that they time through `wrap_call`.
+    For JUDGED_PHASES it has the processor time too, as `session_cpu`. `launched_ns` is when the agent started the
+    process, and `entered_ns` when its first line ran, both by time.monotonic_ns(); without `launched_ns` the phase
+    `start` is left out. Scenarios pass each call that they time through `wrap_call`.
     """
 
     def __init__(

@@ -36,10 +36,11 @@ class Device(Protocol):
 
 
 def find_devices(order: Order, *, requested: list[str]) -> list[Device]:
-    """Register the plug-in's library, and find the provider's first device of the kind that the cell asks for.
+    """Register the plug-in's library, and return the provider's first device of the kind that the cell asks for.
 
-    Return a list of that one device. A library is registered once in a process. Raises Refusal where there is no such
-    device, the library is not found, or it does not know an option.
+    The list has exactly one device, of any kind where the cell asks for none. A library is registered once in a
+    process. `requested` are the cell's providers, for the refusal. Raises Refusal where there is no such device, the
+    library is not found, or it does not know an option.
     """
     assert order.plugin is not None
     with faults.translate_errors("provider", requested_providers=requested):
@@ -80,7 +81,7 @@ def _find_library(plugin: str) -> str:
 
 
 def _refuse_unknown_options(order: Order, *, library: str, requested: list[str]) -> None:
-    """Raises Refusal for an option whose name is not in the library, which would ignore it silently.
+    """Raise Refusal for an option whose name is not in the library, which would ignore it silently.
 
     Plug-ins whose options are listed were checked before.
     """

@@ -20,7 +20,7 @@ MAX_EVENTS = 1_000_000
 # the bytes that a node asked of the arena and kept when it ended
 MEMORY = "mem_requested_in_use_delta"
 MAX_BYTES = 1 << 50
-# the most executed nodes in an answer: the slowest ones, and one sum of the others
+# executed nodes in an answer: the slowest ones, and one sum of the others
 MAX_NODES = 20_000
 
 
@@ -97,13 +97,16 @@ def summarise(events: list[TraceEvent], *, skip_runs: int, cold_runs: Collection
     """
     runs = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == RUN_EVENT)
     spans = [span for place, span in enumerate(runs) if place not in cold_runs]
-    begun = sum(place not in cold_runs for place in range(min(skip_runs, len(runs))))
+    warmup_runs = sum(place not in cold_runs for place in range(min(skip_runs, len(runs))))
     per_run = _split_by_run(events, spans)
+
+    # a run that was cut short has fewer events than the others
     has_overflowed = len(events) >= MAX_EVENTS
     full = max((len(run) for run in per_run), default=0)
-    counted = [place for place in range(begun, len(spans)) if not has_overflowed or len(per_run[place]) == full]
-    whole_us = compute_median_us([spans[place][1] - spans[place][0] for place in counted]) if counted else 0.0
-    summary = Summary(runs=len(counted), run_us=whole_us, has_overflowed=has_overflowed)
+    counted = [place for place in range(warmup_runs, len(spans)) if not has_overflowed or len(per_run[place]) == full]
+    run_us = compute_median_us([spans[place][1] - spans[place][0] for place in counted]) if counted else 0.0
+
+    summary = Summary(runs=len(counted), run_us=run_us, has_overflowed=has_overflowed)
     max_memory_bytes: dict[Node, int] = {}
     for place, run in enumerate(per_run):
         is_counted = place in counted
@@ -134,17 +137,17 @@ def _split_by_run(events: list[TraceEvent], spans: Sequence[tuple[int, int]]) ->
 
 
 def compute_median_us(spent: Sequence[int]) -> float:
-    """Compute the median of times that were cut to whole µs by interpolation (`statistics.median_grouped`).
+    """Compute the median of times in whole µs, interpolated by `statistics.median_grouped`.
 
-    Without that, a node of 0.4 µs would take no time. There must be at least one time.
+    Without that, a node of 0.4 µs would take no time. Raises StatisticsError for no times.
     """
     return max(0.0, median_grouped(spent))
 
 
 def make_rows(summary: Summary) -> list[dict[str, object]]:
-    """Make a row for each of the MAX_NODES slowest nodes, the slowest first, and one row a provider for all others.
+    """Make a row for each of the MAX_NODES slowest nodes, slowest first, then one row for each provider's other nodes.
 
-    The row of others has the sum of their times, no name, and the index -1.
+    A row of other nodes has the sum of their times, no name, and the index -1.
     """
     times_us = {node: total.compute_time_us(summary.runs) for node, total in summary.nodes.items()}
     slowest_first = sorted(times_us, key=lambda node: -times_us[node])

@@ -1,7 +1,7 @@
 """Traces a launch in a round: a few inferences under the profiler, in a session of their own after the windows.
 
 The profiler can only be switched on when a session is made. Processes that take turns take them here too, so that the
-same stretch of the machine's time is seen by all arms.
+all arms are traced over the same time.
 """
 
 import os
@@ -18,10 +18,10 @@ MIN_RUNS = 5
 
 
 def trace_after_windows(order: Order, *, timer: PhaseTimer, turns: Turns | None) -> list[dict[str, object]]:
-    """Trace a few inferences and return executed nodes as `profile.make_rows` does; none where tracing failed.
+    """Trace a few inferences, and return the executed nodes as `profile.make_rows` does; empty where tracing failed.
 
-    The sample is measured already, and a failed trace does not discard it. Ends this process's turns, unless tracing
-    failed: the process then ends in its turn.
+    The sample is measured already, and a failed trace does not discard it. This ends the process's turns, unless
+    tracing failed: the process then ends in its turn.
     """
     try:
         with timer.phase("trace"):

@@ -27,7 +27,7 @@ _EXTERNAL_KEYS = {
 def run_trace(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
     """Profile 10 to `trace_runs` runs, and return executed nodes with median self times, and the names of the files.
 
-    More than 10 are run only within `trace_s` seconds. Raises Refusal where the cell does not load or run.
+    After 10 runs, no run begins once `trace_s` seconds have passed. Raises Refusal where the cell does not load or run.
     """
     arrays = load_arrays(order.inputs)
     engine, saved = open_profiled(order, timer=timer)
@@ -55,7 +55,11 @@ def summarise_profile(summary: profile.Summary) -> dict[str, object]:
 
 
 def describe_for_mapping(engine: Engine, path: str, saved: str | None) -> dict[str, object]:
-    """List what mapping to the model's own nodes needs: each provider's nodes, and the names of the two files."""
+    """Make the fields of an answer that mapping to the model's own nodes needs.
+
+    `assigned` are each provider's nodes; `raw` and `optimized` the file names of the profile (`path`) and of the
+    optimised model (`saved`, which may be None).
+    """
     return {
         "assigned": _list_assignments(engine),
         "raw": os.path.basename(path),

@@ -26,7 +26,7 @@ WARMUP_RUNS = 3
 # a run slower than this needs fewer runs a window
 SLOW_NS = 100_000_000
 # the time for which another call is timed after each part of a window
-BESIDE_NS = TURN_NS // 4
+SIDE_CALL_NS = TURN_NS // 4
 
 
 @dataclass
@@ -48,19 +48,21 @@ class Timings:
     durations: "array[int]" = field(default_factory=lambda: array("Q"))
     # index of each window's first duration
     starts: list[int] = field(default_factory=list)
-    # wall-clock and thread CPU time of the measuring itself, without the turns of others
+    # wall-clock and thread CPU time of the measuring itself, without the pauses
     wall_ns: int = 0
     cpu_ns: int = 0
-    away_ns: int = 0
-    away_cpu_ns: int = 0
-    beside: "SideCall | None" = None
+    # the pauses, in which the side call and other processes ran
+    paused_ns: int = 0
+    paused_cpu_ns: int = 0
+    side_call: "SideCall | None" = None
     is_stable: bool = False
-    # thread CPU time of one inference, the mean of each 20 ms; and where the present part of 20 ms began
+    # thread CPU time of one inference, the mean of each part of 20 ms
     cpu_per_call_ns: list[float] = field(default_factory=list)
     # instructions of one inference, likewise; empty without a counter
     instructions_per_call: list[float] = field(default_factory=list)
     counter: Counter | None = None
     cpu_clock: Clock = time.thread_time_ns
+    # the present part: its first duration, and the CPU clock and the counter at its beginning
     _part_first: int = 0
     _part_cpu_ns: int = 0
     _part_count: int | None = None
@@ -104,30 +106,30 @@ class SideCall:
 
     name: str
     call: Call
-    taken: Timings = field(default_factory=Timings)
+    timings: Timings = field(default_factory=Timings)
 
     def time_part(self, clock: Clock) -> None:
-        """Time inferences for BESIDE_NS, at least one, after one that fills the caches and does not count."""
-        taken, call, began = self.taken, self.call, clock()
+        """Time inferences for SIDE_CALL_NS, at least one, after one that fills the caches and does not count."""
+        timings, call, began = self.timings, self.call, clock()
         call()
-        taken.begin_part()
+        timings.begin_part()
         after = clock()
-        ends_at = after + BESIDE_NS
+        ends_at = after + SIDE_CALL_NS
         while after < ends_at:
             before = clock()
             call()
             after = clock()
-            taken.durations.append(after - before)
-        taken.end_part()
-        taken.wall_ns += clock() - began
+            timings.durations.append(after - before)
+        timings.end_part()
+        timings.wall_ns += clock() - began
 
 
 def warm_up(call: Call, budget: BudgetOrder, *, clock: Clock = time.perf_counter_ns) -> Warmup:
-    """Run the call until its times have settled, or until the budget's cap.
+    """Run the call until its times have settled, or until `warmup_cap_s` has passed.
 
-    They have settled when the budget's time and WARMUP_RUNS runs have passed, and the medians of the last two blocks of
-    50 ms agree within 5 %. A run that is longer than a block is a block of its own. At the cap, `agreed` is False. The
-    cap is looked at after each block, so at least one runs.
+    They have settled when `warmup_s` and WARMUP_RUNS runs have passed, and the medians of the last two blocks of 50 ms
+    agree within 5 %. A run that is longer than a block is a block of its own. At the cap, `agreed` is False. The cap is
+    checked after each block, so at least one runs.
     """
     done = Warmup()
     began = clock()
@@ -153,54 +155,53 @@ def measure(
     turns: Turns | None = None,
     counter: Counter | None = None,
     cpu_clock: Clock = time.thread_time_ns,
-    beside: "SideCall | None" = None,
+    side_call: "SideCall | None" = None,
 ) -> Timings:
     """Measure as many windows as the budget asks for, and more until the last ones agree or the time limit is over.
 
-    A window has parts of 20 ms. Between the parts other processes have their turns, where `turns` is set, and the side
-    call `beside` is timed. Neither counts as time of this call. With a budget of one window, more are
-    measured only until its least time is over, whether they agree or not. `is_stable` of the result says whether they
-    agreed at the end.
+    A window has parts of 20 ms. Between the parts other processes have their turns, where `turns` is set, and
+    `side_call` is timed. Neither counts as time of this call. With a budget of one window, more are measured only until
+    `at_least_s` is over, whether they agree or not. `is_stable` of the result says whether they agreed at the end.
     """
-    taken = Timings(counter=counter, cpu_clock=cpu_clock, beside=beside)
+    timings = Timings(counter=counter, cpu_clock=cpu_clock, side_call=side_call)
     if turns is not None:
         turns.wait_for_turn()
         call()
     began = clock()
     cpu_began = cpu_clock()
     while True:
-        taken.starts.append(len(taken.durations))
-        _time_window(call, budget, into=taken, clock=clock, turns=turns)
-        taken.wall_ns = clock() - began - taken.away_ns
-        taken.is_stable = has_settled(taken, budget)
-        is_enough = len(taken.starts) >= budget.windows_agreeing and taken.wall_ns >= budget.at_least_s * 1e9
-        if is_enough and (taken.is_stable or budget.windows_agreeing == 1):
+        timings.starts.append(len(timings.durations))
+        _time_window(call, budget, into=timings, clock=clock, turns=turns)
+        timings.wall_ns = clock() - began - timings.paused_ns
+        timings.is_stable = has_settled(timings, budget)
+        is_enough = len(timings.starts) >= budget.windows_agreeing and timings.wall_ns >= budget.at_least_s * 1e9
+        if is_enough and (timings.is_stable or budget.windows_agreeing == 1):
             break
-        if taken.wall_ns >= budget.at_most_s * 1e9:
+        if timings.wall_ns >= budget.at_most_s * 1e9:
             break
-    taken.cpu_ns = cpu_clock() - cpu_began - taken.away_cpu_ns
-    return taken
+    timings.cpu_ns = cpu_clock() - cpu_began - timings.paused_cpu_ns
+    return timings
 
 
-def has_settled(taken: Timings, budget: BudgetOrder) -> bool:
-    """Say whether the last windows agree within 5 % on p50 and throughput; False for fewer than the budget asks for.
+def has_settled(timings: Timings, budget: BudgetOrder) -> bool:
+    """Say whether the last `windows_agreeing` windows agree within 5 % on p50 and mean; False for fewer windows.
 
-    Where it asks for that, the halves of the last window are compared, on p50.
+    With a budget of one window, the p50 of the last window's two halves have to agree.
     """
     if budget.windows_agreeing == 1:
-        last = taken.list_windows()[-1]
+        last = timings.list_windows()[-1]
         middle = len(last) // 2
         return middle == 0 or agree_within_tolerance([float(np.median(last[:middle])), float(np.median(last[middle:]))])
-    if len(taken.starts) < budget.windows_agreeing:
+    if len(timings.starts) < budget.windows_agreeing:
         return False
-    last_windows = taken.list_windows()[-budget.windows_agreeing :]
+    last_windows = timings.list_windows()[-budget.windows_agreeing :]
     medians = [float(np.median(window)) for window in last_windows]
     means = [float(np.mean(window)) for window in last_windows]
     return agree_within_tolerance(medians) and agree_within_tolerance(means)
 
 
 def compute_positive_median(readings: Sequence[float] | Readings, *, scale: float = 1.0) -> float | None:
-    """Compute the median of readings times `scale`; None without readings, or where it is 0, as of a stuck clock."""
+    """Compute the median of readings times `scale`; None without readings, or for a median of 0 (a coarse clock)."""
     median = float(np.median(readings)) * scale if len(readings) else 0.0
     return median if median > 0 else None
 
@@ -238,8 +239,8 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
     while remaining_runs > 0 or after < ends_at:
         if after >= part_ends_at:
             into.end_part()
-            if turns is not None or into.beside is not None:
-                ends_at += _hand_over(call, turns, taken=into, clock=clock, is_slow=after - before > TURN_NS)
+            if turns is not None or into.side_call is not None:
+                ends_at += _let_others_run(call, turns, timings=into, clock=clock, is_slow=after - before > TURN_NS)
             into.begin_part()
             part_ends_at = clock() + TURN_NS
         before = clock()
@@ -250,19 +251,19 @@ def _time_window(call: Call, budget: BudgetOrder, *, into: Timings, clock: Clock
     into.end_part()
 
 
-def _hand_over(call: Call, turns: Turns | None, *, taken: Timings, clock: Clock, is_slow: bool) -> int:
+def _let_others_run(call: Call, turns: Turns | None, *, timings: Timings, clock: Clock, is_slow: bool) -> int:
     """Let the side call and the other processes measure, and return how many nanoseconds that took.
 
-    They used the caches, so one inference that does not count fills them again, unless it is longer than a turn.
+    They fill the caches with other data. So one inference that does not count follows, unless it `is_slow`.
     """
-    handed_over_at, cpu_before = clock(), taken.cpu_clock()
-    if taken.beside is not None:
-        taken.beside.time_part(clock)
+    began, cpu_before = clock(), timings.cpu_clock()
+    if timings.side_call is not None:
+        timings.side_call.time_part(clock)
     if turns is not None:
         turns.wait_for_turn()
     if not is_slow:
         call()
-    away = clock() - handed_over_at
-    taken.away_ns += away
-    taken.away_cpu_ns += taken.cpu_clock() - cpu_before
-    return away
+    paused_ns = clock() - began
+    timings.paused_ns += paused_ns
+    timings.paused_cpu_ns += timings.cpu_clock() - cpu_before
+    return paused_ns

@@ -44,7 +44,7 @@ order = Order(kind="check", model=model, inputs="", provider=CPU, session=Sessio
 inputs = {"x": np.ones((1, 1024), np.float32)}
 first = footprint._open_session(order, inputs, threads)
 limited = Order(kind="check", model=model, inputs="", provider=CPU, session=SessionOrder(memory_limit_mb=1), batch=1)
-print(json.dumps([footprint.measure_for_check(one, inputs, spent_ms=1.0, peak_bytes=1) for one in (order, limited)]))
+print(json.dumps([footprint.measure_for_check(one, inputs, start_ms=1.0, peak_bytes=1) for one in (order, limited)]))
 """
 
 
@@ -77,4 +77,4 @@ def test_where_a_further_session_is_dear_or_cannot_be_opened_nothing_is_told(
 ) -> None:
     given = {"provider": CPU, **asked}
     order = Order(kind="check", model=str(tmp_path / "none.onnx"), inputs="", **given)
-    assert footprint.measure_for_check(order, {}, spent_ms=spent_ms, peak_bytes=peak_bytes) == {}
+    assert footprint.measure_for_check(order, {}, start_ms=spent_ms, peak_bytes=peak_bytes) == {}

@@ -122,8 +122,8 @@ def kept() -> Answers:
 def test_an_answer_that_is_another_than_alone_is_counted_once_for_its_set() -> None:
     found = kept()
     for number in range(3):
-        found.keep_serial(number, {"y": np.full(4, float(number)), "z": "a sequence"})
-        found.check_repeated(number, {"y": np.full(4, float(number))})
+        found.keep_first(number, {"y": np.full(4, float(number)), "z": "a sequence"})
+        found.compare_alone(number, {"y": np.full(4, float(number))})
     assert found.differing_count is None, "nothing was compared yet"
     for number in range(3):
         found.compare(number, {"y": np.full(4, float(number)) + (number == 1)})
@@ -133,12 +133,12 @@ def test_an_answer_that_is_another_than_alone_is_counted_once_for_its_set() -> N
 
 def test_nothing_is_told_of_models_that_draw_nor_of_answers_too_large_to_keep() -> None:
     drawing = kept()
-    drawing.keep_serial(0, {"y": np.zeros(2)})
-    drawing.check_repeated(0, {"y": np.ones(2)})
+    drawing.keep_first(0, {"y": np.zeros(2)})
+    drawing.compare_alone(0, {"y": np.ones(2)})
     drawing.compare(0, {"y": np.ones(2)})
     assert drawing.differing_count is None
     large = kept()
-    large.keep_serial(0, {"y": np.broadcast_to(np.float32(0), (MAX_BYTES // 4 + 1,))})
+    large.keep_first(0, {"y": np.broadcast_to(np.float32(0), (MAX_BYTES // 4 + 1,))})
     large.compare(0, {"y": np.ones(1)})
     assert large.differing_count is None
 

@@ -17,7 +17,7 @@ from worker.runner import generation_trace
 from worker.runner.faults import Refusal
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.sample import run_scenario
-from worker.runner.scenarios import decoder_ports, memory_limit, prompts, table
+from worker.runner.scenarios import decoder_ports, free_memory, prompts, table
 from worker.runner.scenarios.generated import SeparateRows, TimedGenerations
 from worker.runner.scenarios.protocol import LaunchContext
 
@@ -220,7 +220,7 @@ def test_prompt_and_token_are_traced_apart(tmp_path: Path) -> None:
 
 def test_lengths_over_the_memory_are_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = builders.write_model("decoder", tmp_path)
-    monkeypatch.setattr(memory_limit, "read_free_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(free_memory, "read_free_bytes", lambda: 1_000_000)
     words = "a prompt of 400 tokens and 8 more take 3 MB for scores and caches, and 1 MB are free: ask for fewer"
     with pytest.raises(Refusal, match=words) as refused:
         answered(path, prompt=400, new=8)
@@ -233,8 +233,10 @@ def test_what_scores_and_caches_take_is_counted_as_they_are_bound(tmp_path: Path
     path = builders.write_model("decoder", tmp_path)
     decoder = decoder_ports.describe_decoder(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]))
     caches = 2 * 2 * 2 * 64 * 4
-    assert memory_limit.estimate_bytes(decoder, prompt=16, new=4, batch=2) == 2 * (17 * 1000 * 4 + 2 * 20 * caches)
-    assert 0 < (memory_limit.read_free_bytes() or 0) < 1 << 50
+    assert free_memory.estimate_generation_bytes(decoder, prompt=16, new=4, batch=2) == 2 * (
+        17 * 1000 * 4 + 2 * 20 * caches
+    )
+    assert 0 < (free_memory.read_free_bytes() or 0) < 1 << 50
 
 
 def test_the_first_sequence_of_a_batch_is_given_what_it_is_given_alone() -> None:

@@ -34,7 +34,7 @@ KNOWN = vectors.accuracies()
 
 
 def judged(metric: str, outputs: Any, labels: Any, *, at_once: int = 64) -> np.ndarray:
-    judge: Judge = extensions.import_own(METRICS[metric].judge)
+    judge: Judge = extensions.import_builtin(METRICS[metric].judge)
     outputs, labels = np.asarray(outputs), np.asarray(labels)
     starts = range(0, len(labels), at_once)
     return judge.samples([judge.look(outputs[at : at + at_once], labels[at : at + at_once]) for at in starts])
@@ -212,6 +212,6 @@ def test_a_step_is_applied_before_judging(step: str | None, outputs: list[Any], 
     ],
 )
 def test_an_output_unlike_the_others_ends_in_a_sentence(metric: str, outputs: Any, labels: Any) -> None:
-    judge: Judge = extensions.import_own(METRICS[metric].judge)
+    judge: Judge = extensions.import_builtin(METRICS[metric].judge)
     with pytest.raises(faults.Refusal, match="on the labelled data the output has"):
         judge.samples([judge.look(outputs, np.asarray(labels))])

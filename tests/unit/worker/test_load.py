@@ -9,7 +9,7 @@ import pytest
 from worker.runner import faults, windows
 from worker.runner.order import Order, PhaseTimer
 from worker.runner.scenarios import load
-from worker.runner.scenarios.arrivals import LEAD_NS, RealClock, Served, draw_unit_gaps, serve
+from worker.runner.scenarios.arrivals import START_DELAY_NS, RealClock, Served, draw_unit_gaps, serve
 from worker.runner.scenarios.protocol import LaunchContext
 
 
@@ -68,7 +68,7 @@ def test_the_same_seed_gives_both_arms_the_same_arrivals_in_the_same_proportions
     assert gaps.mean() == pytest.approx(1.0, abs=0.03)
     assert gaps.std() == pytest.approx(1.0, abs=0.03)
     first = served_by_one(gaps[:10] / 50.0, [0.0001] * 10)
-    assert np.allclose((first.due - 1_000_000_000 - LEAD_NS) / 1e9, np.cumsum(gaps[:10]) / 50.0, atol=2e-9)
+    assert np.allclose((first.due - 1_000_000_000 - START_DELAY_NS) / 1e9, np.cumsum(gaps[:10]) / 50.0, atol=2e-9)
 
 
 def test_a_stream_that_wakes_late_is_known() -> None:

@@ -37,7 +37,7 @@ def test_a_limit_under_what_the_runtime_takes_is_refused_with_both_figures() -> 
     with pytest.raises(faults.Refusal, match=r"limit of 16 MiB is under .* takes: [\d,]+ MiB of addresses") as refused:
         limits.limit_memory(16)
     assert refused.value.code == "out_of_memory"
-    assert limits.explain_with_limit(refused.value, 16) is refused.value
+    assert limits.add_limit_to_text(refused.value, 16) is refused.value
 
 
 def test_a_system_that_tells_no_addresses_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,14 +50,14 @@ def test_memory_that_ran_out_names_the_limit_and_other_failures_stay() -> None:
     code, text = faults.explain_error(
         RuntimeError("Failed to allocate memory for requested buffer of size 885104640"), during="run"
     )
-    told = limits.explain_with_limit(faults.Refusal(code, text, active_providers=["x"]), 1024)
+    told = limits.add_limit_to_text(faults.Refusal(code, text, active_providers=["x"]), 1024)
     assert (told.code, told.facts) == ("out_of_memory", {"active_providers": ["x"]})
     assert told.text == (
         "under the memory limit of 1,024 MiB memory ran out asking for 885,104,640 bytes; raise memory-limit-mb, or "
         "give the cell a smaller batch"
     )
     for refusal, limit in ((faults.Refusal("not_supported", "no"), 64), (faults.Refusal(code, text), 0)):
-        assert limits.explain_with_limit(refusal, limit) is refusal
+        assert limits.add_limit_to_text(refusal, limit) is refusal
 
 
 def test_a_crash_under_a_limit_says_that_there_was_one() -> None:

@@ -16,7 +16,7 @@ DATA = {"x": np.zeros((3, 4)), "labels": np.array([1, 1, 1])}
 
 def judged(folder: Path, text: str, *, function: str = "score", limit_s: float = 5.0) -> tuple[Any, bool]:
     (folder / "laid.py").write_text(text)
-    source = user_function.Source(str(folder / "laid.py"), "mine.py", function)
+    source = user_function.UserJudge(str(folder / "laid.py"), "mine.py", function)
     return source.judge(OUTPUTS, DATA, count=3, limit_s=limit_s)
 
 

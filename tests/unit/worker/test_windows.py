@@ -137,7 +137,7 @@ def test_turns_of_others_count_neither_as_time_nor_as_inferences() -> None:
     assert others.count == 25
     # the first inference after each hand-over is not counted: it fills the caches again
     assert machine.calls == 500 + 25
-    assert taken.away_ns == 24 * 61 * MS
+    assert taken.paused_ns == 24 * 61 * MS
 
 
 def test_an_inference_longer_than_a_turn_is_a_turn_of_its_own() -> None:
@@ -166,19 +166,19 @@ def test_a_clock_of_processor_time_that_stands_still_gives_none() -> None:
 
 def test_another_call_is_timed_behind_each_part_and_counts_neither_as_time_nor_as_inferences() -> None:
     machine = Machine(steady(1))
-    beside = windows.SideCall("run", lambda: setattr(machine, "now", machine.now + MS // 2))
+    side_call = windows.SideCall("run", lambda: setattr(machine, "now", machine.now + MS // 2))
     budget = BudgetOrder(window_s=0.5, windows_agreeing=1)
-    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=Neighbours(machine), beside=beside)
+    taken = windows.measure(machine.call, budget, clock=machine.clock, turns=Neighbours(machine), side_call=side_call)
     assert (len(taken.durations), set(taken.durations), taken.wall_ns) == (500, {MS}, 500 * MS)
     # 5 ms of it behind one that does not count, after each part but the last
-    assert (len(beside.taken.durations), set(beside.taken.durations)) == (24 * 10, {MS // 2})
-    assert beside.taken.wall_ns == 24 * 11 * MS // 2
-    assert taken.away_ns == 24 * 61 * MS + beside.taken.wall_ns
+    assert (len(side_call.timings.durations), set(side_call.timings.durations)) == (24 * 10, {MS // 2})
+    assert side_call.timings.wall_ns == 24 * 11 * MS // 2
+    assert taken.paused_ns == 24 * 61 * MS + side_call.timings.wall_ns
 
 
 def test_another_call_is_timed_where_nobody_takes_turns_and_not_at_all_in_a_window_of_one_part() -> None:
     for window_s, parts in ((0.1, 4), (0.02, 0)):
         machine = Machine(steady(1))
-        beside = windows.SideCall("run", machine.call)
-        windows.measure(machine.call, BudgetOrder(window_s=window_s), clock=machine.clock, beside=beside)
-        assert len(beside.taken.durations) == 5 * parts
+        side_call = windows.SideCall("run", machine.call)
+        windows.measure(machine.call, BudgetOrder(window_s=window_s), clock=machine.clock, side_call=side_call)
+        assert len(side_call.timings.durations) == 5 * parts

@@ -18,15 +18,18 @@ from worker.runner.parity import Array
 
 CONFIG = "genai_config.json"
 MAX_CONFIG_BYTES = 1 << 20
-# the sampler's settings for the greedy choice
+# the sampler's options for the greedy choice
 _LIKELIEST: dict[str, object] = {"do_sample": False, "top_k": 1, "top_p": 1.0, "temperature": 1.0}
-# settings of a configuration that would change the tokens or the work, set back to plain values
+# options of a configuration that would change the tokens or the work, reset to their neutral values
 _PLAIN: dict[str, object] = {"num_beams": 1, "num_return_sequences": 1, "repetition_penalty": 1.0}
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A generation: the prompt's token ids [batch, length], the number of new tokens, and how they are chosen."""
+    """A generation: the prompt's token ids [batch, length], the number of new tokens, and how they are chosen.
+
+    `sampling` is greedy, top-p or top-k, and `limit` its p or k.
+    """
 
     prompt: Array
     new: int
@@ -41,7 +44,7 @@ class GenerationRequest:
 
     @property
     def search(self) -> dict[str, object]:
-        """The search options of onnxruntime-genai. They fix the length, so that no token ends the text."""
+        """The search options of onnxruntime-genai. They fix the length, so that no end token ends the text."""
         batch, length = self.prompt.shape
         return {
             **_PLAIN,

@@ -16,7 +16,7 @@ from worker.runner.order import CPU, Order, PhaseTimer
 from worker.runner.parity import Array
 from worker.runner.session import BOUND, NO_POLICY, RUN, Tune, make_session_options
 
-# outputs whose size depends on the data may have the same size by chance, but hardly in so many runs
+# outputs whose size depends on the data may have the same size in a few runs, but hardly in so many
 SHAPE_TRIES = 4
 # the number of the type in ONNX
 _BFLOAT16 = 16
@@ -119,9 +119,9 @@ def _refuse_fallback(order: Order, *, requested: list[str], active: list[str]) -
 
 
 def choose_inputs(engine: Engine, arrays: Arrays) -> Arrays:
-    """Choose the arrays that the session takes, by name, and leave others out. Raises Refusal where some are missing.
+    """Select the arrays that the session takes, by name, and leave others out.
 
-    An optional input may be missing.
+    Optional inputs may be missing. Raises Refusal where another input is missing.
     """
     nodes = engine.session.get_inputs()
     names = [node.name for node in nodes if node.name in arrays or not node.type.startswith("optional(")]
@@ -168,10 +168,10 @@ class Feed:
         self.run()
 
     def settle(self) -> int:
-        """Bind the buffers of the first outputs as preallocated outputs, and run again to see whether they fit.
+        """Bind the buffers of the first run's outputs as preallocated outputs, and run again to see whether they fit.
 
-        Return the number of inferences that it began: one, or several where output sizes may depend on the data. If
-        shapes change from run to run, ONNX Runtime allocates the outputs each time.
+        Where they do not fit, ONNX Runtime allocates the outputs in each run. Return the number of inferences that were
+        begun: one, or several where output sizes may depend on the data.
         """
         if self._plain is not None:
             self.run()
@@ -200,10 +200,10 @@ class Feed:
         self._session.run_with_iobinding(self._binding)
 
     def timed_call(self) -> Callable[[], object]:
-        """Return the leanest callable that infers once, without attribute look-ups in the timed loop.
+        """Return the callable with the least overhead that runs one inference.
 
-        It is the C++ method of `run_with_iobinding`, whose Python part grew from 0.2 µs in 1.15 to 0.45 µs in 1.31, and
-        would make a small model seem slower on newer releases.
+        Where inputs are bound it is the C++ method behind `run_with_iobinding`, whose Python part grew from 0.2 µs in
+        1.15 to 0.45 µs in 1.31, and would make a small model seem slower on newer releases.
         """
         if self._plain is not None:
             return functools.partial(self._session.run, self._outputs, self._plain)
@@ -215,9 +215,10 @@ class Feed:
         return functools.partial(self._session.run_with_iobinding, self._binding)
 
     def other_call(self) -> tuple[str, Callable[[], object]] | None:
-        """Return the name and the callable of the other way to infer: `run` for a bound feed, `bound` for `run`.
+        """Return the name and the callable of the other way to run an inference.
 
-        None where the model cannot be called so, and on devices, where it would time the copies.
+        It is `run` for a feed with bound inputs, and `bound` for one that calls `session.run`. None where the model
+        cannot be called so, and on devices, where it would time the copies.
         """
         is_run = self._plain is not None
         is_tensors = all(kind.startswith("tensor(") for kind in self._types.values())

@@ -22,8 +22,9 @@ class Engine(Protocol):
 class Feed(Protocol):
     """An engine with its inputs. Call `run_first` once, `settle` once, then `run` or the `timed_call`.
 
-    `settle` makes later runs equal, as by preallocated outputs, and returns the number of inferences that it began.
-    `timed_call` returns the leanest callable that infers once, and `outputs` copies the last run's outputs by name.
+    `settle` prepares for repeated runs, as by preallocating outputs, and returns the number of inferences that it
+    began. `timed_call` returns the callable with the least overhead that runs one inference. `outputs` copies the last
+    run's outputs, by name.
     """
 
     def run_first(self) -> None: ...

@@ -10,5 +10,5 @@ _OWN = {"onnxruntime": "engines.onnxruntime:KIND", "torch": "engines.torch:KIND"
 def find_engine_kind(order: Order) -> Kind:
     """Import the engine that runs the order's model. Raises Refusal for an engine that this runner does not know."""
     name = order.engine
-    kind: Kind = extensions.import_own(_OWN[name]) if name in _OWN else extensions.import_outside("engine", name)
+    kind: Kind = extensions.import_builtin(_OWN[name]) if name in _OWN else extensions.import_extension("engine", name)
     return kind

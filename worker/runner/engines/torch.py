@@ -31,9 +31,10 @@ _modes: list[torch.inference_mode] = []
 
 @dataclass(frozen=True)
 class Port:
-    """An input: its name in the model, its keyword in the program (empty: it is positional), type and sizes.
+    """An input of a program.
 
-    A size of None is any size.
+    `name` is its name in the model, and `key` its keyword in the program, empty for a positional input. A size of None
+    is any size.
     """
 
     name: str
@@ -44,7 +45,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """The program's inputs, of which `positional` come first, and its outputs, by the model's names."""
+    """The inputs and outputs of a program; `outputs` are names in the model.
+
+    The first `positional` inputs are positional. `saved_by` is the release of PyTorch that saved the program.
+    """
 
     saved_by: str
     positional: int
@@ -67,9 +71,9 @@ class Program:
 
 
 def open_program(order: Order, *, timer: PhaseTimer) -> Program:
-    """Load the program, and wrap it in torch.compile if the order says so.
+    """Load the order's program, and wrap it in torch.compile if the order says so.
 
-    It sets PyTorch's threads, and turns gradients off for the rest of the process. Raises Refusal where the program
+    This sets PyTorch's threads, and turns gradients off for the rest of the process. Raises Refusal where the program
     does not load, was saved by a newer PyTorch, or where a compiler is missing.
     """
     ports = _read_ports(order.model)
@@ -150,6 +154,7 @@ class ProgramFeed:
             raise faults.Refusal("not_supported", text) from error
 
     def settle(self) -> int:
+        """Run once, as there are no buffers to bind, and return 1, the number of inferences."""
         self.run()
         return 1
 
@@ -160,17 +165,16 @@ class ProgramFeed:
         return self._call
 
     def outputs(self) -> dict[str, object]:
-        """Copy the last run's outputs by the model's names; bfloat16 as float32, because numpy does not have it.
+        """Copy the last run's outputs by the model's names; an output that is no tensor is the name of its type.
 
-        An output that is no tensor is its type's name.
+        bfloat16 is converted to float32, because numpy does not have it.
         """
-        leaves = pytree.tree_leaves(self._last)
-        return {
-            name: np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
-            if isinstance(leaf, torch.Tensor)
-            else type(leaf).__name__
-            for name, leaf in zip(self._names, leaves, strict=True)
-        }
+        copies: dict[str, object] = {}
+        for name, leaf in zip(self._names, pytree.tree_leaves(self._last), strict=True):
+            copies[name] = type(leaf).__name__
+            if isinstance(leaf, torch.Tensor):
+                copies[name] = np.array((leaf.float() if leaf.dtype == torch.bfloat16 else leaf).numpy())
+        return copies
 
 
 def _plain_module(exported: "torch.export.ExportedProgram") -> Callable[..., object]:
@@ -194,7 +198,7 @@ def _read_ports(path: str) -> Ports:
 
 
 def _refuse_newer(saved_by: str) -> None:
-    """Raises Refusal for a program of a newer PyTorch than this one, which could read it only by chance."""
+    """Raise Refusal for a program of a newer PyTorch than this one, which could read it only by chance."""
     ours, saved = _parse_release(str(torch.__version__)), _parse_release(saved_by)
     if saved > ours:
         raise faults.Refusal(

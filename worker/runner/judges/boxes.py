@@ -7,8 +7,8 @@ import numpy as np
 
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_pseudovalues, make_shape_refusal
 
-# the least intersection over union of a detection that is right
-OVERLAP = 0.5
+# a right detection has at least this intersection over union with a label
+MIN_OVERLAP = 0.5
 # detections of one class in one image that count, the best first
 MAX_BOXES = 100
 RECALLS = np.linspace(0.0, 1.0, 101)
@@ -56,13 +56,13 @@ def _match_by_class(rows: Array, label_rows: Array) -> Iterator[ClassMatch]:
 
 
 def _mark_right(detections: Array, labels: Array) -> Array:
-    """Mark each detection right that overlaps a free label by OVERLAP; it takes the label that it overlaps most."""
+    """Mark each detection right that overlaps an unmatched label by MIN_OVERLAP, and match it with the best one."""
     overlap = _compute_overlaps(detections, labels)
     is_right = np.zeros(len(detections), dtype=bool)
     for number, row in enumerate(overlap if len(labels) else ()):
         # of equal overlaps the last one, as in pycocotools
         best_label = len(row) - 1 - int(np.argmax(row[::-1]))
-        is_right[number] = row[best_label] >= OVERLAP
+        is_right[number] = row[best_label] >= MIN_OVERLAP
         if is_right[number]:
             overlap[:, best_label] = -1.0
     return is_right

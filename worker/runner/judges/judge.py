@@ -29,24 +29,24 @@ def make_shape_refusal(shape: str) -> faults.Refusal:
 
 
 def check_row_per_label(outputs: Array, labels: Array) -> None:
-    """Raises Refusal where the output has not one row for each label."""
+    """Raise Refusal unless the output has one row for each label."""
     if outputs.ndim == 0 or len(outputs) != len(labels):
         count = len(outputs) if outputs.ndim else 0
         raise make_shape_refusal(f"{count} rows for {len(labels)} labels")
 
 
 def make_pseudovalues(whole: float, without: Array) -> Array:
-    """Make each sample's pseudo-value of a figure that is not a mean over samples; the mean of them is the figure.
+    """Compute the jackknife's pseudo-values of a figure that is not a mean over samples, one for each sample.
 
-    `whole` is the figure over all samples, `without` the figure over all samples but one, for each sample. These are
-    the jackknife's pseudo-values (Tukey 1958; Miller, “The jackknife: a review”, Biometrika 61, 1974), moved so that
-    their mean is `whole`. Their spread gives the interval of the figure, and of a paired difference.
+    `whole` is the figure over all samples; `without` has, for each sample, the figure over all others. The
+    pseudo-values (Tukey 1958; Miller, “The jackknife: a review”, Biometrika 61, 1974) are shifted so that their mean is
+    `whole`. Their spread gives the interval of the figure, and of a paired difference.
     """
     return np.asarray(whole + (len(without) - 1) * (without.mean() - without), dtype=np.float64)
 
 
 def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
-    """Make pseudo-values of the ratio of two sums over samples. Raises Refusal where the second sum is 0."""
+    """Compute the pseudo-values of sum(above) / sum(below), one a sample. Raises Refusal where sum(below) is 0."""
     total, count = float(above.sum()), float(below.sum())
     if count == 0:
         raise make_shape_refusal("nothing that counts")

@@ -8,20 +8,20 @@ import numpy as np
 from worker.runner.judges.judge import Array, Judge, check_row_per_label, make_ratio_pseudovalues, make_shape_refusal
 
 
-def count_edits(outputs: Array, labels: Array, *, cut: Callable[[str], Sequence[str]]) -> Array:
-    """Count each sample's edits and its label's length, in the words or characters that `cut` splits a text into.
+def count_edits(outputs: Array, labels: Array, *, split: Callable[[str], Sequence[str]]) -> Array:
+    """Count each sample's edits and its label's length, in the words or characters that `split` makes of a text.
 
     Returns an array [sample, 2]. Raises Refusal where the output is not one text a sample.
     """
     check_row_per_label(outputs, labels)
     if outputs.dtype.kind not in "UO" or outputs.ndim != 1:
         raise make_shape_refusal(f"{outputs.dtype} of shape {list(outputs.shape)}, which is not one text a sample")
-    pairs = [(cut(str(label)), cut(str(output))) for label, output in zip(labels, outputs, strict=True)]
-    return np.array([[compute_distance(label, output), len(label)] for label, output in pairs], dtype=np.float64)
+    pairs = [(split(str(label)), split(str(output))) for label, output in zip(labels, outputs, strict=True)]
+    return np.array([[compute_edit_distance(label, output), len(label)] for label, output in pairs], dtype=np.float64)
 
 
-def compute_distance(label: Sequence[str], output: Sequence[str]) -> int:
-    """Compute Levenshtein's distance: the least number of substitutions, deletions and insertions.
+def compute_edit_distance(label: Sequence[str], output: Sequence[str]) -> int:
+    """Compute Levenshtein's distance: the minimum number of substitutions, deletions and insertions.
 
     The algorithm is that of Wagner & Fischer, J. ACM 21, 1974.
     """
@@ -45,5 +45,5 @@ def compute_error_rate(batches: Sequence[Array]) -> Array:
     return make_ratio_pseudovalues(edits, lengths)
 
 
-WER = Judge(partial(count_edits, cut=str.split), compute_error_rate)
-CER = Judge(partial(count_edits, cut=str.strip), compute_error_rate)
+WER = Judge(partial(count_edits, split=str.split), compute_error_rate)
+CER = Judge(partial(count_edits, split=str.strip), compute_error_rate)

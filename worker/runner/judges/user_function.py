@@ -20,8 +20,8 @@ MAX_FRAMES = 3
 
 
 @dataclass(frozen=True)
-class Source:
-    """The path of the file here, the name that its user knows it by, and the function in it."""
+class UserJudge:
+    """A function in a user's file. `path` is the file's path here, and `name` its name for the user."""
 
     path: str
     name: str
@@ -85,11 +85,11 @@ class Source:
 
     @contextmanager
     def _limit_time(self, limit_s: float) -> Iterator[None]:
-        late = self._make_refusal(f"was not done after {limit_s:.1f} s: give fewer samples", code="timeout")
+        timeout = self._make_refusal(f"was not done after {limit_s:.1f} s: give fewer samples", code="timeout")
         began = time.monotonic()
 
         def stop(number: int, frame: FrameType | None) -> None:
-            raise late
+            raise timeout
 
         before = signal.signal(signal.SIGALRM, stop)
         signal.setitimer(signal.ITIMER_REAL, limit_s)
@@ -100,7 +100,7 @@ class Source:
             signal.signal(signal.SIGALRM, before)
         if time.monotonic() - began >= limit_s:
             # it caught what stopped it, or was in a call that cannot be stopped
-            raise late
+            raise timeout
 
     def _make_refusal(self, failure: str, *, code: str = "inference_failed") -> faults.Refusal:
         return faults.Refusal(code, f"{self.function} of {self.name} {failure}"[:1900])

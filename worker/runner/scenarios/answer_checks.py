@@ -13,7 +13,10 @@ Outputs = dict[str, object]
 
 
 class Answers:
-    """The first answers to each set of inputs, given one at a time, with which later answers are compared."""
+    """The first answer to each set of inputs, with which later answers are compared.
+
+    Sets are known by their numbers. First answers are given while nothing else runs.
+    """
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -23,20 +26,20 @@ class Answers:
         self._compared: set[int] = set()
         self._differing: set[int] = set()
 
-    def keep_serial(self, number: int, outputs: Outputs) -> None:
-        """Keep the first answer to the set with this number, unless all kept answers become larger than MAX_BYTES."""
+    def keep_first(self, number: int, outputs: Outputs) -> None:
+        """Keep the first answer to a set, unless all kept answers would become larger than MAX_BYTES."""
         arrays = {name: value for name, value in outputs.items() if isinstance(value, np.ndarray)}
         self._bytes += sum(value.nbytes for value in arrays.values())
         if self._bytes <= MAX_BYTES:
             self._answers[number] = arrays
 
-    def check_repeated(self, number: int, outputs: Outputs) -> None:
+    def compare_alone(self, number: int, outputs: Outputs) -> None:
         self._is_repeatable &= not self._differ(number, outputs)
 
     def compare(self, number: int, outputs: Outputs) -> None:
-        """Compare an answer that was given while other inferences ran with the first one to the same set, if kept.
+        """Compare an answer that was given under load with the first one to the same set, if that was kept.
 
-        They differ where an element is further away than the order's tolerance.
+        They differ where an element is further away than the order's tolerance. `differing_count` has the result.
         """
         if number in self._answers:
             self._compared.add(number)
@@ -45,9 +48,9 @@ class Answers:
 
     @property
     def differing_count(self) -> float | None:
-        """How many sets got another answer than at first; None where none was compared.
+        """How many sets got another answer than at first under load; None where none was compared.
 
-        None also where a set got another answer when it was repeated alone, as the model then never repeats itself.
+        None also where a set got another answer even when it was repeated alone: the model is not deterministic then.
         """
         return float(len(self._differing)) if self._is_repeatable and self._compared else None
 

@@ -22,14 +22,14 @@ Call = Callable[[], object]
 Durations = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 # a sleep may end this late, so the rest of a wait is spent reading the clock
 SPIN_NS = 250_000
-# the time before the first arrival, in which threads begin
-LEAD_NS = 5_000_000
+# the time before the first arrival, in which threads start
+START_DELAY_NS = 5_000_000
 # free streams that begin later than this after an arrival, at the median, measure their own delay
 MAX_LATE_NS = 300_000
 
 
 class Clock(Protocol):
-    """Time in ns, and waiting for a moment of it."""
+    """A clock in ns."""
 
     def now(self) -> int: ...
 
@@ -37,7 +37,7 @@ class Clock(Protocol):
 
 
 class RealClock:
-    """The machine's own clock. `is_shared`: other streams want the interpreter while one waits."""
+    """The machine's own clock. `is_shared`: a waiting stream yields the interpreter to other threads."""
 
     def __init__(self, *, is_shared: bool = False) -> None:
         self._is_shared = is_shared
@@ -59,8 +59,8 @@ class RealClock:
 class Served:
     """Times of requests in ns, by number: when each was due, began and ended.
 
-    `late` has, for requests that a stream waited for, how late it began. `latencies` are from due to end, `services`
-    from begin to end, and `wall_ns` is from the first due to the last end.
+    `late` has the delays from due to begin, only of requests that a stream was free to wait for. `latencies` are from
+    due to end, `services` from begin to end, and `wall_ns` is from the first due to the last end.
     """
 
     due: Durations
@@ -82,25 +82,25 @@ class Served:
 
     @property
     def late_ns(self) -> float:
-        """How many ns late a stream that waited began, at the median; 0 where none waited."""
+        """The median of `late`: how late the generator of requests is; 0 where no stream waited for a request."""
         return float(np.median(self.late)) if self.late.size else 0.0
 
 
 def draw_unit_gaps(count: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Draw gaps of a Poisson process of rate 1 by the seed; divided by a rate they are seconds between arrivals."""
+    """Draw the gaps of a Poisson process of rate 1. Divided by a rate per second they are seconds between arrivals."""
     return np.random.default_rng(np.random.SeedSequence([seed % 2**32, 0x10AD])).exponential(1.0, count)
 
 
 def serve(
     streams: Sequence[Sequence[Call]], gaps_s: np.ndarray[tuple[int, ...], np.dtype[np.float64]], *, clock: Clock
 ) -> Served:
-    """Serve a request after each of the gaps, by all streams at once, and return the times of all requests.
+    """Serve requests that arrive after these gaps, by all streams at once, and return the times of all requests.
 
-    A stream has a call for every set of inputs, and requests take the sets in turn. No request is dropped, however
-    late it is. Raises what the first failed call raised.
+    A stream is a list with a call for every set of inputs, and requests take the sets in turn. No request is dropped,
+    however late it is. Raises what the first failed call raised.
     """
     moments = np.cumsum(gaps_s) * 1e9
-    due = array("Q", (moments + (clock.now() + LEAD_NS)).astype(np.uint64).tolist())
+    due = array("Q", (moments + (clock.now() + START_DELAY_NS)).astype(np.uint64).tolist())
     began, ended = (array("Q", bytes(8 * len(due))) for _ in range(2))
     waited = array("B", bytes(len(due)))
     # the interpreter hands out a number in one step, so no lock is needed

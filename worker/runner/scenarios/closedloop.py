@@ -1,7 +1,7 @@
 """`load` in a closed loop: several sessions work at once, and each begins its next inference when one ends."""
 
-import dataclasses
 import time
+from dataclasses import dataclass, replace
 
 from worker.runner import parallel_calls, windows
 from worker.runner.order import BudgetOrder, Call
@@ -10,13 +10,23 @@ from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, pr
 from worker.runner.scenarios.single import time_with_copies
 
 
+@dataclass(frozen=True)
+class _Stream:
+    """The measurement of one session: its warm-up, its timings, and when its window began and ended."""
+
+    warmup: windows.Warmup
+    timings: windows.Timings
+    began_ns: int
+    ended_ns: int
+
+
 class ClosedLoop:
     """Measures a session and a thread for each stream, over one common window."""
 
     def __init__(self, context: LaunchContext) -> None:
         self._context = context
         self._sessions: PreparedSessions
-        self._found: list[tuple[windows.Warmup, windows.Timings, int, int]] = []
+        self._streams: list[_Stream] = []
 
     def open(self) -> None:
         self._sessions = prepare_sessions(self._context, sessions=self._context.order.concurrency)
@@ -24,16 +34,15 @@ class ClosedLoop:
     def step(self) -> bool:
         """Warm up and measure all streams at once. Return False, as no other step follows."""
         with self._context.timer.phase("window"):
-            self._found = _measure_together(self._sessions.calls, self._context.order.budget)
+            self._streams = _measure_together(self._sessions.calls, self._context.order.budget)
         return False
 
     def close(self) -> dict[str, object]:
-        # from the first start to the last end
-        wall_ns = max(ended for *_, ended in self._found) - min(began for _, _, began, _ in self._found)
-        peaks, sessions = summaries.read_memory_peaks(), self._sessions
+        streams, peaks, sessions = self._streams, summaries.read_memory_peaks(), self._sessions
+        wall_ns = max(stream.ended_ns for stream in streams) - min(stream.began_ns for stream in streams)
         sample = {
             **summaries.summarise_timings(
-                [part for _, part, *_ in self._found], [part for part, *_ in self._found], wall_ns=wall_ns
+                [stream.timings for stream in streams], [stream.warmup for stream in streams], wall_ns=wall_ns
             ),
             "with_copies_p50_ms": time_with_copies(
                 sessions.kind, sessions.engines[0], sessions.inputs, budget=self._context.order.budget
@@ -43,19 +52,15 @@ class ClosedLoop:
         return {"sample": sample, **sessions.provider_report}
 
 
-def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[tuple[windows.Warmup, windows.Timings, int, int]]:
-    """Measure all streams at once; return each one's warm-up, timings, and the ns when its window began and ended.
+def _measure_together(calls: list[Call], budget: BudgetOrder) -> list[_Stream]:
+    """Measure all streams at once, over one window: sessions that settle early would leave the others more cores."""
+    window_s = max(budget.window_s, budget.at_least_s)
+    one_window = replace(budget, windows_agreeing=1, window_s=window_s, at_least_s=0.0)
 
-    There is one window, because sessions that settle early would leave the others more of the machine.
-    """
-    one_window = dataclasses.replace(
-        budget, windows_agreeing=1, window_s=max(budget.window_s, budget.at_least_s), at_least_s=0.0
-    )
-
-    def measure_stream(call: Call, gate: parallel_calls.Gate) -> tuple[windows.Warmup, windows.Timings, int, int]:
-        warm = windows.warm_up(call, budget)
+    def measure_stream(call: Call, gate: parallel_calls.Gate) -> _Stream:
+        warmup = windows.warm_up(call, budget)
         gate.wait()
-        began = time.perf_counter_ns()
-        return warm, windows.measure(call, one_window), began, time.perf_counter_ns()
+        began_ns = time.perf_counter_ns()
+        return _Stream(warmup, windows.measure(call, one_window), began_ns, time.perf_counter_ns())
 
     return parallel_calls.run_in_parallel(calls, measure_stream)

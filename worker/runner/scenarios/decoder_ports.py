@@ -46,9 +46,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Decoder:
-    """A decoder's ports: `roles` are inputs by what they are for, `caches` each past input with its present output.
+    """A decoder's inputs and outputs.
 
-    `others` are outputs that nothing needs.
+    `roles` has the inputs by their use (the keys of _ROLES), `caches` each past input with the name of its present
+    output, `scores` the output of scores (logits), and `others` the names of outputs that nothing needs.
     """
 
     roles: dict[str, Port]
@@ -58,7 +59,7 @@ class Decoder:
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens are scored. Raises Refusal where the shape of the scores does not say it."""
+        """The number of tokens that the model scores. Raises Refusal where the shape of the scores does not fix it."""
         last = self.scores.shape[-1]
         if not isinstance(last, int):
             raise faults.Refusal(
@@ -68,11 +69,12 @@ class Decoder:
 
 
 def describe_decoder(session: Any) -> Decoder:
-    """Find out what a session's inputs and outputs are for. Raises Refusal for what is no decoder with a cache."""
-    inputs, outputs = (
-        [_read_port(node) for node in session.get_inputs()],
-        [_read_port(node) for node in session.get_outputs()],
-    )
+    """Find out by their names what a session's inputs and outputs are for.
+
+    Raises Refusal where the model is no decoder with a cache, or has an input of unknown use.
+    """
+    inputs = [_read_port(node) for node in session.get_inputs()]
+    outputs = [_read_port(node) for node in session.get_outputs()]
     presents = {key: port.name for port in outputs if (key := _parse_cache_name(port))}
     caches = [(port, presents[key]) for port in inputs if (key := _parse_cache_name(port)) in presents]
     roles = {role: port for port in inputs for role, name in _ROLES.items() if name.match(port.name)}
@@ -165,17 +167,23 @@ class Steps:
         return binding
 
     def _shape_cache(self, port: Port, length: int) -> list[int]:
-        """Make a cache's shape for the length; heads and their size are numbers of the port's own shape."""
-        *front, heads, _, width = port.shape
-        assert isinstance(heads, int)
-        assert isinstance(width, int)
-        # keys and values are in one tensor, with a dimension of 2 in front of the batch
-        return [*([2] if len(front) == 2 else []), self._batch, heads, length, width]
+        return compute_cache_shape(port, batch=self._batch, length=length)
 
     @staticmethod
     def _bind(bind: Callable[..., None], name: str, buffer: Array, shape: Any, *, first: int = 0) -> None:
         address = buffer.ctypes.data + first * buffer.itemsize
         bind(name, "cpu", 0, buffer.dtype.type, list(shape), address)
+
+
+def compute_cache_shape(port: Port, *, batch: int, length: int) -> list[int]:
+    """Compute the shape of a cache that holds `length` tokens: batch, heads, tokens, size of a head.
+
+    Where keys and values are in one tensor, a dimension of 2 comes first. The model has to fix heads and their size.
+    """
+    *front, heads, _, head_size = port.shape
+    assert isinstance(heads, int)
+    assert isinstance(head_size, int)
+    return [*([2] if len(front) == 2 else []), batch, heads, length, head_size]
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -196,10 +204,10 @@ def _make_values(role: str, port: Port, length: int, *, batch: int) -> Array:
 
 
 def compute_shape_at_step(role: str, port: Port, *, past: int, now: int, batch: int = 1) -> tuple[list[int], int]:
-    """Compute an input's shape at a step, and the index at which the step's part of the values begins.
+    """Compute an input's shape at a step, and the index of its first value in the values of all steps.
 
-    `past` is how many tokens came before, `now` how many the step takes. Not for tokens, nor for positions at the
-    prompt.
+    `role` is a key of _ROLES, but not `tokens`, nor `positions` at the prompt. `past` is the number of tokens before
+    the step, and `now` the number of tokens in it.
     """
     if role == "mask":
         return [batch, past + now], 0

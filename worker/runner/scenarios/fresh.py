@@ -6,7 +6,8 @@ Memory is read between inferences: growth after it has settled is a leak, growth
 import os
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -19,12 +20,13 @@ from worker.runner.scenarios import answer_checks, summaries
 from worker.runner.scenarios.inputs import InputSet, InputSetOptions, make_input_sets
 from worker.runner.scenarios.protocol import LaunchContext
 
-# the least inferences of a launch, unless they take longer than MAX_S
-RUNS = 1_000
+# a launch has at least so many inferences, unless they take longer than MAX_S
+MIN_RUNS = 1_000
 MAX_S = 10.0
-# the most inferences, for which memory is allocated beforehand
+# memory is allocated beforehand for so many inferences
 MAX_RUNS = 50_000
-READ_NS = 1_000_000
+# how often memory is read
+READ_EVERY_NS = 1_000_000
 # the number of points at which the answer gives the memory
 POINTS = 8
 
@@ -40,7 +42,7 @@ class Fresh:
         self._calls: list[Call] = []
         self._answers: answer_checks.Answers
         self._facts: dict[str, object] = {}
-        self._course: MemoryCourse | None = None
+        self._recorder: Recorder | None = None
         self._feeds: list[Feed] = []
 
     def open(self) -> None:
@@ -56,12 +58,12 @@ class Fresh:
         self._answers = answer_checks.Answers(order)
         with timer.phase("first"):
             for number, input_set in enumerate(self._sets):
-                with _naming_input_set(input_set, number=number, count=len(self._sets)):
+                with _name_input_set_in_errors(input_set, number=number, count=len(self._sets)):
                     feed = kind.feed(engine, input_set.arrays)
                     feed.run_first()
-                    self._answers.keep_serial(number, feed.outputs())
+                    self._answers.keep_first(number, feed.outputs())
                     feed.settle()
-                    self._answers.check_repeated(number, feed.outputs())
+                    self._answers.compare_alone(number, feed.outputs())
                 self._feeds.append(feed)
         self._calls = [timer.wrap_call(feed.timed_call()) for feed in self._feeds]
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
@@ -69,35 +71,38 @@ class Fresh:
     def step(self) -> bool:
         """Warm up at the first call, and measure at the second. Return whether another step follows."""
         budget, timer = self._context.order.budget, self._context.timer
-        if self._course is None:
+        if self._recorder is None:
             with timer.phase("warmup"):
                 warm = windows.warm_up(make_alternating_call(self._calls), budget)
-            self._course = MemoryCourse(len(self._calls), warm)
+            self._recorder = Recorder(len(self._calls), warm)
             memory.release_freed_memory()
             return True
         with timer.phase("window"):
-            self._course.run(self._calls, budget)
+            self._recorder.run(self._calls, budget)
         return False
 
     def close(self) -> dict[str, object]:
-        course, gate = self._course, self._context.order.gate_cpu_share
-        assert course is not None
+        recorder, gate = self._recorder, self._context.order.gate_cpu_share
+        assert recorder is not None
         peaks = summaries.read_memory_peaks()
         for number, feed in enumerate(self._feeds):
             self._answers.compare(number, feed.outputs())
-        cpu_share = course.cpu_ns / course.wall_ns
-        durations, cpu_p50_ns = course.copy_durations(), course.compute_cpu_p50_ns()
-        metrics = {"growth_bytes_per_1000": course.compute_growth(), "differing_answers": self._answers.differing_count}
+        cpu_share = recorder.cpu_ns / recorder.wall_ns
+        durations, cpu_p50_ns = recorder.copy_durations(), recorder.compute_cpu_p50_ns()
+        metrics = {
+            "growth_bytes_per_1000": recorder.compute_growth(),
+            "differing_answers": self._answers.differing_count,
+        }
         sample = {
             **summaries.summarise([durations]),
-            "warmup_runs": course.warm.runs,
-            "warmup_ms": course.warm.wall_ns / 1e6,
-            "is_stable": course.warm.agreed and course.is_stable,
+            "warmup_runs": recorder.warm.runs,
+            "warmup_ms": recorder.warm.wall_ns / 1e6,
+            "is_stable": recorder.warm.agreed and recorder.is_stable,
             "cpu_share": cpu_share,
             "cpu_p50_ms": None if gate is None or cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
-            "throughput": durations.size / (course.wall_ns / 1e9),
-            "phases": [*self._group_by_shape(durations), *course.list_memory_points()],
+            "throughput": durations.size / (recorder.wall_ns / 1e9),
+            "phases": [*self._group_by_shape(durations), *recorder.list_memory_points()],
             **summaries.make_other_metrics(peaks, metrics),
         }
         return {"sample": sample, **self._facts}
@@ -117,8 +122,11 @@ class Fresh:
         return phases
 
 
-class MemoryCourse:
-    """Records durations in order, and resident memory between them, in arrays that are allocated beforehand."""
+class Recorder:
+    """Records durations in order, and resident memory between them, in arrays that are allocated beforehand.
+
+    `sets` is the number of sets of inputs, and `warm` the warm-up.
+    """
 
     def __init__(self, sets: int, warm: windows.Warmup) -> None:
         self.warm = warm
@@ -149,12 +157,12 @@ class MemoryCourse:
                     now = clock()
                     self._durations[self._runs] = now - before
                     self._runs += 1
-                if now - read_at >= READ_NS:
+                if now - read_at >= READ_EVERY_NS:
                     read_at = now
                     self._after[self._readings], self._resident[self._readings] = self._runs, resident.read_bytes()
                     self._cpu_ns[self._readings] = time.thread_time_ns()
                     self._readings += 1
-                is_enough = self._runs >= RUNS and now - began >= at_least_ns
+                is_enough = self._runs >= MIN_RUNS and now - began >= at_least_ns
                 if is_enough or now - began >= at_most_ns or self._runs + self._sets > MAX_RUNS:
                     break
             self.wall_ns, self.cpu_ns = clock() - began, time.thread_time_ns() - cpu_began
@@ -163,7 +171,7 @@ class MemoryCourse:
         return np.array(self._durations[: self._runs], dtype=np.uint64)
 
     def compute_growth(self) -> float | None:
-        """Compute the bytes that 1,000 inferences added once memory had settled; None for too few readings."""
+        """Compute by how many bytes memory grew over 1,000 inferences, once settled; None for too few readings."""
         return compute_growth_per_1000(self._after[: self._readings], self._resident[: self._readings])
 
     def compute_cpu_p50_ns(self) -> float | None:
@@ -196,8 +204,9 @@ class MemoryCourse:
 def compute_growth_per_1000(after: Sequence[int], resident: Sequence[int]) -> float | None:
     """Compute the growth in bytes per 1,000 inferences, from the third to the last quarter of the readings.
 
-    It compares medians of quarters, and fits no line, because memory grows in steps; the first half is left out, as
-    memory settles there. `after` has the inferences before each reading. None for fewer than eight readings.
+    `resident` has the readings, and `after` the number of inferences before each. Medians of quarters are compared,
+    because memory grows in steps, which no line fits; in the first half memory settles. None for fewer than eight
+    readings.
     """
     quarter = len(after) // 4
     if quarter < 2:
@@ -228,7 +237,7 @@ class ResidentReader:
 
 
 def make_alternating_call(calls: Sequence[Call]) -> Call:
-    """Make a call that calls the next of the calls each time, and the first again after the last."""
+    """Make a call that runs the next of `calls` each time, and begins again after the last."""
     place = -1
 
     def call() -> object:
@@ -239,17 +248,14 @@ def make_alternating_call(calls: Sequence[Call]) -> Call:
     return call
 
 
-class _naming_input_set:  # noqa: N801  a context manager, as faults.translate_errors is
-    """Turns an exception inside the `with` into a Refusal that names the set of inputs."""
-
-    def __init__(self, input_set: InputSet, *, number: int, count: int) -> None:
-        self._label = input_set.label or "its values"
-        self._place = f"set {number + 1} of {count}"
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or isinstance(error, faults.Refusal) or not isinstance(error, Exception):
-            return
+@contextmanager
+def _name_input_set_in_errors(input_set: InputSet, *, number: int, count: int) -> Iterator[None]:
+    """Turn an exception inside the `with` into a Refusal that names the set of inputs."""
+    try:
+        yield
+    except faults.Refusal:
+        raise
+    except Exception as error:  # one of ONNX Runtime's own classes
         code, text = faults.explain_error(error, during="run")
-        raise faults.Refusal(code, f"the model refused {self._place} ({self._label}): {text}") from error
+        name = f"set {number + 1} of {count} ({input_set.label or 'its values'})"
+        raise faults.Refusal(code, f"the model refused {name}: {text}") from error

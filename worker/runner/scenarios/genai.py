@@ -12,7 +12,7 @@ from worker.runner import faults, windows
 from worker.runner.engines import genai
 from worker.runner.parity import Array
 from worker.runner.scenarios import prompts, summaries
-from worker.runner.scenarios.genai_times import SamplerTimes, TimedGenerations, count_differing_rows, time_sampler_apart
+from worker.runner.scenarios.genai_times import SamplerTimes, TimedGenerations, count_differing_rows, time_sampler
 from worker.runner.scenarios.protocol import LaunchContext
 from worker.runner.scenarios.teacher_forcing import TeacherForcing
 
@@ -24,9 +24,9 @@ class GenerateByGenai:
         self._context = context
         self._settings = context.order.scenario
         self._loaded: genai.LoadedModel
-        self._taken: TimedGenerations
+        self._generations: TimedGenerations
         self._forced: TeacherForcing
-        self._parted: SamplerTimes
+        self._sampler_times: SamplerTimes
         self._differing_rows: float | None = None
         self._warm: windows.Warmup | None = None
 
@@ -40,9 +40,9 @@ class GenerateByGenai:
             seed=int(settings["seed"]),
         )
         self._loaded = genai.load_model(order, request, timer=timer)
-        self._taken = TimedGenerations(self._loaded)
+        self._generations = TimedGenerations(self._loaded)
         with timer.phase("first"), faults.translate_errors("run"):
-            self._taken.run()
+            self._generations.run()
         with timer.phase("told"), faults.translate_errors("run"):
             self._forced = TeacherForcing(settings, vocabulary=vocabulary)
             self._score(prompts.draw_forced_tokens(settings, vocabulary=vocabulary))
@@ -52,27 +52,27 @@ class GenerateByGenai:
         budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):
-                self._warm = windows.warm_up(self._taken.run, budget)
-            self._taken = TimedGenerations(self._loaded)
+                self._warm = windows.warm_up(self._generations.run, budget)
+            self._generations = TimedGenerations(self._loaded)
             return True
         with timer.phase("window"):
-            self._taken.repeat(budget)
+            self._generations.repeat(budget)
         with timer.phase("parted"):
-            self._parted = time_sampler_apart(self._loaded)
-            self._differing_rows = count_differing_rows(self._loaded, self._taken.rows[0])
+            self._sampler_times = time_sampler(self._loaded)
+            self._differing_rows = count_differing_rows(self._loaded, self._generations.rows[0])
         return False
 
     def close(self) -> dict[str, object]:
-        taken, warm, request = self._taken, self._warm, self._loaded.request
+        generations, warm, request = self._generations, self._warm, self._loaded.request
         gate = self._context.order.gate_cpu_share
         assert warm is not None
         peaks = summaries.read_memory_peaks()
         metrics = self._metrics(is_gated=gate is not None)
         sample = {
-            **taken.make_sample_fields(warm, length=request.prompt.shape[1], new=request.new, gate=gate),
+            **generations.make_sample_fields(warm, length=request.prompt.shape[1], new=request.new, gate=gate),
             "throughput": metrics["tokens_per_s"],
-            "tokens": taken.rows[0][0].tolist(),
-            "gaps": self._parted.gaps,
+            "tokens": generations.rows[0][0].tolist(),
+            "gaps": self._sampler_times.gaps,
             "forced": self._forced.answer,
             **summaries.make_other_metrics(peaks, metrics),
         }
@@ -80,18 +80,18 @@ class GenerateByGenai:
         return {"sample": sample, **facts}
 
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
-        taken, (batch, length) = self._taken, self._loaded.request.prompt.shape
-        token_count = batch * self._loaded.request.new * len(taken.rows)
+        generations, (batch, length) = self._generations, self._loaded.request.prompt.shape
+        token_count = batch * self._loaded.request.new * len(generations.rows)
         return {
-            "tpot_ms": float(np.median(taken.list_step_durations())) * 1e-6,
-            "ttft_ms": taken.first_ms,
-            "ttft_cpu_ms": taken.first_cpu_ms if is_gated else None,
-            "tokens_per_s": token_count / (taken.wall_ns * 1e-9),
-            "prefill_tokens_per_s": batch * length / (taken.prompt_ms * 1e-3),
-            "outside_ms": self._parted.outside_ms,
-            "outside_cpu_ms": self._parted.outside_cpu_ms,
-            "tpot_growth_ms_per_1000": taken.compute_growth_ms(),
-            "differing_answers": float(sum(bool(np.any(rows != taken.rows[0])) for rows in taken.rows)),
+            "tpot_ms": float(np.median(generations.list_step_durations())) * 1e-6,
+            "ttft_ms": generations.first_ms,
+            "ttft_cpu_ms": generations.first_cpu_ms if is_gated else None,
+            "tokens_per_s": token_count / (generations.wall_ns * 1e-9),
+            "prefill_tokens_per_s": batch * length / (generations.prompt_ms * 1e-3),
+            "outside_ms": self._sampler_times.outside_ms,
+            "outside_cpu_ms": self._sampler_times.outside_cpu_ms,
+            "tpot_growth_ms_per_1000": generations.compute_growth_ms(),
+            "differing_answers": float(sum(bool(np.any(rows != generations.rows[0])) for rows in generations.rows)),
             "differing_rows": self._differing_rows,
         }
 

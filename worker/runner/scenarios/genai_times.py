@@ -1,4 +1,4 @@
-"""Times generations of onnxruntime-genai, and the sampler apart from the graph in one of them."""
+"""Times generations of onnxruntime-genai, and in one of them the sampler without the graph."""
 
 import time
 from array import array
@@ -14,8 +14,8 @@ from worker.runner.parity import Array
 from worker.runner.scenarios import token_choice
 from worker.runner.scenarios.generated import GENERATIONS, MAX_S, GenerationTimes
 
-# the tokens whose choice is timed, which may take longer than the graph
-PARTED = 32
+# drawing a token may take longer than the graph, so only so many are timed
+MAX_SAMPLED = 32
 _MS = 1e-6
 
 
@@ -91,9 +91,9 @@ class TimedGenerations(GenerationTimes):
 
 @dataclass(frozen=True)
 class SamplerTimes:
-    """Times of choosing a token apart from the graph, and by how much the best score led at each token.
+    """Times of choosing a token, without the graph, and the gap of the two best scores at each token.
 
-    `gaps` is empty where tokens are drawn.
+    The times are medians; the CPU time is None where the clock stood still. `gaps` is empty where tokens are drawn.
     """
 
     outside_ms: float
@@ -101,19 +101,19 @@ class SamplerTimes:
     gaps: list[float]
 
 
-def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
+def time_sampler(loaded: genai.LoadedModel) -> SamplerTimes:
     """Time the sampler in a generation that asks for the scores first: `get_logits` runs the graph without it.
 
-    The times are medians without the first token. Of a generation that draws tokens, only PARTED are timed.
+    The times are medians without the first token. Of a generation that draws tokens, only MAX_SAMPLED are timed.
     """
     request, clock, spent = loaded.request, time.perf_counter_ns, time.thread_time_ns
     generator = loaded.make_generator()
     generator.append_tokens(request.prompt)
     walls, spents, gaps = [], [], []
-    count = min(PARTED, request.new) if request.is_sampled else request.new
+    count = min(MAX_SAMPLED, request.new) if request.is_sampled else request.new
     for _ in range(count):
         scores = np.array(generator.get_logits(), dtype=np.float32).reshape(len(request.prompt), -1)[0]
-        gaps.append(token_choice.measure_lead(scores))
+        gaps.append(token_choice.measure_score_gap(scores))
         cpu_began, began = spent(), clock()
         generator.generate_next_token()
         walls.append(clock() - began)
@@ -123,9 +123,9 @@ def time_sampler_apart(loaded: genai.LoadedModel) -> SamplerTimes:
 
 
 def count_differing_rows(loaded: genai.LoadedModel, rows: Array) -> float | None:
-    """Count which of the first and last sequence get other tokens alone than in the batch.
+    """Count how many of the first and the last sequence get other tokens alone than in the batch: 0, 1 or 2.
 
-    None for a single sequence, and where tokens are drawn.
+    `rows` are the batch's new tokens, [sequence, token]. None for a single sequence, and where tokens are drawn.
     """
     request = loaded.request
     if request.is_sampled or len(rows) == 1:

@@ -10,7 +10,7 @@ import numpy as np
 from worker.runner import faults, windows
 from worker.runner.engines.table import find_engine_kind
 from worker.runner.order import Call
-from worker.runner.scenarios import memory_limit, perplexity, prompts, summaries
+from worker.runner.scenarios import free_memory, perplexity, prompts, summaries
 from worker.runner.scenarios.decoder_ports import Steps, describe_decoder
 from worker.runner.scenarios.generated import SeparateRows, TimedGenerations, measure_score_gaps
 from worker.runner.scenarios.protocol import LaunchContext
@@ -26,17 +26,17 @@ class Generate:
         self._prompt, self._new = int(self._settings["prompt"]), int(self._settings["new"])
         self._batch = int(self._settings.get("batch", 1))
         self._steps: Steps
-        self._alone: SeparateRows | None = None
+        self._separate_rows: SeparateRows | None = None
         self._calls: list[Call] = []
         self._warm: windows.Warmup | None = None
-        self._taken = TimedGenerations(self._new, self._settings)
+        self._generations = TimedGenerations(self._new, self._settings)
         self._facts: dict[str, object] = {}
         self._forced: TeacherForcing
         self._gaps: list[float] = []
         self._perplexity: float | None = None
 
     def open(self) -> None:
-        """Load the decoder, run the prompt, and score the texts and each token's lead before generations are timed.
+        """Load the decoder, run the prompt, and compute all scores that are reported, before generations are timed.
 
         Raises Refusal where the model is no decoder, a generation does not fit into free memory, or a run fails.
         """
@@ -46,7 +46,7 @@ class Generate:
         engine = find_engine_kind(order).open_engine(order, timer=timer)
         session = cast(Any, engine).session
         decoder = describe_decoder(session)
-        memory_limit.check_memory(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
+        free_memory.refuse_if_too_large(decoder, prompt=self._prompt, new=self._new, batch=self._batch)
         prompt_rows = prompts.load_prompts(order, vocabulary=decoder.vocabulary)
         with faults.translate_errors("run"):
             self._steps = Steps(session, decoder, prompt=prompt_rows, new=self._new)
@@ -54,7 +54,7 @@ class Generate:
             with timer.phase("first"):
                 calls[0]()
         if self._batch > 1:
-            self._alone = SeparateRows(session, decoder, prompt_rows)
+            self._separate_rows = SeparateRows(session, decoder, prompt_rows)
         self._calls = [timer.wrap_call(call) for call in calls]
         self._facts = {"requested_providers": engine.requested, "active_providers": engine.active}
         with timer.phase("told"):
@@ -69,22 +69,22 @@ class Generate:
         budget, timer = self._context.order.budget, self._context.timer
         if self._warm is None:
             with timer.phase("warmup"):
-                self._warm = windows.warm_up(lambda: self._taken.run(self._calls, self._steps), budget)
-            self._taken = TimedGenerations(self._new, self._settings)
+                self._warm = windows.warm_up(lambda: self._generations.run(self._calls, self._steps), budget)
+            self._generations = TimedGenerations(self._new, self._settings)
             return True
         with timer.phase("window"):
-            self._taken.repeat(self._calls, self._steps, budget)
+            self._generations.repeat(self._calls, self._steps, budget)
         return False
 
     def close(self) -> dict[str, object]:
-        taken, gate, warm = self._taken, self._context.order.gate_cpu_share, self._warm
+        generations, gate, warm = self._generations, self._context.order.gate_cpu_share, self._warm
         assert warm is not None
         peaks = summaries.read_memory_peaks()
         metrics = self._metrics(is_gated=gate is not None)
         sample = {
-            **taken.make_sample_fields(warm, length=self._prompt, new=self._new, gate=gate),
+            **generations.make_sample_fields(warm, length=self._prompt, new=self._new, gate=gate),
             "throughput": metrics["tokens_per_s"],
-            "tokens": taken.tokens[0][:, 0].tolist(),
+            "tokens": generations.tokens[0][:, 0].tolist(),
             "gaps": self._gaps,
             "forced": self._forced.answer,
             **summaries.make_other_metrics(peaks, metrics),
@@ -92,21 +92,23 @@ class Generate:
         return {"sample": sample, **self._facts}
 
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
-        taken = self._taken
-        graph_ns, outside_ns = taken.list_graph_durations(), taken.list_choice_durations()
+        generations = self._generations
+        graph_ns, outside_ns = generations.list_graph_durations(), generations.list_choice_durations()
         choosing_ms = np.median(outside_ns[:, 0]) * 1e-6
-        apart = [np.any(tokens != taken.tokens[0]) for tokens in taken.tokens]
-        alone = self._alone.count_differing(taken.tokens[0], self._settings) if self._alone is not None else None
+        differing = sum(bool(np.any(tokens != generations.tokens[0])) for tokens in generations.tokens)
+        differing_rows = None
+        if self._separate_rows is not None:
+            differing_rows = self._separate_rows.count_differing(generations.tokens[0], self._settings)
         return {
             "tpot_ms": float(np.median(graph_ns[:, 1:])) * 1e-6,
-            "ttft_ms": taken.prompt_ms + float(choosing_ms),
-            "ttft_cpu_ms": taken.prompt_cpu_ms if is_gated else None,
-            "tokens_per_s": self._batch * graph_ns.size / (taken.wall_ns * 1e-9),
-            "prefill_tokens_per_s": self._batch * self._prompt / (taken.prompt_ms * 1e-3),
+            "ttft_ms": generations.prompt_ms + float(choosing_ms),
+            "ttft_cpu_ms": generations.prompt_cpu_ms if is_gated else None,
+            "tokens_per_s": self._batch * graph_ns.size / (generations.wall_ns * 1e-9),
+            "prefill_tokens_per_s": self._batch * self._prompt / (generations.prompt_ms * 1e-3),
             "outside_ms": float(np.median(outside_ns[:, 1:])) * 1e-6,
-            "tpot_growth_ms_per_1000": taken.compute_growth_ms(),
+            "tpot_growth_ms_per_1000": generations.compute_growth_ms(),
             "cache_bytes": float(self._steps.cache_bytes),
-            "differing_answers": float(sum(apart)),
-            "differing_rows": alone,
+            "differing_answers": float(differing),
+            "differing_rows": differing_rows,
             "perplexity": self._perplexity,
         }

@@ -21,8 +21,8 @@ MAX_S = 10.0
 PROMPTS, PROMPTS_S = 7, 1.0
 # the growth of the time per token is computed from so many steps on
 MIN_GROWING = 8
-# stretches of positions for which the answer gives the time per token
-STRETCHES = 8
+# groups of positions for which the answer gives the time per token
+POSITION_GROUPS = 8
 _MS = 1e-6
 
 
@@ -47,21 +47,23 @@ class GenerationTimes:
 
         It compares the medians of the first and last quarter.
         """
-        each = np.median(self.list_step_durations(), axis=0)
-        if each.size < MIN_GROWING:
+        medians_ns = np.median(self.list_step_durations(), axis=0)
+        if medians_ns.size < MIN_GROWING:
             return None
-        quarters = np.array_split(each, 4)
-        apart = each.size - (quarters[0].size + quarters[-1].size) / 2
+        quarters = np.array_split(medians_ns, 4)
+        # from the middle of the first quarter to the middle of the last
+        positions = medians_ns.size - (quarters[0].size + quarters[-1].size) / 2
         grown_ns = float(np.median(quarters[-1])) - float(np.median(quarters[0]))
-        return float(grown_ns * _MS / apart * 1000.0)
+        return float(grown_ns * _MS / positions * 1000.0)
 
     def make_sample_fields(
         self, warm: windows.Warmup, *, length: int, new: int, gate: float | None
     ) -> dict[str, object]:
-        """Make the fields of a Sample that are times. `length` is tokens of the prompt, `new` those of a generation.
+        """Make the fields of a Sample that are times.
 
-        `gate` is the least share of the processor below which a sample is disturbed; None: it is not judged by that,
-        and its CPU time is None. The latencies are those of the steps after the prompt, which is a phase.
+        `length` is the tokens of the prompt, and `new` those of a generation. Below the share `gate` of CPU time in
+        wall time the sample is disturbed; None: it never is, and its CPU time is None. The latencies are those of the
+        steps after the prompt; the prompt is the phase `prefill`.
         """
         steps, cpu_share = self.list_step_durations(), self.cpu_ns / self.wall_ns
         halves = [float(np.median(half)) for half in np.array_split(steps, 2) if half.size]
@@ -73,14 +75,17 @@ class GenerationTimes:
             "cpu_share": cpu_share,
             "cpu_p50_ms": self.compute_cpu_p50_ms() if gate is not None else None,
             "is_disturbed": gate is not None and cpu_share < gate,
-            "phases": [{"name": "prefill", "metrics": {"prefill_ms": self.prompt_ms}}, *_group_by_place(steps, length)],
+            "phases": [
+                {"name": "prefill", "metrics": {"prefill_ms": self.prompt_ms}},
+                *_group_by_position(steps, length),
+            ],
         }
 
 
-def _group_by_place(steps: windows.Durations, length: int) -> list[summaries.Phase]:
-    """Make a phase with the time per token for each of a few stretches along the sequence."""
+def _group_by_position(steps: windows.Durations, length: int) -> list[summaries.Phase]:
+    """Make a phase with the time per token for each of a few groups of positions along the sequence."""
     phases: list[summaries.Phase] = []
-    for part in np.array_split(np.arange(steps.shape[1]), min(STRETCHES, steps.shape[1])):
+    for part in np.array_split(np.arange(steps.shape[1]), min(POSITION_GROUPS, steps.shape[1])):
         first, last = int(part[0]), int(part[-1])
         each = float(np.median(steps[:, first : last + 1])) * _MS
         place = length + (first + last) / 2 + 1
@@ -183,12 +188,12 @@ class TimedGenerations(GenerationTimes):
 
 
 def measure_score_gaps(calls: list[Call], steps: Steps, settings: Mapping[str, Any]) -> list[float]:
-    """Measure by how much the best score leads at each token of the first sequence, in a generation not timed."""
+    """Measure the gap of the two best scores at each token of the first sequence, in a generation of its own."""
     choose: Callable[[Array], Array] = token_choice.make_chooser(settings)
     scores, gaps = steps.scores[0], []
     for call in calls:
         call()
-        gaps.append(token_choice.measure_lead(scores[0]))
+        gaps.append(token_choice.measure_score_gap(scores[0]))
         steps.token[:, 0] = choose(scores)
         scores = steps.scores[1]
     return gaps
@@ -203,9 +208,9 @@ class SeparateRows:
     prompt: Array
 
     def count_differing(self, tokens: Array, settings: Mapping[str, Any]) -> float | None:
-        """Count which of the first and the last row choose other tokens alone than in the batch: 0, 1 or 2.
+        """Count how many of the first and the last row get other tokens alone than in the batch: 0, 1 or 2.
 
-        `tokens` are those of the batch, [step, sequence]. None where tokens are drawn, not chosen by the best score.
+        `tokens` are those of the batch, [step, sequence]. None where tokens are drawn.
         """
         if settings.get("sampling", "greedy") != "greedy":
             return None

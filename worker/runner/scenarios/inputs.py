@@ -17,9 +17,11 @@ POSITIONS, SIZE, BELOW, BOXES = "positions", "size", "below", "boxes"
 
 @dataclass(frozen=True)
 class InputSetOptions:
-    """Options of the sets: how many, sizes by dimension, and by name fills of inputs that are not drawn.
+    """Options of the sets.
 
-    A size that is `random` is drawn between the least and the largest of the others, from 1 where there is one other.
+    `shapes` lists the sizes of dimensions by name. A size that is `random` is drawn between the smallest and the
+    largest of the others, from 1 where there is one other. `made` says how inputs that are not drawn are filled, by
+    name.
     """
 
     count: int = 8
@@ -30,7 +32,7 @@ class InputSetOptions:
 
 @dataclass(frozen=True)
 class InputSet:
-    """One set of inputs. `label` has its sizes of the dimensions that change, like `sequence=16`."""
+    """One set of inputs. `label` has the sizes of the dimensions that change, as `sequence=16`; empty for none."""
 
     arrays: Arrays
     label: str = ""
@@ -39,8 +41,8 @@ class InputSet:
 def make_input_sets(inputs: Arrays, dims: Mapping[str, Sequence[object]], options: InputSetOptions) -> list[InputSet]:
     """Make the sets, the same for the same seed. `dims` lists each input's dimensions, dynamic ones by name.
 
-    They are as many as the options say, and more where a dimension has more sizes. The given inputs are no set
-    themselves.
+    There are `options.count` sets, or as many as the longest list of sizes in `options.shapes` has. The given `inputs`
+    are not one of them.
     """
     dice = np.random.default_rng(np.random.SeedSequence([options.seed % 2**32, 0xF4E5]))
     count = max(options.count, *(len(sizes) for sizes in options.shapes.values())) if options.shapes else options.count

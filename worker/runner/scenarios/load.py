@@ -17,7 +17,7 @@ from worker.runner.scenarios.fresh import make_alternating_call
 from worker.runner.scenarios.inputs import InputSetOptions, make_input_sets
 from worker.runner.scenarios.protocol import LaunchContext
 
-# a p99 needs 662 samples
+# arrivals of each rate: a p99 needs 662 samples
 ARRIVALS = 700
 # sets of inputs, so that answers to the wrong request are noticed
 SETS = 8
@@ -25,7 +25,7 @@ SETS = 8
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 HALVINGS = 6
 MIN_PART = 1 / 8
-# the share of what the streams could serve that keeps a bound; launches that then take longer are refused
+# rates are estimated as this part of what the streams could serve; launches that then take longer are refused
 USUAL_PART = 0.6
 MAX_S = 75.0
 QUIETER = "measure when this machine is quieter, or on another one"
@@ -68,9 +68,9 @@ class RateStep:
 
 
 class OpenLoop:
-    """Runs every set once alone, then drives one rate or several, or searches for the highest that keeps the bound.
+    """Sends requests at one rate or several, or searches for the highest rate whose p99 keeps the bound.
 
-    `rates` of the answer are for the launches that follow.
+    The answer's `rates`, which a search finds, are for the launches that follow.
     """
 
     def __init__(self, context: LaunchContext, *, clock: arrivals.Clock | None = None) -> None:
@@ -89,7 +89,7 @@ class OpenLoop:
         self._facts: dict[str, object] = {}
 
     def open(self) -> None:
-        """Load a session for each stream, or one for all, run each set in each stream, and keep the answers of one."""
+        """Load a session for each stream, or one for all, run each set in each stream, and keep the first answers."""
         order, settings = self._context.order, self._settings
         kind = find_engine_kind(order)
         count = settings["streams"] if settings["sessions"] == "each" else 1
@@ -108,9 +108,9 @@ class OpenLoop:
                     feed.settle()
                 self._feeds.append(feeds)
             for number, feed in enumerate(self._feeds[0]):
-                self._answers.keep_serial(number, feed.outputs())
+                self._answers.keep_first(number, feed.outputs())
                 feed.run()
-                self._answers.check_repeated(number, feed.outputs())
+                self._answers.compare_alone(number, feed.outputs())
         wrap_call = self._context.timer.wrap_call
         self._streams = [[wrap_call(feed.timed_call()) for feed in feeds] for feeds in self._feeds]
         self._facts = {"requested_providers": engines[0].requested, "active_providers": engines[0].active}
@@ -140,11 +140,11 @@ class OpenLoop:
     def close(self) -> dict[str, object]:
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()
-        headline = self._headline()
+        headline = self._choose_headline()
         latencies = headline.served.latencies
-        max_rate = (
-            None if self._bound_ms is None or self._rate is not None else find_highest_rate(self._steps, self._bound_ms)
-        )
+        max_rate = None
+        if self._bound_ms is not None and self._rate is None:
+            max_rate = find_highest_rate(self._steps, self._bound_ms)
         goodput = headline.make_phase(self._bound_ms)["metrics"]["goodput_per_s"]
         metrics = {
             "max_rate_per_s": max_rate,
@@ -164,7 +164,7 @@ class OpenLoop:
         return {"sample": sample, "rates": [part * max_rate for part in AROUND] if max_rate else [], **self._facts}
 
     def _drive_rate(self, rate: float) -> RateStep:
-        """Drive a rate, again while the generator of requests is late. Raises Refusal where it always is."""
+        """Send requests at a rate, up to TRIES times. Raises Refusal where the generator is late each time."""
         gaps_s = arrivals.draw_unit_gaps(ARRIVALS, self._settings["seed"]) / rate
         clock = self._clock or arrivals.RealClock(is_shared=len(self._streams) > 1)
         for _ in range(TRIES):
@@ -172,10 +172,10 @@ class OpenLoop:
             served = arrivals.serve(self._streams, gaps_s, clock=clock)
             if served.late_ns <= arrivals.MAX_LATE_NS:
                 return RateStep(rate, served, time.process_time_ns() - cpu_began)
-        way_out = "ask for fewer streams, or measure on a quieter machine" if len(self._streams) > 1 else QUIETER
+        advice = "ask for fewer streams, or measure on a quieter machine" if len(self._streams) > 1 else QUIETER
         text = (
             f"generator late: at {rate:.4g} per s streams that waited began {served.late_ns * 1e-6:.2f} ms after their "
-            f"arrivals, and latencies would be its own; {way_out}"
+            f"arrivals, and latencies would be its own; {advice}"
         )
         raise faults.Refusal("not_supported", text)
 
@@ -207,9 +207,11 @@ class OpenLoop:
                 )
                 raise faults.Refusal("not_supported", text)
 
-    def _headline(self) -> RateStep:
+    def _choose_headline(self) -> RateStep:
+        """Choose the step of the found rate on a curve around it, and of any other steps the middle one."""
         ordered = sorted(self._steps, key=lambda step: step.rate)
-        return ordered[AROUND.index(1.0)] if len(ordered) == len(AROUND) and self._rates else ordered[len(ordered) // 2]
+        is_curve = len(ordered) == len(AROUND) and self._rates
+        return ordered[AROUND.index(1.0) if is_curve else len(ordered) // 2]
 
     def _compare_all(self) -> None:
         """Run more inferences in all streams at once, and compare every answer, which would disturb timed ones."""
@@ -230,10 +232,10 @@ class OpenLoop:
 
 
 def find_highest_rate(steps: Sequence[RateStep], bound_ms: float) -> float | None:
-    """Find the highest rate whose p99 keeps the bound, by interpolation in the logarithm of p99.
+    """Find the highest rate whose p99 is within the bound, by interpolation in the logarithm of p99.
 
-    Return the highest rate tried where all keep it, None where the lowest does not. Rates above the first one that
-    does not keep it are not looked at.
+    It is interpolated between the first rate beyond the bound and the one below it. Return the highest rate tried where
+    all are within the bound, and None where the lowest is not.
     """
     ordered = sorted(steps, key=lambda step: step.rate)
     beyond = next((place for place, step in enumerate(ordered) if step.p99_ms > bound_ms), None)

@@ -20,8 +20,8 @@ class Single:
         self._context = context
         self._sessions: PreparedSessions
         self._warm: windows.Warmup | None = None
-        self._taken: windows.Timings
-        self._beside: windows.SideCall | None = None
+        self._timings: windows.Timings
+        self._side_call: windows.SideCall | None = None
 
     def open(self) -> None:
         self._sessions = prepare_sessions(self._context, sessions=1)
@@ -33,15 +33,15 @@ class Single:
             with timer.phase("warmup"):
                 self._warm = windows.warm_up(call, order.budget)
                 if self._warm.p50_ns < SHORT_NS:
-                    self._beside = self._make_side_call()
+                    self._side_call = self._make_side_call()
             return True
         # with more threads or a device, this thread does not do the work
         counter = counters.open_inherited_counter() if order.gate_cpu_share is not None else None
         with timer.phase("window"):
-            beside, turns = self._beside, self._context.turns
-            self._taken = windows.measure(call, order.budget, turns=turns, counter=counter, beside=beside)
+            side_call, turns = self._side_call, self._context.turns
+            self._timings = windows.measure(call, order.budget, turns=turns, counter=counter, side_call=side_call)
         if turns is not None:
-            own_ms = (self._taken.wall_ns + (0 if beside is None else beside.taken.wall_ns)) / 1e6
+            own_ms = (self._timings.wall_ns + (0 if side_call is None else side_call.timings.wall_ns)) / 1e6
             timer.phases_ms["others"] += timer.phases_ms["window"] - own_ms
             timer.phases_ms["window"] = own_ms
         return False
@@ -57,33 +57,33 @@ class Single:
 
     def close(self) -> dict[str, object]:
         """Measure also with copies, on a device with memory of its own, and return the sample and the providers."""
-        gate, taken = self._context.order.gate_cpu_share, self._taken
+        gate, timings = self._context.order.gate_cpu_share, self._timings
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()
         copied = time_with_copies(
             self._sessions.kind, self._sessions.engines[0], self._sessions.inputs, budget=self._context.order.budget
         )
-        cpu_share = taken.cpu_ns / taken.wall_ns
-        cpu_p50_ns = taken.cpu_p50_ns if gate is not None else None
+        cpu_share = timings.cpu_ns / timings.wall_ns
+        cpu_p50_ns = timings.cpu_p50_ns if gate is not None else None
         sample = {
-            **summaries.summarise_timings([taken], [self._warm], wall_ns=taken.wall_ns),
+            **summaries.summarise_timings([timings], [self._warm], wall_ns=timings.wall_ns),
             "cpu_share": cpu_share,
             "cpu_p50_ms": None if cpu_p50_ns is None else cpu_p50_ns / 1e6,
             "is_disturbed": gate is not None and cpu_share < gate,
             "with_copies_p50_ms": copied,
-            **summaries.make_other_metrics(peaks, {"instructions": taken.instructions, **self._list_other_metrics()}),
+            **summaries.make_other_metrics(peaks, {"instructions": timings.instructions, **self._list_other_metrics()}),
         }
         return {"sample": sample, **self._sessions.provider_report}
 
     def _list_other_metrics(self) -> dict[str, float | None]:
         """List the side call's figures by metric; none where it was never timed."""
-        beside, gate = self._beside, self._context.order.gate_cpu_share
-        if beside is None or not beside.taken.durations:
+        side_call, gate = self._side_call, self._context.order.gate_cpu_share
+        if side_call is None or not side_call.timings.durations:
             return {}
-        spent = beside.taken.cpu_p50_ns
+        spent = side_call.timings.cpu_p50_ns
         return {
-            f"{beside.name}_p50_ms": float(np.median(np.array(beside.taken.durations))) / 1e6,
-            f"{beside.name}_cpu_p50_ms": None if gate is None or spent is None else spent / 1e6,
+            f"{side_call.name}_p50_ms": float(np.median(np.array(side_call.timings.durations))) / 1e6,
+            f"{side_call.name}_cpu_p50_ms": None if gate is None or spent is None else spent / 1e6,
         }
 
 

@@ -3,16 +3,21 @@
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from worker.runner import memory, windows
 
-# the most raw timings of a sample; of more, every k-th is kept, so that a block's report stays under 1 MB
+# raw timings of a sample; of more, every k-th is kept, so that a block's report stays under 1 MB
 MAX_TIMINGS = 10_000
 
-Peaks = tuple[int, int | None]
+
+class MemoryPeaks(NamedTuple):
+    """The peaks of this process's memory in bytes. The address space is None on other systems than Linux."""
+
+    resident: int
+    address_space: int | None
 
 
 class Phase(TypedDict):
@@ -23,22 +28,25 @@ class Phase(TypedDict):
 
 
 def summarise_timings(
-    taken: Sequence[windows.Timings], warm: Sequence[windows.Warmup], *, wall_ns: int
+    timings: Sequence[windows.Timings], warmups: Sequence[windows.Warmup], *, wall_ns: int
 ) -> dict[str, object]:
-    """Make the fields of a Sample that come from timings of one stream or several, over `wall_ns` together."""
+    """Make the fields of a Sample that come from the timings and warm-ups of one or several streams.
+
+    `wall_ns` is from the first stream's begin to the last one's end; throughput is inferences a second.
+    """
     return {
-        **summarise([np.array(part.durations) for part in taken]),
-        "warmup_runs": sum(part.runs for part in warm),
-        "warmup_ms": max(part.wall_ns for part in warm) / 1e6,
-        "is_stable": all(part.agreed for part in warm) and all(part.is_stable for part in taken),
-        "throughput": sum(len(part.durations) for part in taken) / (wall_ns / 1e9),
+        **summarise([np.array(stream.durations) for stream in timings]),
+        "warmup_runs": sum(warmup.runs for warmup in warmups),
+        "warmup_ms": max(warmup.wall_ns for warmup in warmups) / 1e6,
+        "is_stable": all(warmup.agreed for warmup in warmups) and all(stream.is_stable for stream in timings),
+        "throughput": sum(len(stream.durations) for stream in timings) / (wall_ns / 1e9),
     }
 
 
 def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
-    """Summarise durations in ns by p50, mean, standard deviation and extremes in ms, and pack the raw timings.
+    """Summarise durations in ns, of one part or several, as the fields of a Sample: statistics in ms and raw timings.
 
-    No outlier is removed.
+    No outlier is removed. `timings` are packed by `pack_timings`.
     """
     durations = np.concatenate(parts)
     scale = 1e-6
@@ -54,22 +62,24 @@ def summarise(parts: Sequence[windows.Durations]) -> dict[str, object]:
 
 
 def pack_timings(durations: windows.Durations) -> str:
-    """Pack at most MAX_TIMINGS durations, evenly spaced: `u4:` or `u8:`, then base64 of zlib of little-endian ns."""
+    """Pack at most MAX_TIMINGS evenly spaced durations as text.
+
+    It is the kind, `u4` or `u8`, a colon, and zlib-compressed base64 of little-endian integers of ns.
+    """
     step = -(-durations.size // MAX_TIMINGS)
     chosen = durations[::step]
     dtype = "u4" if int(chosen.max()) < 1 << 32 else "u8"
     return f"{dtype}:{base64.b64encode(zlib.compress(chosen.astype(f'<{dtype}').tobytes(), 6)).decode()}"
 
 
-def read_memory_peaks() -> Peaks:
-    return memory.read_peak_bytes(), memory.read_peak_address_space_bytes()
+def read_memory_peaks() -> MemoryPeaks:
+    return MemoryPeaks(memory.read_peak_bytes(), memory.read_peak_address_space_bytes())
 
 
-def make_other_metrics(peaks: Peaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
-    """Make a Sample's fields of memory and of further metrics, without those that are None."""
-    resident, addresses = peaks
-    all_metrics = {**metrics, "peak_address_space_bytes": addresses}
+def make_other_metrics(peaks: MemoryPeaks, metrics: Mapping[str, float | None]) -> dict[str, object]:
+    """Make the fields `peak_memory_bytes` and `metrics` of a Sample. Metrics that are None are left out."""
+    all_metrics = {**metrics, "peak_address_space_bytes": peaks.address_space}
     return {
-        "peak_memory_bytes": resident,
+        "peak_memory_bytes": peaks.resident,
         "metrics": {name: value for name, value in all_metrics.items() if value is not None},
     }

@@ -13,10 +13,10 @@ import numpy as np
 from worker.runner import parallel_calls, windows
 from worker.runner.scenarios.protocol import LaunchContext, PreparedSessions, prepare_sessions
 
-# the most durations of a point and thread; of more, every second one is dropped, so that hours fit
+# durations that are kept of a point and thread; of more, every second one is dropped, so that hours fit
 MAX_DURATIONS = 100_000
-# the length of a stretch of inferences; between two stretches the clock is read once
-STRETCH_NS = 50_000_000
+# the length of a chunk of inferences; between two chunks the clock is read once more
+CHUNK_NS = 50_000_000
 
 Clock = Callable[[], int]
 
@@ -53,7 +53,7 @@ class Sustained:
 
 
 class Point:
-    """One point of the curve on one thread: the number of inferences, and the durations in ns of every k-th of them."""
+    """One point of the curve on one thread: the number of inferences, and the duration in ns of every k-th of them."""
 
     def __init__(self, *, max_durations: int = MAX_DURATIONS) -> None:
         self._max_durations = max_durations
@@ -65,7 +65,7 @@ class Point:
 
     def add_durations(self, durations: "array[int]") -> None:
         """Add durations in ns, of which every k-th is kept; k doubles where they become more than `max_durations`."""
-        # begins with the next k-th duration, counted from the first stretch on
+        # continue with the next k-th duration, counted from the first chunk on
         self.durations.extend(durations[-self.runs % self._step :: self._step])
         self.runs += len(durations)
         while len(self.durations) > self._max_durations:
@@ -78,8 +78,8 @@ def record_points(
 ) -> list[Point]:
     """Call without a break, and record `points` points of `point_s` seconds each.
 
-    A point ends with the first inference past its time. An inference that takes longer than a point leaves points out,
-    which are then not in the list.
+    A point ends with the first inference that ends past its time. Points that begin and end within one long inference
+    are left out.
     """
     recorded: list[Point] = []
     began = clock()
@@ -91,16 +91,16 @@ def record_points(
         point = Point()
         point.began_ns = now
         while now < ends:
-            stretch: array[int] = array("Q")
-            # the time of keeping the last stretch does not count as an inference
+            chunk: array[int] = array("Q")
+            # the time of keeping the last chunk does not count as an inference
             now = clock()
-            until = min(ends, now + STRETCH_NS)
-            while not stretch or now < until:
+            until = min(ends, now + CHUNK_NS)
+            while not chunk or now < until:
                 before = now
                 call()
                 now = clock()
-                stretch.append(now - before)
-            point.add_durations(stretch)
+                chunk.append(now - before)
+            point.add_durations(chunk)
         point.ended_ns = now
         recorded.append(point)
     return recorded

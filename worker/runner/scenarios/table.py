@@ -28,12 +28,12 @@ def choose_scenario(order: Order) -> MakeScenario:
     if kind not in engine.scenarios:
         text = f"{engine.module} has a loop of its own for {', '.join(engine.scenarios)}, and none for {kind!r}"
         raise faults.Refusal("not_supported", text)
-    make_scenario: MakeScenario = extensions.import_own(engine.scenarios[kind])
+    make_scenario: MakeScenario = extensions.import_builtin(engine.scenarios[kind])
     return make_scenario
 
 
 def find_scenario(kind: str) -> MakeScenario:
     make_scenario: MakeScenario = (
-        extensions.import_own(_OWN[kind]) if kind in _OWN else extensions.import_outside("scenario", kind)
+        extensions.import_builtin(_OWN[kind]) if kind in _OWN else extensions.import_extension("scenario", kind)
     )
     return make_scenario

@@ -18,19 +18,22 @@ def choose_likeliest(scores: Array) -> Array:
     return tokens
 
 
-def measure_lead(scores: Array) -> float:
-    """Measure by how much the best score leads, to four digits; 0 for a single score or an infinite lead."""
+def measure_score_gap(scores: Array) -> float:
+    """Measure the difference of the best and the second-best score, to four digits.
+
+    0 for a single score, or where the difference is not finite.
+    """
     if scores.size < 2:
         return 0.0
     second, first = np.partition(scores, -2)[-2:]
-    lead = float(first) - float(second)
-    return float(f"{lead:.4g}") if isfinite(lead) else 0.0
+    gap = float(first) - float(second)
+    return float(f"{gap:.4g}") if isfinite(gap) else 0.0
 
 
 def make_chooser(settings: Mapping[str, Any]) -> Choose:
-    """Make a function that chooses the tokens of one generation; one made anew draws the same tokens again.
+    """Make the function that chooses the tokens of one generation, by the options of a generate scenario.
 
-    Raises Refusal for a kind of sampling that is not known.
+    Make a new one for each generation: it draws the same tokens again. Raises Refusal for an unknown kind of sampling.
     """
     kind = settings.get("sampling", "greedy")
     if kind == "greedy":
@@ -47,7 +50,10 @@ def make_chooser(settings: Mapping[str, Any]) -> Choose:
 
 
 def _draw_token(scores: Array, kind: str, limit: float, temperature: float, share: float) -> int:
-    """Draw a token: among the `limit` likeliest (top-k), or among the fewest that together reach `limit` (top-p)."""
+    """Draw a token among the `limit` likeliest (top-k), or among the likeliest whose shares add up to `limit` (top-p).
+
+    `share`, from 0 to 1, chooses in the cumulative distribution.
+    """
     if kind == "top-k":
         count = min(int(limit), scores.size)
         some = np.argpartition(scores, -count)[-count:]
