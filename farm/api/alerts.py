@@ -157,6 +157,7 @@ def _alert(shape: type[AnyAlert], alert: Alert, **further_fields: object) -> Any
         watch_name=alert.watch.name,
         model=alert.model.name,
         version=alert.version.number,
+        began=alert.since_phrase,
         moved=list(alert.changed_packages),
         assignee=username(alert.assignee),
         symptoms=[fill(SymptomOut, symptom, run=symptom.run_id) for symptom in alert.symptoms_by_weight()],
