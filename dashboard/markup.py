@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.figures.figure import Series
-from farm.rules.presenting.tables import Act, Entry, Head, Spark, Table
+from farm.rules.presenting.tables import Button, Entry, Head, Sparkline, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
 
@@ -70,7 +70,7 @@ def elapsed(since: datetime, now: datetime) -> SafeString:
     return mark_safe(f'<time datetime="{utc:%Y-%m-%dT%H:%M:%SZ}" data-elapsed class="nowrap">{length}</time>')
 
 
-def spark(drawn: Spark) -> SafeString:
+def spark(drawn: Sparkline) -> SafeString:
     """Draw a small line. Its values stand in words beside it."""
     level = f'<line x1="0" x2="120" y1="{drawn.level}" y2="{drawn.level}"/>'
     line = f'<polyline points="{drawn.points}"/>'
@@ -139,8 +139,8 @@ def _write_words(entry: Entry, table: Table) -> str:
 def _write_text(entry: Entry, table: Table) -> str:
     if entry.at is not None:
         return moment(entry.at)
-    if entry.act is not None:
-        return _write_button(entry.act, table)
+    if entry.button is not None:
+        return _write_button(entry.button, table)
     text, title = escape(entry.text), f' title="{escape(entry.title)}"' if entry.title else ""
     if entry.href:
         return f'<a href="{escape(entry.href)}"{title}>{text}</a>'
@@ -149,7 +149,7 @@ def _write_text(entry: Entry, table: Table) -> str:
     return f"<span{title}>{text}</span>" if title else text
 
 
-def _write_button(act: Act, table: Table) -> str:
-    about = f'form="{table.id}-orders" formaction="{escape(act.address)}" aria-label="{escape(act.words)}"'
-    key = f' data-order="{escape(act.key)}"' if act.key else ""
-    return f'<button class="copy" {about}{key}>{escape(act.label)}</button>'
+def _write_button(button: Button, table: Table) -> str:
+    about = f'form="{table.id}-orders" formaction="{escape(button.address)}" aria-label="{escape(button.description)}"'
+    key = f' data-order="{escape(button.key)}"' if button.key else ""
+    return f'<button class="copy" {about}{key}>{escape(button.label)}</button>'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from farm.contract.document import Document
 from farm.contract.reasons import CellStatus, ReasonCode
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.wording.numbers import counted
 from onnxfarm.problems import GateFailed, Infrastructure, Usage
 
@@ -23,7 +23,7 @@ def judge_cells(document: Document, *, strict: bool) -> None:
     Refused cells are allowed where others are done, unless `strict`.
     """
     ended = (CellStatus.DONE, CellStatus.REFUSED)
-    cells = list_own(document.cells)
+    cells = list_planned_cells(document.cells)
     # an A/A copy is not counted as a cell: if it is unfinished, its cell is
     unfinished = {(cell.twin_of or cell.id).partition(".b")[0] for cell in document.cells if cell.status not in ended}
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
@@ -49,9 +49,8 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
     if not is_any_done and codes == {ReasonCode.RUNTIME_INSTALL_FAILED}:
         raise Infrastructure("No runtime could be installed; the reasons are above.")
     if document.cells and not is_any_done:
-        raise GateFailed(
-            f"None of {counted(len(list_own(document.cells)), 'cell')} could be measured; the reasons are above."
-        )
+        cells = counted(len(list_planned_cells(document.cells)), "cell")
+        raise GateFailed(f"None of {cells} could be measured; the reasons are above.")
     judge_cells(document, strict=strict)
 
 

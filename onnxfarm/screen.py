@@ -19,15 +19,15 @@ from farm.rules.cells.metrics import JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
-from farm.rules.presenting.called_operators import (
+from farm.rules.presenting.changed_operators import (
     describe_trace_noise,
     format_operator_change,
+    format_operator_times,
     list_changed_operators,
     list_named_operators,
-    operator_times,
-    operators_heading,
+    make_operators_heading,
 )
-from farm.rules.presenting.headlines import axis_rank, find_opening
+from farm.rules.presenting.headlines import axis_rank, rank_results
 from farm.rules.presenting.lines import (
     BUSY,
     PROCESSOR,
@@ -36,7 +36,7 @@ from farm.rules.presenting.lines import (
     is_by_processor,
     is_less_accurate,
     is_wrong,
-    line_of,
+    make_comparison_line,
 )
 from farm.rules.presenting.stability import UNSTABLE, find_unstable
 from farm.rules.presenting.times import Times
@@ -299,7 +299,7 @@ def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wi
     }
     shown_beside = {head: of for head, of in beside.items() if any(map(of, ordered))}
     table = make_folding_table("compared", "decoding" if "prefill" in shown_beside else "verdict")
-    lines = [line_of(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
+    lines = [make_comparison_line(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
     kinds = {line.quantity for line in lines}
     values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
@@ -331,7 +331,7 @@ def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wi
 
 def _sort_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
     """Sort the axis that the headline speaks of first and A/A pairs last; on each axis, larger changes first."""
-    first = find_opening(comparisons, cells).axis
+    first = rank_results(comparisons, cells).axis
     return sorted(
         comparisons,
         key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_rank(pair.axis), *_rank_change(pair, cells)),
@@ -357,18 +357,18 @@ def _rank_change(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int
 def _show_operators(document: Document, *, console: Console) -> None:
     """Print the operators that explain the largest decided change on the axis of the headline."""
     cells = {cell.id: cell for cell in document.cells}
-    axis = find_opening(document.comparisons, cells).axis
+    axis = rank_results(document.comparisons, cells).axis
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
     if not changed:
         return
     largest = min(changed, key=lambda pair: _rank_change(pair, cells))
     named = list_named_operators(largest)[:NAMED_OPERATORS]
     sides = _format_sides(largest, cells, SIDE_AXES)
-    console.print(Text(f"\n{operators_heading(largest, sides)}"), soft_wrap=True)
+    console.print(Text(f"\n{make_operators_heading(largest, sides)}"), soft_wrap=True)
     for operator in named:
         part = f", {numbers.explains(operator.moved_us, operator.share)}" if operator.share else ""
         moved = f"{numbers.signed(operator.moved_us)} µs"
-        times = operator_times(operator) or format_operator_change(operator) or moved
+        times = format_operator_times(operator) or format_operator_change(operator) or moved
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     outside = format_outside_times([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # beside other programs the clock counts their turns too
@@ -386,7 +386,7 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
         for change in list_changed_operators(comparison):
             verdict = change.verdict or ""
             line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {format_operator_change(change)}", verdict)
-            details = ", ".join(filter(None, (operator_times(change), f"{change.rounds} rounds", sides)))
+            details = ", ".join(filter(None, (format_operator_times(change), f"{change.rounds} rounds", sides)))
             lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)

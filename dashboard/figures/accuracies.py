@@ -12,7 +12,7 @@ from farm.rules.cells import recipes
 from farm.rules.cells.metrics import MIN_MEMORY
 from farm.rules.presenting import parities
 from farm.rules.presenting.lines import is_less_accurate
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_number, verdict_entry
 from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.quality import accuracy_metrics, quantisation
 from farm.rules.wording import numbers
@@ -90,7 +90,7 @@ def make_table(
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
-        Number(weight.heading, lambda cell: written(weight.read(cell), weight.format), note=weight.note),
+        Number(weight.heading, lambda cell: as_number(weight.read(cell), weight.format), note=weight.note),
         figure.p50_column(times, cells),
         Number("accuracy", accuracy_entry, note="with its 95 % interval"),
         Number(

@@ -9,7 +9,7 @@ from dashboard.figures import colours, figure, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, choose_bars, empty_figure
 from farm.contract.document_cells import Cell, ProviderTime
 from farm.contract.document_comparisons import Comparison
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import MIB
@@ -86,10 +86,10 @@ def draw_cold_start(cells: Sequence[Cell], address: Address, comparisons: Sequen
         bars,
         COLD_START,
         "Cold start of each cell",
-        Number("import, ms", lambda cell: written(cell.import_ms), note="of ONNX Runtime, in a fresh process"),
-        Number("session creation, ms", lambda cell: written(cell.session_ms)),
-        Number("first inference, ms", lambda cell: written(cell.first_ms)),
-        Number("together, ms", lambda cell: written(_start_ms(cell))),
+        Number("import, ms", lambda cell: as_number(cell.import_ms), note="of ONNX Runtime, in a fresh process"),
+        Number("session creation, ms", lambda cell: as_number(cell.session_ms)),
+        Number("first inference, ms", lambda cell: as_number(cell.first_ms)),
+        Number("together, ms", lambda cell: as_number(_start_ms(cell))),
         replace(then, text=f"then {then.text}"),
     )
     if not known:
@@ -248,5 +248,5 @@ def _list_provider_columns(name: Column[Cell]) -> Sequence[Column[tuple[Cell, Pr
             "share of time",
             lambda row: Entry(numbers.share(row[1].time_share), row[1].time_share, share=row[1].time_share),
         ),
-        Number("executed nodes", lambda row: counted(row[1].nodes)),
+        Number("executed nodes", lambda row: as_count(row[1].nodes)),
     )

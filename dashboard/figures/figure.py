@@ -17,7 +17,7 @@ from dashboard.figures.theme import DASH_LENGTHS, INK, OTHER, SHAPES, SLOTS, Jso
 from farm.contract.document_cells import Cell
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_wrong
-from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
 from farm.rules.presenting.times import ITEMS, Times
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import STATES, WRONG
@@ -81,7 +81,7 @@ def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, no
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
     def entry(cell: Cell) -> Entry:
-        return replace(written(metric.value(cell)), soft="CPU time" if _is_marked(times, name, cell, title) else "")
+        return replace(as_number(metric.value(cell)), soft="CPU time" if _is_marked(times, name, cell, title) else "")
 
     return Number(f"{title}, ms", entry, note=note)
 

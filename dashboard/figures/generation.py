@@ -11,7 +11,7 @@ from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TPOT
 from farm.rules.presenting.generations import first_token_ms, make_generation
-from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
 from farm.rules.presenting.times import BY_CLOCK, Times, clock_title, metric_heading
 from farm.rules.wording import numbers, titles
 
@@ -44,10 +44,10 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
     columns: tuple[Column[Cell], ...] = (
         *([figure.name_column(bars.along, address)] if address else []),
         *(Number[Cell](f"{part.name}, ms", _make_entry(part.of), note=by) for part in parts),
-        Number("together, ms", lambda cell: written(whole_ms(cell)), note=by),
+        Number("together, ms", lambda cell: as_number(whole_ms(cell)), note=by),
         Number(
             metric_heading("tokens/s", kinds) if by else "tokens/s",
-            lambda cell: written(known[cell.id].tokens_per_s),
+            lambda cell: as_number(known[cell.id].tokens_per_s),
             note="new tokens of all sequences over the time together: waiting between the calls is left out",
         ),
     )
@@ -72,7 +72,7 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
 
 
 def _make_entry(of: Callable[[Cell], float]) -> Callable[[Cell], Entry]:
-    return lambda cell: written(of(cell))
+    return lambda cell: as_number(of(cell))
 
 
 def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
@@ -92,7 +92,7 @@ def draw_prompts(cells: Sequence[Cell], address: Address | None = None, times: T
     columns = (
         Column[Cell]("runtime", lambda cell: Entry(titles.runtime(cell.runtime), is_name=True)),
         Number[Cell]("tokens of the prompt", lambda cell: rounded_entry(float(_prompt_tokens(cell)))),
-        Number[Cell]("to the first token, ms", lambda cell: written(first_ms(cell), numbers.milliseconds)),
+        Number[Cell]("to the first token, ms", lambda cell: as_number(first_ms(cell), numbers.milliseconds)),
     )
     first, last = (
         f"{numbers.milliseconds(first_ms(end))} ms behind {_prompt_tokens(end)}" for end in (ordered[0], ordered[-1])
@@ -166,7 +166,7 @@ CURVE = Curve(
     (
         Column("tokens", lambda stretch: Entry(stretch.name)),
         Number("tokens before", lambda stretch: rounded_entry(_position(stretch))),
-        Number("time per token, ms", lambda stretch: written(_tpot_ms(stretch), numbers.milliseconds)),
+        Number("time per token, ms", lambda stretch: as_number(_tpot_ms(stretch), numbers.milliseconds)),
     ),
 )
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from dashboard.figures import colours, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from dashboard.figures.timelines import MAX_BARS, Bar, Matched, draw_bars, format_us, make_layout
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number
 from farm.rules.tracing.graphs import list_beginnings
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers
@@ -27,10 +27,10 @@ class Traced:
 
 COLUMNS: tuple[Column[tuple[str, Timeline]], ...] = (
     Column("Cell", lambda row: Entry(row[0])),
-    Number("inference, µs", lambda row: written(row[1].duration_us, format_us)),
-    Number("in nodes, µs", lambda row: written(row[1].in_nodes_us, format_us)),
-    Number("executed nodes", lambda row: counted(len(row[1].spans))),
-    Number("inferences traced", lambda row: counted(row[1].runs)),
+    Number("inference, µs", lambda row: as_number(row[1].duration_us, format_us)),
+    Number("in nodes, µs", lambda row: as_number(row[1].in_nodes_us, format_us)),
+    Number("executed nodes", lambda row: as_count(len(row[1].spans))),
+    Number("inferences traced", lambda row: as_count(row[1].runs)),
 )
 
 

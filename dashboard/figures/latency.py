@@ -8,8 +8,8 @@ from dashboard.figures.figure import Address, Figure, empty_figure, select_right
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.hardware import Measured
-from farm.rules.presenting.tables import Column, Number, Table, counted
+from farm.rules.presenting.hardware import MeasuredSetting
+from farm.rules.presenting.tables import Column, Number, Table, as_count
 from farm.rules.presenting.times import Times, clock_title
 from farm.rules.wording import numbers, titles
 
@@ -27,7 +27,7 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
         figure.RUNTIME,
         figure.p50_column(times, measured),
         figure.HALF_WIDTH,
-        Number("launches", lambda cell: counted(len(cell.samples_ms))),
+        Number("launches", lambda cell: as_count(len(cell.samples_ms))),
     )
     table = Table.of(NAME, "Median latency of each cell", shown, measured)
     if not measured:
@@ -64,7 +64,9 @@ def draw_latency(cells: Sequence[Cell], comparisons: Sequence[Comparison], addre
     )
 
 
-def draw_settings(rows: Mapping[str, Measured], title: str, table: Table, address: Callable[[Measured], str]) -> Figure:
+def draw_settings(
+    rows: Mapping[str, MeasuredSetting], title: str, table: Table, address: Callable[[MeasuredSetting], str]
+) -> Figure:
     """Draw measured settings with their intervals, a row each, by the name of the row. `table`: what has every
     number."""
     measured = list(rows.values())

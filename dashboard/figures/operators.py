@@ -9,7 +9,7 @@ from dashboard.figures.figure import Figure, empty_figure, shorten_start
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.presenting.called_operators import (
+from farm.rules.presenting.changed_operators import (
     describe_order,
     explain_trace_doubt,
     find_largest_type,
@@ -18,7 +18,7 @@ from farm.rules.presenting.called_operators import (
     list_named_operators,
     sort_operators,
 )
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import is_change
@@ -168,7 +168,7 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
     Column("Type", lambda change: Entry(change.op_type), "as executed"),
     Number("baseline, µs", lambda change: _side_entry(change, 0), "median over traces"),
     Number("candidate, µs", lambda change: _side_entry(change, 1), "median over traces"),
-    Number("change, µs", lambda change: written(change.moved_us, numbers.signed), "median over paired traces"),
+    Number("change, µs", lambda change: as_number(change.moved_us, numbers.signed), "median over paired traces"),
     Number(
         "interval, µs",
         lambda change: _interval(change.change_low_us, change.change_high_us, numbers.signed),
@@ -176,7 +176,7 @@ COLUMNS: tuple[Column[OperatorChange], ...] = (
     ),
     Number(
         "explains",
-        lambda change: written(change.share, numbers.share),
+        lambda change: as_number(change.share, numbers.share),
         "share of the change of an inference as it was timed; may be negative or above 100 %",
     ),
     Prose(
@@ -191,8 +191,8 @@ VERDICTS: tuple[Column[OperatorChange], ...] = (
         lambda change: verdict_entry(change.verdict) if change.verdict else Entry(numbers.NOT_MEASURED),
         "by the operator's own pairs, over all operators of the comparison",
     ),
-    Number("ratio", lambda change: written(change.ratio), "candidate / baseline over paired rounds"),
+    Number("ratio", lambda change: as_number(change.ratio), "candidate / baseline over paired rounds"),
     Number("ratio from, to", lambda change: _interval(change.ci_low, change.ci_high, numbers.plain), "95 % interval"),
-    Number("rounds", lambda change: Entry() if change.rounds is None else counted(change.rounds)),
+    Number("rounds", lambda change: Entry() if change.rounds is None else as_count(change.rounds)),
     Prose("Why", lambda change: Entry(change.reason or "")),
 )

@@ -9,19 +9,19 @@ from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells.load import format_highest_rate
 from farm.rules.cells.scenario_metrics import MAX_RATE
 from farm.rules.cells.scenarios import parse_recorded
-from farm.rules.presenting.tables import Number, Table, written
+from farm.rules.presenting.tables import Number, Table, as_number
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import plain
 
 LATENCY, GOODPUT, PROCESSOR = "rates", "goodput", "processor"
 COLUMNS = (
-    Number[CellPhase]("per s", lambda rate: written(rate.metrics["rate_per_s"])),
-    Number[CellPhase]("p50, ms", lambda rate: written(rate.metrics["p50_ms"], numbers.milliseconds)),
-    Number[CellPhase]("p99, ms", lambda rate: written(rate.metrics["p99_ms"], numbers.milliseconds)),
+    Number[CellPhase]("per s", lambda rate: as_number(rate.metrics["rate_per_s"])),
+    Number[CellPhase]("p50, ms", lambda rate: as_number(rate.metrics["p50_ms"], numbers.milliseconds)),
+    Number[CellPhase]("p99, ms", lambda rate: as_number(rate.metrics["p99_ms"], numbers.milliseconds)),
     Number[CellPhase](
-        "goodput, per s", lambda rate: written(rate.metrics["goodput_per_s"]), "requests that kept the bound"
+        "goodput, per s", lambda rate: as_number(rate.metrics["goodput_per_s"]), "requests that kept the bound"
     ),
-    Number[CellPhase]("processor, ms each", lambda rate: written(rate.metrics["cpu_ms"], numbers.milliseconds)),
+    Number[CellPhase]("processor, ms each", lambda rate: as_number(rate.metrics["cpu_ms"], numbers.milliseconds)),
     Number[CellPhase](
         "late, ms",
         lambda rate: rounded_entry(rate.metrics["late_ms"], 2),

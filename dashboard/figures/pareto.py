@@ -9,7 +9,7 @@ from dashboard.figures import accuracies, colours, scales, theme, traces
 from dashboard.figures.figure import Address, Figure, empty_figure, latency_entry
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.presenting.hardware import Measured, fault_of
+from farm.rules.presenting.hardware import MeasuredSetting, find_fault
 from farm.rules.presenting.hardware_words import format_setting
 from farm.rules.presenting.lines import is_wrong
 from farm.rules.presenting.tables import Column, Entry, Number, Table
@@ -154,14 +154,16 @@ def _write_title(judged: Sequence[Judged], front: Sequence[Judged], along: Seque
     )
 
 
-def draw_hardware(measured: Sequence[Measured], names: Sequence[str], address: Callable[[Measured], str]) -> Figure:
+def draw_hardware(
+    measured: Sequence[MeasuredSetting], names: Sequence[str], address: Callable[[MeasuredSetting], str]
+) -> Figure:
     """Draw the settings that may be recommended and were judged on labelled data, of the batch size that most of
     them have, in the colour of their target or provider; without any the figure is empty and says why. `names`: the
     targets in the order of their colours."""
     judged = _select_usual_recipe(
         _make_point(own.cell, address(own), target_label(own), format_setting(own), is_processor=own.is_processor)
         for own in measured
-        if fault_of(own.cell) is None
+        if find_fault(own.cell) is None
     )
     batches = [point.cell.batch for point in judged]
     batch = max(batches, key=batches.count, default=None)
@@ -215,7 +217,7 @@ def _draw_target(judged: Sequence[Judged], target: str, place: int) -> theme.Jso
     return _draw_points(own, precisions, hovers, ink=theme.INK, has_names=has_names, marker=marker, name=target)
 
 
-def target_label(measured: Measured) -> str:
+def target_label(measured: MeasuredSetting) -> str:
     return f"{measured.node} ({measured.tag})"
 
 

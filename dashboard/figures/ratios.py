@@ -8,7 +8,7 @@ from dashboard.figures import scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.quantities import Change
-from farm.rules.presenting.lines import PROCESSOR, Line
+from farm.rules.presenting.lines import PROCESSOR, ComparisonLine
 from farm.rules.presenting.tables import Column, Entry, Number, Table, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import rank
@@ -28,7 +28,7 @@ class Named:
     where: str
     step: str = ""
     href: str = ""
-    line: Line | None = None
+    line: ComparisonLine | None = None
 
     @property
     def change(self) -> Change:

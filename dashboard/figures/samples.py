@@ -8,7 +8,7 @@ from statistics import median
 from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number
 from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers, titles
 
@@ -122,8 +122,8 @@ def _make_table(samples_ms: Sequence[float], groups: Groups | None, title: str) 
         return "one group" if groups is None else "upper" if ms > groups.edge else "lower"
 
     columns: tuple[Column[int], ...] = (
-        Number("Launch", lambda place: counted(place + 1)),
-        Number(f"{title}, ms", lambda place: written(samples_ms[place])),
+        Number("Launch", lambda place: as_count(place + 1)),
+        Number(f"{title}, ms", lambda place: as_number(samples_ms[place])),
         Column("Group", lambda place: Entry(name_group(samples_ms[place]))),
     )
     return Table.of(NAME, "The median of each process launch", columns, range(len(samples_ms)))

@@ -13,7 +13,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import growth
 from farm.rules.cells.scenario_metrics import GROWTH
 from farm.rules.presenting.generations import has_generation_times
-from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
 from farm.rules.presenting.times import BY_CLOCK, Times
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB
@@ -178,7 +178,7 @@ def _draw_shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
     low, high = (f"{numbers.milliseconds(_p50_ms(end))} ms at {end.name}" for end in (ordered[0], ordered[-1]))
     columns: tuple[Column[CellPhase], ...] = (
         Column("shape", lambda phase: Entry(phase.name, is_name=True)),
-        Number("p50, ms", lambda phase: written(_p50_ms(phase), numbers.milliseconds)),
+        Number("p50, ms", lambda phase: as_number(_p50_ms(phase), numbers.milliseconds)),
         Number("inferences", lambda phase: rounded_entry(phase.metrics["n"]) if "n" in phase.metrics else Entry()),
     )
     return Figure(

@@ -6,7 +6,7 @@ from dashboard.figures import cell_lines, scales, theme, traces
 from dashboard.figures.cell_lines import CellLines, Curve
 from dashboard.figures.figure import Address, Figure, empty_figure, rounded_entry
 from farm.contract.document_cells import Cell, CurvePoint, Sustained
-from farm.rules.presenting.tables import Column, Number, Table, written
+from farm.rules.presenting.tables import Column, Number, Table, as_number
 from farm.rules.wording import numbers
 
 NAME = "sustained"
@@ -20,7 +20,7 @@ def draw_sustained(cell: Cell) -> Figure:
     curve = cell.sustained or Sustained()
     points = curve.points
     against: Column[CurvePoint] = Number(
-        "against the first", lambda point: written(point.p50_ms / points[0].p50_ms, numbers.change)
+        "against the first", lambda point: as_number(point.p50_ms / points[0].p50_ms, numbers.change)
     )
     table = Table.of(NAME, CAPTION, (*_COLUMNS[:-1], against, _COLUMNS[-1]), points)
     if not points:
@@ -111,7 +111,7 @@ _COLUMNS: tuple[Column[CurvePoint], ...] = (
     Number("from, s", lambda point: rounded_entry(point.at_s, 1)),
     Number("for, s", lambda point: rounded_entry(point.span_s, 1)),
     Number("inferences", lambda point: rounded_entry(point.n)),
-    Number("p50, ms", lambda point: written(point.p50_ms, numbers.milliseconds)),
-    Number("p90, ms", lambda point: written(point.p90_ms, numbers.milliseconds)),
-    Number("mJ per inference", lambda point: written(point.energy_mj, _describe_energy)),
+    Number("p50, ms", lambda point: as_number(point.p50_ms, numbers.milliseconds)),
+    Number("p90, ms", lambda point: as_number(point.p90_ms, numbers.milliseconds)),
+    Number("mJ per inference", lambda point: as_number(point.energy_mj, _describe_energy)),
 )

@@ -9,7 +9,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import prefills
 from farm.rules.presenting.lines import format_items_per_s
-from farm.rules.presenting.tables import Column, Number, Table, counted
+from farm.rules.presenting.tables import Column, Number, Table, as_count
 from farm.rules.presenting.times import Times, format_items
 from farm.rules.wording import numbers
 
@@ -25,7 +25,7 @@ def draw_throughput(cells: Sequence[Cell], address: Address, comparisons: Sequen
     others = [axis for axis in axes.varying_axes(measured) if axis.name != "batch"]
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(others, address),
-        Number("Batch", lambda cell: counted(cell.batch or 0)),
+        Number("Batch", lambda cell: as_count(cell.batch or 0)),
         figure.items_column(times, measured),
         figure.p50_column(times, measured),
     )

@@ -8,7 +8,7 @@ from itertools import accumulate, groupby
 from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.cell_bars import EDGE
 from dashboard.figures.figure import Figure, empty_figure, rounded_entry, shorten_start
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number
 from farm.rules.tracing.timeline import Span, Timeline
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign
@@ -183,12 +183,12 @@ def _make_table(trace: Timeline) -> Table:
         Column("Executed node", lambda span: Entry(span.name, is_name=True)),
         Column("Type", lambda span: Entry(span.op_type)),
         Column("Provider", lambda span: Entry(titles.provider(span.provider))),
-        Number("from, µs", lambda span: written(span.start_us, format_us), note="since the inference began"),
-        Number("takes, µs", lambda span: written(span.duration_us, format_us), note="with what runs inside it"),
-        Number("itself, µs", lambda span: written(span.self_us, format_us)),
+        Number("from, µs", lambda span: as_number(span.start_us, format_us), note="since the inference began"),
+        Number("takes, µs", lambda span: as_number(span.duration_us, format_us), note="with what runs inside it"),
+        Number("itself, µs", lambda span: as_number(span.self_us, format_us)),
         Number(
             "share",
-            lambda span: written(span.self_us / (trace.duration_us or 1), numbers.share),
+            lambda span: as_number(span.self_us / (trace.duration_us or 1), numbers.share),
             note="of the inference",
         ),
     )
@@ -278,10 +278,10 @@ def _draw_stretches(name: str, stretches: Sequence[Stretch]) -> theme.Json:
 
 def _make_stretch_table(stretches: Sequence[Stretch]) -> Table:
     columns: tuple[Column[tuple[int, Stretch]], ...] = (
-        Number("Stretch", lambda each: counted(each[0])),
+        Number("Stretch", lambda each: as_count(each[0])),
         Column("Provider", lambda each: Entry(titles.provider(each[1].provider))),
         Number("nodes", lambda each: rounded_entry(len(each[1].spans))),
-        Number("µs", lambda each: written(each[1].time_us)),
+        Number("µs", lambda each: as_number(each[1].time_us)),
         Column("First node", lambda each: Entry(each[1].spans[0].name, is_name=True)),
         Column("Last node", lambda each: Entry(each[1].spans[-1].name, is_name=True)),
     )

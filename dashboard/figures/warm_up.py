@@ -7,7 +7,7 @@ from statistics import median
 from dashboard.figures import colours, scales, theme, traces
 from dashboard.figures.figure import Figure, empty_figure, rounded_entry, thin_places
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.tables import Column, Entry, Number, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_number
 from farm.rules.wording import numbers
 
 NAME = "warm-up"
@@ -48,10 +48,10 @@ class Launch:
 COLUMNS: tuple[Column[Launch], ...] = (
     Number("Launch", lambda launch: Entry(str(launch.number + 1), launch.number)),
     Number("timings", lambda launch: rounded_entry(len(launch.times_ms))),
-    Number("first tenth, ms", lambda launch: written(launch.first_tenth_ms, numbers.milliseconds)),
-    Number("last half, ms", lambda launch: written(launch.last_half_ms, numbers.milliseconds)),
-    Number("begins", lambda launch: written(launch.change, numbers.change), "the first tenth against the last half"),
-    Number("slowest, ms", lambda launch: written(max(launch.times_ms), numbers.milliseconds)),
+    Number("first tenth, ms", lambda launch: as_number(launch.first_tenth_ms, numbers.milliseconds)),
+    Number("last half, ms", lambda launch: as_number(launch.last_half_ms, numbers.milliseconds)),
+    Number("begins", lambda launch: as_number(launch.change, numbers.change), "the first tenth against the last half"),
+    Number("slowest, ms", lambda launch: as_number(max(launch.times_ms), numbers.milliseconds)),
 )
 
 

@@ -10,8 +10,8 @@ from django.urls import reverse
 from dashboard.reading import runs
 from farm.contract.cells import Runtime
 from farm.rules.findings.kinds import kind_of, rank
-from farm.rules.presenting.leads import Lead
-from farm.rules.presenting.tables import Act, Column, Entry, Number, Prose, Table, moment, verdict_entry
+from farm.rules.presenting.key_results import KeyResult
+from farm.rules.presenting.tables import Button, Column, Entry, Number, Prose, Table, as_time, verdict_entry
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -55,17 +55,17 @@ def shorten_cause(alert: "Alert") -> str:
     return f"{name} explains {part}" if times and part != first else first
 
 
-def find_lead(alert: "Alert") -> Lead:
-    return Lead() if alert.leading_symptom is None else _read_figures(alert.leading_symptom)
+def find_lead(alert: "Alert") -> KeyResult:
+    return KeyResult() if alert.leading_symptom is None else _read_figures(alert.leading_symptom)
 
 
-def _read_figures(symptom: "Symptom") -> Lead:
+def _read_figures(symptom: "Symptom") -> KeyResult:
     """Read the figures of a symptom, which farm.alerts.selectors.pages adds from its comparison."""
     known = {name: getattr(symptom, name, None) for name in ("ratio", "low", "high", "level", "rounds")}
     is_latency = kind_of(symptom.kind).is_headline
     ratio = known["ratio"] if is_latency and known["ratio"] is not None else symptom.size if is_latency else None
     bounds = {name: known[name] for name in ("low", "high", "level")} if is_latency else {}
-    return Lead(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
+    return KeyResult(ratio=ratio, rounds=known["rounds"] or 0, where=symptom.label, **bounds)
 
 
 def write_headline(open_alerts: Sequence["Alert"], count: int) -> str:
@@ -142,7 +142,7 @@ def _state(alert: "Alert") -> Entry:
 
 def _acknowledge(alert: "Alert") -> Entry:
     address = reverse("dashboard:alert_order", args=[alert.pk, "acknowledge"])
-    return Entry(act=Act("Acknowledge", address, f"Acknowledge alert {alert.pk}", key="a"))
+    return Entry(button=Button("Acknowledge", address, f"Acknowledge alert {alert.pk}", key="a"))
 
 
 COLUMNS: tuple[Column["Alert"], ...] = (
@@ -157,7 +157,7 @@ COLUMNS: tuple[Column["Alert"], ...] = (
     Prose("What", _what),
     Column("Began", _release),
     Column("Node", lambda alert: Entry(numbers.listed(alert.nodes) or "no node"), order="node"),
-    Column("Opened", lambda alert: moment(alert.opened_at), order="at"),
+    Column("Opened", lambda alert: as_time(alert.opened_at), order="at"),
 )
 
 

@@ -10,7 +10,7 @@ from dashboard.figures import latency
 from dashboard.figures.figure import Figure, items_entry
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import Best, count_other_sizes, find_best_settings, find_left_out
-from farm.rules.presenting.hardware import FAULTS, Measured, Top
+from farm.rules.presenting.hardware import FAULTS, MeasuredSetting, TopSettings
 from farm.rules.presenting.hardware_words import count_as_good, format_setting
 from farm.rules.presenting.lines import judge_outputs, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
@@ -22,7 +22,7 @@ MAX_BUDGET_MS = 1e7
 # of settings that launches do not tell apart so many have a row
 MAX_ALIKE = 4
 # from a measured setting to the page of its cell
-CellAddress = Callable[[Measured], str]
+CellAddress = Callable[[MeasuredSetting], str]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Panel:
     left_out: str = ""
     # that times are processor time; empty where none is
     busy: str = ""
-    top: Top = field(default_factory=Top)
+    top: TopSettings = field(default_factory=TopSettings)
 
     @property
     def headline(self) -> str:
@@ -59,12 +59,12 @@ class Panel:
         )
 
 
-def cell_address(measured: Measured) -> str:
+def cell_address(measured: MeasuredSetting) -> str:
     return reverse("dashboard:cell", args=[measured.run, measured.cell.id])
 
 
 def make_panel(
-    version: int | None, settings: Sequence[Measured], typed: str, address: CellAddress = cell_address
+    version: int | None, settings: Sequence[MeasuredSetting], typed: str, address: CellAddress = cell_address
 ) -> Panel | None:
     """Make the panel; None where nothing was measured. `typed`: the latency budget in ms as it stands in the
     address; one that cannot be read is no budget, and the panel's `error` says so."""
@@ -88,12 +88,14 @@ def make_panel(
         typed=typed,
         error=error,
         top=min(
-            (best.fastest for best in best_of_nodes), key=lambda top: top.settings[0].cell.p50_ms or 0.0, default=Top()
+            (best.fastest for best in best_of_nodes),
+            key=lambda top: top.settings[0].cell.p50_ms or 0.0,
+            default=TopSettings(),
         ),
     )
 
 
-def _name_settings(shown: Sequence[Measured]) -> dict[str, Measured]:
+def _name_settings(shown: Sequence[MeasuredSetting]) -> dict[str, MeasuredSetting]:
     """Name settings by what differs between them, and by their node; the fastest comes first."""
     along = axes.varying_axes([measured.cell for measured in shown])
     ranked = sorted(shown, key=lambda measured: measured.cell.p50_ms or 0.0)
@@ -144,7 +146,7 @@ def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
     return f"{text} {most.doubt}".strip()
 
 
-def _describe_left_out(settings: Sequence[Measured]) -> str:
+def _describe_left_out(settings: Sequence[MeasuredSetting]) -> str:
     """Say how many settings are left out, for their inputs and for their outputs, and the fastest of the latter."""
     count, others = count_other_sizes(settings), find_left_out(settings)
     fed = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
@@ -157,7 +159,7 @@ def _describe_left_out(settings: Sequence[Measured]) -> str:
     return f"{wrongs} {fed}".strip()
 
 
-def _describe_setting(measured: Measured) -> str:
+def _describe_setting(measured: MeasuredSetting) -> str:
     return f"{format_setting(measured)} on {measured.node}, {hardware_words.format_latency(measured)}"
 
 
@@ -168,7 +170,7 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: 
         tops = [(f"{wanted} and lowest latency", best.fastest)]
     else:
         tops = [(wanted, best.most_items), ("lowest latency", best.fastest)]
-    shown: list[tuple[str, Measured]] = []
+    shown: list[tuple[str, MeasuredSetting]] = []
     for words, top in tops:
         doubt = f". {top.doubt}" if top.doubt and len(top.settings) == 1 else ""
         # of several that are not told apart a row each, up to so many
@@ -190,7 +192,7 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: 
     return rows if best.most_items.settings else [none, *rows]
 
 
-def time_entry(measured: Measured, *, says: bool) -> Entry:
+def time_entry(measured: MeasuredSetting, *, says: bool) -> Entry:
     """Make the entry of the time in ms with half of its interval; `says`: whether it is marked as processor time."""
     cell = measured.cell
     spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)

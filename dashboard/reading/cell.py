@@ -21,7 +21,7 @@ from farm.rules.planning.plans import Arm, PlannedBlock
 from farm.rules.presenting import prefills
 from farm.rules.presenting.headlines import lost_providers
 from farm.rules.presenting.lines import PROCESSOR
-from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.presenting.times import Times
 from farm.rules.reporting.records import RunRecord
 from farm.rules.runtimes.models import ModelFacts
@@ -31,13 +31,13 @@ from farm.runs.states import activity_of
 METRIC_HEADS = (Head("Metric"), Head("value", is_number=True), Head("Unit"), Head("Note", is_text=True))
 PARITY_COLUMNS: tuple[Column[ParityOutput], ...] = (
     Column("Output", lambda output: Entry(output.name, is_name=True)),
-    Number("max abs", lambda output: written(output.max_abs, numbers.scientific)),
-    Number("max rel", lambda output: written(output.max_rel, numbers.scientific)),
-    Number("RMSE", lambda output: written(output.rmse, numbers.scientific)),
-    Number("cosine", lambda output: written(output.cosine, _format_cosine)),
-    Number("top-1 agreement", lambda output: written(output.top1_agreement, _format_agreement)),
-    Number("not numbers", lambda output: counted(output.nan_count)),
-    Number("infinite", lambda output: counted(output.inf_count)),
+    Number("max abs", lambda output: as_number(output.max_abs, numbers.scientific)),
+    Number("max rel", lambda output: as_number(output.max_rel, numbers.scientific)),
+    Number("RMSE", lambda output: as_number(output.rmse, numbers.scientific)),
+    Number("cosine", lambda output: as_number(output.cosine, _format_cosine)),
+    Number("top-1 agreement", lambda output: as_number(output.top1_agreement, _format_agreement)),
+    Number("not numbers", lambda output: as_count(output.nan_count)),
+    Number("infinite", lambda output: as_count(output.inf_count)),
     Number("beyond tolerance", lambda output: Entry(numbers.fixed(output.violations, 0), output.violations)),
 )
 INPUT_COLUMNS: tuple[Column[Input], ...] = (
@@ -49,7 +49,7 @@ INPUT_COLUMNS: tuple[Column[Input], ...] = (
 PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
     Column("Provider", lambda part: Entry(part.name, is_name=True)),
     Number("share of time", lambda part: Entry(numbers.share(part.time_share), part.time_share, share=part.time_share)),
-    Number("executed nodes", lambda part: counted(part.nodes)),
+    Number("executed nodes", lambda part: as_count(part.nodes)),
 )
 
 

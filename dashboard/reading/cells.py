@@ -12,7 +12,7 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME
 from farm.rules.presenting import parities, simulated, stability
 from farm.rules.presenting.stability import find_unstable
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_number, verdict_entry
 from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 
@@ -53,7 +53,7 @@ def make_table(
         figure.items_column(times, cells),
         figure.time_column(times, cells, "session", "session_ms", note="creating the session"),
         figure.time_column(times, cells, "first", "first_ms", note="first inference"),
-        Number("peak memory", lambda cell: written(cell.peak_memory_bytes, numbers.memory), note=PEAK.note),
+        Number("peak memory", lambda cell: as_number(cell.peak_memory_bytes, numbers.memory), note=PEAK.note),
         Column("Parity", lambda cell: verdict_entry(cell.parity.verdict, parities.describe_reference(cell.parity))),
         *(ACCURACY if any(cell.accuracy is not None for cell in cells) else ()),
         Column("Ran on", lambda cell: Entry(", ".join(map(titles.provider, cell.active_providers)))),

@@ -11,10 +11,10 @@ from dashboard.figures.ratios import Named
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.headlines import axis_rank, find_opening
-from farm.rules.presenting.lines import line_of
+from farm.rules.presenting.headlines import axis_rank, rank_results
+from farm.rules.presenting.lines import make_comparison_line
 from farm.rules.presenting.stability import describe_rounds_needed
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.wording import numbers
 
 # how the noise floor is known, where it is not the node's own history
@@ -40,8 +40,10 @@ def _memory_entry(comparison: Comparison) -> Entry:
 
 def _others_entry(comparison: Comparison) -> Entry:
     """Other metrics than the headline and memory: those that changed, losses first; else whether all are equal."""
-    others = [change for change in metric_changes.list_beside(comparison) if change.name != metric_changes.RESIDENT]
-    changed = [change for change in metric_changes.list_changed(comparison) if change in others]
+    others = [
+        change for change in metric_changes.list_displayed_changes(comparison) if change.name != metric_changes.RESIDENT
+    ]
+    changed = [change for change in metric_changes.list_decided_changes(comparison) if change in others]
     if not others:
         return Entry(numbers.NOT_MEASURED)
     if not changed:
@@ -69,12 +71,12 @@ COLUMNS: tuple[Column[Named], ...] = (
     # beside the verdict, where it is seen without scrolling
     NOTE,
     Number("medians", _medians_entry, "of the same launches; none where they give another change"),
-    Number("rounds", lambda named: counted(named.comparison.rounds)),
+    Number("rounds", lambda named: as_count(named.comparison.rounds)),
     Number("noise floor", _noise_entry, "how much identical launches differ: standard deviation over rounds"),
     replace(ratios.MARGIN, note="changes within it are called equal: from the node's A/A pairs, at least 2 %"),
     Number(
         "smallest detectable",
-        lambda named: written(named.comparison.smallest_detectable, numbers.share),
+        lambda named: as_number(named.comparison.smallest_detectable, numbers.share),
         "the smallest change that so many rounds would call slower or faster",
     ),
     Column(
@@ -101,7 +103,7 @@ def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison
 
 
 def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> str:
-    return find_opening(comparisons, cells).axis
+    return rank_results(comparisons, cells).axis
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
@@ -136,7 +138,7 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
     for comparison in comparisons:
         if comparison.baseline in cells and comparison.candidate in cells:
             where, step = name_step(comparison, cells, shared)
-            line = line_of(comparison, cells)
+            line = make_comparison_line(comparison, cells)
             per_item = metric_changes.convert_to_items(comparison, cells)
             named_comparisons.append(Named(per_item, where, step, address(comparison.candidate), line))
     return named_comparisons

@@ -12,7 +12,7 @@ from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.presenting import parities
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.runtimes import engines, web
 from farm.rules.wording import numbers, titles
 
@@ -93,7 +93,7 @@ def _list_requested(cell: Cell) -> tuple[str, ...]:
 def list_run_facts(document: Document) -> list[Fact]:
     """List the facts that hold for a whole run, those without a text left out; none for a run without cells. A/A
     twins and, unless there are no others, refused cells do not count, but for digest, opset and providers."""
-    cells = list_own(document.cells)
+    cells = list_planned_cells(document.cells)
     if not cells:
         return []
     # a point that was refused did not run anywhere

@@ -10,7 +10,7 @@ from dashboard.reading.runs import find_lead
 from dashboard.reading.watches import describe_watch
 from farm.rules.presenting.hardware import find_loss
 from farm.rules.presenting.hardware_words import format_setting
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.key_results import KeyResult
 from farm.rules.presenting.lines import judge_outputs
 from farm.rules.presenting.times import clock_title
 
@@ -59,7 +59,7 @@ def run_row(row: "Run", state: str) -> Row:
     }
 
 
-def _lead_figures(lead: Lead) -> Row:
+def _lead_figures(lead: KeyResult) -> Row:
     """What a run leads with: `change` is new against old."""
     return {
         "verdict": lead.verdict,
@@ -156,7 +156,7 @@ def target_row(row: "Target") -> Row:
         "nodes": " ".join(row.nodes),
         "tag": row.tag,
         "hardware": row.machine,
-        "keeps": row.keeping if best else "",
+        "keeps": row.limit_check if best else "",
         "setting": format_setting(best) if best else "",
         "run": best.run if best else None,
         "cell": cell.id if cell else "",

@@ -15,8 +15,8 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.metrics import BY_NAME as MEASURED
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import prefills
-from farm.rules.presenting.headlines import find_opening
-from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_wrong, line_of, why_wrong
+from farm.rules.presenting.headlines import rank_results
+from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_wrong, make_comparison_line, why_wrong
 from farm.rules.presenting.times import Times, clock_title
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
@@ -209,7 +209,7 @@ def make_layout(cells: Iterable[Cell], comparisons: Sequence[Comparison], *, col
     of; where that does not vary, the axis of the leading comparison, else the runtime, else the last that varies."""
     shown = [cell for cell in cells if cell.twin_of is None]
     choices = axes.varying_axes(shown)
-    leading = find_opening(comparisons, {cell.id: cell for cell in shown}).axis
+    leading = rank_results(comparisons, {cell.id: cell for cell in shown}).axis
     column_axis = _choose_column_axis(choices, columns, leading)
     row_axes = [axis for axis in choices if axis != column_axis]
     groups: dict[tuple[str, ...], dict[str, list[Cell]]] = {}
@@ -367,7 +367,7 @@ def _judge(cell: Cell, comparison: Comparison | None, grid: Grid, *, is_baseline
     if grid.laid.column_axis.name in WORKLOAD_AXES and change.quantity == "latency":
         return Sign("·", f"{numbers.plain(change.ratio)}× the time", "quiet"), "", grid.title(cell)
     words = change.text if change.is_decided else ", ".join(filter(None, (sign.word, change.text)))
-    title = f"{words}; {line_of(comparison, grid.laid.by_id).details}"
+    title = f"{words}; {make_comparison_line(comparison, grid.laid.by_id).details}"
     tone = change_tone(change.size, is_gain=change.is_gain) if change.is_decided else ""
     return Sign(sign.mark, words, sign.tone), tone, title
 

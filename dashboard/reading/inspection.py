@@ -9,7 +9,7 @@ from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.cells import recipes
 from farm.rules.generation import decoders
 from farm.rules.planning import compiled
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count
 from farm.rules.quality.findings import EXPLANATIONS
 from farm.rules.runtimes import compatibility
 from farm.rules.runtimes.compatibility import Row
@@ -33,7 +33,7 @@ COLUMNS: tuple[Column[Range], ...] = (
     Prose("Why", lambda each: Entry("" if each[2].reason is None and not each[2].differs else each[2].sentence())),
     Number(
         "Nodes run",
-        lambda each: Entry() if each[2].executed_nodes is None else counted(each[2].executed_nodes),
+        lambda each: Entry() if each[2].executed_nodes is None else as_count(each[2].executed_nodes),
         "as a trace counted them; other fusions, other counts",
     ),
     Column(
@@ -179,7 +179,7 @@ def _make_operators_table(operators: Mapping[str, int]) -> Table:
     caption = f"Operators of the model ({numbers.counted(len(operators), 'kind')})"
     columns: tuple[Column[tuple[str, int]], ...] = (
         Column("Operator", lambda pair: Entry(pair[0])),
-        Number("nodes", lambda pair: counted(pair[1])),
+        Number("nodes", lambda pair: as_count(pair[1])),
     )
     return Table.of("kinds", caption, columns, ranked)
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from farm.fleet.states import NodeHealth, NodeState
 from farm.rules.comparing.margins import NoiseFloor
 from farm.rules.planning.time_left import format_about
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before
 from farm.runs.selectors.ledger import Ledger, Work
@@ -68,8 +68,8 @@ def work_table(work: Sequence[Work]) -> Table:
     columns: tuple[Column[Work], ...] = (
         Column("For", lambda row: Entry(row.person or "a former user", soft=row.team, is_name=True)),
         Column("Why", lambda row: Entry(row.reason or "asked for")),
-        Number("runs", lambda row: counted(row.runs)),
-        Number("blocks", lambda row: counted(row.blocks)),
+        Number("runs", lambda row: as_count(row.runs)),
+        Number("blocks", lambda row: as_count(row.blocks)),
         Number("time", lambda row: Entry(_format_minutes(row.minutes), row.minutes)),
     )
     return Table.of("ledger", "What this node did, and for whom", columns, work)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from farm.contract.document_cells import Cell, OperatorTime, PromptTime
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU, TPOT
 from farm.rules.presenting.lines import OUTSIDE_LEFT_OUT, outside_us
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_number
 from farm.rules.wording import numbers, titles
 
 NODE: Column[OperatorTime] = Column(
@@ -20,7 +20,7 @@ COVERS: Column[OperatorTime] = Prose(
 MEMORY: Column[OperatorTime] = Number(
     "memory",
     lambda operator: (
-        Entry("not told") if operator.memory_bytes is None else written(operator.memory_bytes, numbers.small_memory)
+        Entry("not told") if operator.memory_bytes is None else as_number(operator.memory_bytes, numbers.small_memory)
     ),
     "what one call asked for and still held when it ended",
 )
@@ -117,7 +117,7 @@ def time_columns(
         part = operator.time_us / whole_us if whole_us else None
         return Entry(numbers.share(part), part, share=operator.time_us / longest_us if longest_us else 0.0)
 
-    return Number(head, lambda operator: written(operator.time_us)), Number("share", share)
+    return Number(head, lambda operator: as_number(operator.time_us)), Number("share", share)
 
 
 def describe_memory(cell: Cell) -> str:

@@ -16,10 +16,10 @@ from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import answers, sentences
 from farm.rules.presenting.answers import Answer
-from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.headlines import find_opening, name_cells
-from farm.rules.presenting.leads import Lead
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
+from farm.rules.presenting.cell_counts import list_planned_cells
+from farm.rules.presenting.headlines import name_cells, rank_results
+from farm.rules.presenting.key_results import KeyResult
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_time, verdict_entry
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
 from farm.runs.states import RunReason
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from farm.runs.selectors.pages import Ended
 
 
-NOTHING = Lead()
+NOTHING = KeyResult()
 IN_BRACKETS = re.compile(r" \(([^()]*)\)")
 # what a run leads with that has measured nothing
 FATES = frozenset(CellStatus) - {CellStatus.DONE}
 
 
-def find_lead(run: "Run | None") -> Lead:
-    return Lead.model_validate(run.lead) if run is not None and run.lead else NOTHING
+def find_lead(run: "Run | None") -> KeyResult:
+    return KeyResult.model_validate(run.lead) if run is not None and run.lead else NOTHING
 
 
-def confirm(runs: Iterable["Run | None"]) -> dict[int, Lead]:
+def confirm(runs: Iterable["Run | None"]) -> dict[int, KeyResult]:
     """Finds what the fresh blocks lead with that confirmed runs of watches, by the number of the confirmed run; runs
     that were not confirmed are left out. Asks the database nothing where no watch began one."""
     watched = [run.pk for run in runs if run is not None and run.reason == RunReason.WATCH]
     return confirmed_leads(watched) if watched else {}
 
 
-def lead_verdict(lead: Lead) -> Entry:
+def lead_verdict(lead: KeyResult) -> Entry:
     """Makes the table entry of the verdict, empty without one; a precision or batch beside another has not the
     colour of a regression."""
     entry = verdict_entry(lead.verdict) if lead.verdict else Entry()
@@ -56,13 +56,13 @@ def lead_verdict(lead: Lead) -> Entry:
     return replace(entry, sign=replace(entry.sign, tone="quiet")) if is_choice and entry.sign else entry
 
 
-def pick_confirmed(lead: Lead, confirmed: Lead) -> Lead:
+def pick_confirmed(lead: KeyResult, confirmed: KeyResult) -> KeyResult:
     """Returns what the fresh block leads with where it confirms what the run leads with, else that of the run."""
     is_same = (confirmed.step, confirmed.verdict) == (lead.step, lead.verdict)
     return confirmed if confirmed.ratio is not None and lead.ratio is not None and is_same else lead
 
 
-def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
+def lead_change(lead: KeyResult, confirmed: KeyResult = NOTHING) -> Entry:
     """Makes the table entry of the change; of a run of one cell, of its latency; empty where there is neither.
     `confirmed`: what the fresh block leads with that confirmed the run; its change is shown where it has the same
     step and verdict, the first behind it."""
@@ -75,7 +75,7 @@ def lead_change(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
     return Entry()
 
 
-def lead_interval(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
+def lead_interval(lead: KeyResult, confirmed: KeyResult = NOTHING) -> Entry:
     """Makes the table entry of the interval of the change, its level and rounds on hover; of a run of one cell, of
     its latency; empty where there is neither. `confirmed` as in lead_change."""
     lead = pick_confirmed(lead, confirmed)
@@ -87,13 +87,13 @@ def lead_interval(lead: Lead, confirmed: Lead = NOTHING) -> Entry:
     return Entry()
 
 
-def list_settings(lead: Lead) -> list[str]:
+def list_settings(lead: KeyResult) -> list[str]:
     """Lists the settings that both sides of the leading comparison have in common, and `on` the node where they were
     measured."""
     return [*(lead.where.split(", ") if lead.where else []), *([f"on {lead.node}"] if lead.node else [])]
 
 
-def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
+def find_shared_settings(leads: Iterable[KeyResult]) -> list[str]:
     """Find the settings that all leads have or compare, which need not stand in every row; empty for a single lead.
     Leads without settings do not count."""
     known = [(found, {*found, *lead.step.split(" → ")}) for lead in leads if (found := list_settings(lead))]
@@ -101,7 +101,7 @@ def find_shared_settings(leads: Iterable[Lead]) -> list[str]:
     return [part for part in every if all(part in parts for _, parts in known)] if len(known) > 1 else []
 
 
-def lead_subject(lead: Lead, shared: Collection[str] = ()) -> Entry:
+def lead_subject(lead: KeyResult, shared: Collection[str] = ()) -> Entry:
     """Makes the table entry of what was compared; behind it the settings that are not `shared` by all rows, why there
     are no figures, and what failed. All of it on hover."""
     settings = list_settings(lead)
@@ -123,7 +123,7 @@ def measured_entry(run: "Run | None", *, last: "Run | None" = None) -> Entry:
     """Makes the table entry of when a run ended, named unless it is the `last`; empty where it measured nothing."""
     if run is None or run.finished_at is None or not run.lead or find_lead(run).verdict in FATES:
         return Entry()
-    return replace(moment(run.finished_at), soft="" if run == last else f"run {run.pk}")
+    return replace(as_time(run.finished_at), soft="" if run == last else f"run {run.pk}")
 
 
 def person_name(person: "User | None") -> str:
@@ -141,8 +141,8 @@ NAMES: tuple[Column["Run"], ...] = (
 )
 ORIGINS: tuple[Column["Run"], ...] = (
     Column("Why", lambda run: Entry(run.reason)),
-    Number("cells", lambda run: counted(run.cell_count), order="cells"),
-    Column("Submitted", lambda run: moment(run.created_at), order="at"),
+    Number("cells", lambda run: as_count(run.cell_count), order="cells"),
+    Column("Submitted", lambda run: as_time(run.created_at), order="at"),
     Column("By", lambda run: Entry(person_name(run.requested_by))),
 )
 ORDERS = {
@@ -196,14 +196,14 @@ class News:
 
 
 # of one model: its newest run, what that leads with, and what a fresh block did that confirmed it
-NewsRow = tuple["Ended", Lead, Lead]
+NewsRow = tuple["Ended", KeyResult, KeyResult]
 NEWS: tuple[Column[NewsRow], ...] = (
     Column("Model", lambda news: Entry(news[0].name, href=reverse("dashboard:model", args=[news[0].model]))),
     Column("Verdict", lambda news: lead_verdict(news[1])),
     Number("change", lambda news: lead_change(news[1], news[2])),
     Prose("What", lambda news: lead_subject(news[1])),
     Column("Run", lambda news: link_run(news[0].run)),
-    Column("Measured", lambda news: moment(news[0].at)),
+    Column("Measured", lambda news: as_time(news[0].at)),
 )
 # models that have a row
 MAX_NEWS = 12
@@ -216,9 +216,9 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
     a later run of precisions alone does not hide it. All such models are counted, and the first MAX_NEWS have a row.
     The counts say “in the last 7 days” whatever `since` is.
     """
-    newest: dict[int, tuple[Ended, Lead]] = {}
+    newest: dict[int, tuple[Ended, KeyResult]] = {}
     for row in ended:
-        lead = Lead.model_validate(row.lead)
+        lead = KeyResult.model_validate(row.lead)
         if _is_news(lead):
             newest.setdefault(row.model, (row, lead))
     recent = [(row, lead) for row, lead in newest.values() if row.at >= since]
@@ -233,7 +233,7 @@ def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
     return News(Table.of("news", "Better or worse", NEWS, shown), headline, counts, bool(ended))
 
 
-def is_worse(lead: Lead) -> bool:
+def is_worse(lead: KeyResult) -> bool:
     """Whether outputs are wrong or ran elsewhere than asked, or a release or a version made the model worse."""
     return _is_news(lead) and _rank_gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
 
@@ -259,11 +259,11 @@ def _write_loss(name: str, lead: Lead) -> str:
 SETTLED = 4
 
 
-def _is_news(lead: Lead) -> bool:
+def _is_news(lead: KeyResult) -> bool:
     return lead.axis in ("runtime", "model") or lead.verdict in (WRONG, ELSEWHERE)
 
 
-def _rank_gravity(lead: Lead) -> tuple[int, float]:
+def _rank_gravity(lead: KeyResult) -> tuple[int, float]:
     """Return the rank among news: wrong outputs, losses, what ran elsewhere, gains; the largest of each first."""
     if lead.verdict in (WRONG, ELSEWHERE):
         return (0 if lead.verdict == WRONG else 2), 0.0
@@ -280,7 +280,7 @@ def address_to_repeat(run: "Run", cell_id: str = "") -> str:
 
 def split_first_sentence(text: str) -> tuple[str, str]:
     """Splits a text into its first sentence and the rest; numbers stay beside their units."""
-    found = answers.Answer.from_text(numbers.unbroken(text))
+    found = answers.Answer.from_sentences(numbers.unbroken(text))
     return found.headline, found.rest
 
 
@@ -304,7 +304,7 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
     if activity and not document.comparisons:
         doing = OPENINGS.get(activity, "Finishing {model}").format(model=model)
         cells = {cell.id: cell for cell in document.cells}
-        return Answer(doing, sentences.describe_wrong(find_opening([], cells), cells))
+        return Answer(doing, sentences.describe_wrong(rank_results([], cells), cells))
     found = answers.make_answer(document)
     if not activity:
         return found
@@ -315,7 +315,7 @@ def make_opening(document: Document, *, model: str, planned: int, ended: int, ac
 def list_warnings(cells: Sequence[Cell]) -> list[str]:
     """Says in one sentence which cells ran elsewhere than asked; the list is empty where none did. Wrong outputs are
     in the headline already; A/A twins do not count."""
-    cells = list_own(cells)
+    cells = list_planned_cells(cells)
     elsewhere = [cell for cell in cells if not describe_placement(cell).is_as_asked]
     if not elsewhere:
         return []

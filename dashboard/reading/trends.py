@@ -19,7 +19,7 @@ from farm.rules.cells.metric import TIME, Metric, Words
 from farm.rules.cells.metrics import BY_NAME, METRICS
 from farm.rules.comparing.changepoints import find_changepoints
 from farm.rules.comparing.quantities import judge_series_value
-from farm.rules.presenting.tables import Column, Entry, Number, Spark, Table, counted, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Sparkline, Table, as_count, verdict_entry
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.order import release_order
 from farm.rules.runtimes.releases import ONNXRUNTIME
@@ -160,7 +160,7 @@ def make_table(lines: Sequence[Line], *, watch: int, distribution: str = DEFAULT
     columns: tuple[Column[Line], ...] = (
         Column("Series", lambda line: Entry(line.label, href=series_address(watch, line.key))),
         Column("Node", lambda line: Entry(line.node)),
-        Number("rounds", lambda line: counted(len(line.spots))),
+        Number("rounds", lambda line: as_count(len(line.spots))),
         Column(
             "Last release",
             lambda line: Entry(
@@ -215,7 +215,7 @@ class Series:
 
     name: str
     href: str
-    spark: Spark
+    spark: Sparkline
     last: str
     interval: str
     release: str
@@ -235,7 +235,7 @@ class Watched:
 class Standing:
     """How a model stands by that of its series that stands worst. `words`: which series, against what."""
 
-    spark: Spark
+    spark: Sparkline
     ratio: float
     last: str
     interval: str
@@ -283,7 +283,7 @@ def _make_series(watch: "Watch", line: Line) -> Series:
     )
 
 
-def draw_spark(ratios: Sequence[float]) -> Spark:
+def draw_spark(ratios: Sequence[float]) -> Sparkline:
     """Draw ratios as a small line, logarithmic, the reference in it; a single value is a level dash. Of more than
     MAX_SPOTS values the extremes are kept. Ratios must be above zero."""
     values = [log(ratio) for ratio in ratios]
@@ -299,7 +299,7 @@ def draw_spark(ratios: Sequence[float]) -> Spark:
     spots = [(ROOM + number * step, height(values[place])) for number, place in enumerate(places)]
     if len(spots) == 1:
         spots = [spots[0], (WIDTH - ROOM, spots[0][1])]
-    return Spark(" ".join(f"{x:.1f},{y:.1f}" for x, y in spots), f"{height(0.0):.1f}")
+    return Sparkline(" ".join(f"{x:.1f},{y:.1f}" for x, y in spots), f"{height(0.0):.1f}")
 
 
 def describe_model(model: "Model") -> dict[str, object]:

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from dashboard.reading import runs
 from farm.contract import document_comparisons as doc_comparisons
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_time, verdict_entry
 from farm.rules.wording import numbers, titles
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ VERSIONS: tuple[Column["Version"], ...] = (
     Column("Bundle digest", lambda row: Entry(row.artifact.sha256[:12], is_name=True, title=row.artifact.sha256)),
     Number("size", lambda row: Entry(numbers.size(row.artifact.bytes), row.artifact.bytes)),
     Prose("Note", lambda row: Entry(row.note)),
-    Column("Uploaded", lambda row: moment(row.created_at)),
+    Column("Uploaded", lambda row: as_time(row.created_at)),
     Column("By", lambda row: Entry(runs.person_name(row.uploaded_by))),
 )
 

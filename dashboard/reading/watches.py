@@ -13,7 +13,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, format_value
 from farm.rules.findings.kinds import KINDS
 from farm.rules.matrices import matrix as matrices
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_time, verdict_entry
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign, sign_of
 
@@ -44,7 +44,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Prose("Result", lambda round_: Entry(runs.split_brackets(round_.sentence)[0], title=round_.sentence)),
     Column("Runs", lambda round_: link_runs(round_)),
     Number("pairs", lambda round_: Entry(str(round_.compared) if round_.state == "judged" else "", round_.compared)),
-    Column("Judged", lambda round_: moment(round_.judged_at)),
+    Column("Judged", lambda round_: as_time(round_.judged_at)),
 )
 
 

@@ -23,8 +23,8 @@ from farm.contract.cells import Runtime
 from farm.contract.document_comparisons import Comparison
 from farm.rules.cells import commands
 from farm.rules.findings.kinds import kind_of
-from farm.rules.presenting.lines import BUSY, Line, is_by_processor, line_of
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.lines import BUSY, ComparisonLine, is_by_processor, make_comparison_line
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import is_downgrade
 from farm.rules.searches.sought import Step
@@ -50,7 +50,7 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
             numbers.change_interval(step.get("low"), step.get("high"), ratio=step.get("ratio")), step.get("low")
         ),
     ),
-    Number("minutes", lambda step: written(step.get("minutes"))),
+    Number("minutes", lambda step: as_number(step.get("minutes"))),
     Column("Run", lambda step: runs.link_run(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
@@ -68,7 +68,7 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     ),
     Number(
         "removes",
-        lambda tried: written(tried[0].undone, numbers.share),
+        lambda tried: as_number(tried[0].undone, numbers.share),
         "share of the slowdown it removes; 100 % is all of it",
     ),
     Number(
@@ -181,7 +181,7 @@ def name_comparisons(alert: "Alert") -> list[Named]:
             (f"{symptom.node}: " if is_of_several_nodes else "") + _short_label(alert, symptom),
             step,
             cell_address(symptom),
-            line_of(pair, {}),
+            make_comparison_line(pair, {}),
         )
         for symptom, pair in pairs
     ]
@@ -201,7 +201,7 @@ def make_evidence_table(alert: "Alert") -> Table:
     # what is no ratio (outputs, placement, endings) has none to be measured
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
     symptoms = [(symptom, _make_line(symptom)) for symptom in ordered]
-    columns: tuple[Column[tuple[Symptom, Line | None]], ...] = (
+    columns: tuple[Column[tuple[Symptom, ComparisonLine | None]], ...] = (
         Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
         *((Column("Node", lambda each: Entry(each[0].node)),) if len(alert.nodes) > 1 else ()),
         Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=cell_address(each[0]))),
@@ -212,7 +212,7 @@ def make_evidence_table(alert: "Alert") -> Table:
         Column("Of", lambda each: Entry(each[1].quantity, title=each[1].details) if each[1] else Entry()),
         Number(alert.good, lambda each: _side_entry(each[1], 0), "median of the same launches, with the good release"),
         Number(alert.bad, lambda each: _side_entry(each[1], 1), "the same, with the bad release"),
-        Number("rounds", lambda each: counted(each[1].rounds) if each[1] else Entry()),
+        Number("rounds", lambda each: as_count(each[1].rounds) if each[1] else Entry()),
         Column(
             "Now", lambda each: Entry(f"resolved in {each[0].resolved_in}" if each[0].resolved_in else "still present")
         ),
@@ -222,12 +222,12 @@ def make_evidence_table(alert: "Alert") -> Table:
     return Table.of("evidence", "What changed, by series", columns, symptoms)
 
 
-def _make_line(symptom: "Symptom") -> Line | None:
+def _make_line(symptom: "Symptom") -> ComparisonLine | None:
     comparison = find_headline_comparison(symptom)
-    return None if comparison is None else line_of(comparison, {})
+    return None if comparison is None else make_comparison_line(comparison, {})
 
 
-def _side_entry(line: Line | None, place: int) -> Entry:
+def _side_entry(line: ComparisonLine | None, place: int) -> Entry:
     """A value of the line; empty where they are left out, and then its details say why."""
     return (
         Entry(f"{line.sides[place]} {line.unit}")
@@ -236,7 +236,7 @@ def _side_entry(line: Line | None, place: int) -> Entry:
     )
 
 
-def _size_entry(each: tuple["Symptom", Line | None]) -> Entry:
+def _size_entry(each: tuple["Symptom", ComparisonLine | None]) -> Entry:
     symptom, line = each
     if line is not None:
         return Entry(line.change.text, line.change.ratio)

@@ -24,7 +24,7 @@ from farm.contract.document import BlockFacts, Document
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import parities, prefills, sentences, simulated
-from farm.rules.presenting.headlines import find_opening
+from farm.rules.presenting.headlines import rank_results
 from farm.rules.presenting.lines import is_wrong, why_wrong
 from farm.rules.presenting.stability import UNSTABLE, find_unstable
 from farm.rules.presenting.tables import Entry, Head, Table
@@ -300,7 +300,7 @@ def _write_because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, C
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     own = [comparison for comparison in known if comparison.candidate == cell.id]
-    lead = find_opening(own or known, by_id).lead
+    lead = rank_results(own or known, by_id).leading
     compared_as = sentences.comparison_sentence(lead.comparison, by_id, change=lead.change) if lead is not None else ""
     if compared_as and not own:
         # the verdict, with its sign, is the candidate's

@@ -124,10 +124,10 @@ def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
 def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
     """Draw the operators of the pair that the address names, else of the one that the page opens with."""
     by_id = {cell.id: cell for cell in document.cells}
-    opening = headlines.find_opening(document.comparisons, by_id)
+    opening = headlines.rank_results(document.comparisons, by_id)
     known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)
     keys = {_make_key(comparison): comparison for comparison in known}
-    lead = opening.lead.comparison if opening.lead is not None else next(iter(known), None)
+    lead = opening.leading.comparison if opening.leading is not None else next(iter(known), None)
     wanted = keys.get(request.GET.get("pair", "")) or lead
     if wanted is None:
         empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())

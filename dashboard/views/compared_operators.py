@@ -22,9 +22,9 @@ from dashboard.views.access import signed_in_user
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing.sides import comparison_between, index_by_sides
-from farm.rules.presenting.called_operators import format_operator_sides
+from farm.rules.presenting.changed_operators import format_operator_sides
 from farm.rules.presenting.fusions import GraphChange, describe_graph_changes, find_graph_changes
-from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, written
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, as_number
 from farm.rules.tracing.executions import join_groups
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.vocabulary import Sign
@@ -266,17 +266,17 @@ def write_graph_notes(found: Sequence[Group]) -> str:
 
     A node says both times; its step is `longer` or `shorter` where it moved, else 0. A fused node names its group's.
     """
-    written: dict[str, dict[str, str | int]] = {}
+    as_number: dict[str, dict[str, str | int]] = {}
     for group in found:
         sign = group.moved[0]
         step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
-        written[group.node] = {"text": _both_times(group), "more": _describe_execution(group), "step": step}
+        as_number[group.node] = {"text": _both_times(group), "more": _describe_execution(group), "step": step}
     for group in found:
         for inner in group.covers:
-            written.setdefault(
+            as_number.setdefault(
                 inner, {"text": f"with {shorten_start(group.node, most=24)}", "more": _both_times(group), "step": 0}
             )
-    return script_json(written)
+    return script_json(as_number)
 
 
 def _both_times(group: Group) -> str:
@@ -356,7 +356,7 @@ CHANGES: tuple[Column[GraphChange], ...] = (
     Column("Graph", lambda change: Entry(sign=change.sign, value=change.sign.word)),
     Prose("Nodes", lambda change: Entry(change.text)),
     Number(
-        "change, µs", lambda change: Entry() if change.moved_us is None else written(change.moved_us, numbers.signed)
+        "change, µs", lambda change: Entry() if change.moved_us is None else as_number(change.moved_us, numbers.signed)
     ),
 )
 

@@ -11,7 +11,7 @@ from dashboard.views.access import action, carry_out, page, signed_in_user
 from farm.base.refusals import Missing
 from farm.contract.divergence import DivergenceDocument, Spread, TensorLook
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count
 from farm.rules.wording import numbers, titles
 from farm.runs import selectors, services
 from farm.runs.selectors.divergences import divergences_of
@@ -26,8 +26,8 @@ COLUMNS: tuple[Column[tuple[str, Spread]], ...] = (
     Number("maximum", lambda side: _figure_entry(side[1].maximum)),
     Number("mean", lambda side: _figure_entry(side[1].mean)),
     Number("standard deviation", lambda side: _figure_entry(side[1].std)),
-    Number("not numbers", lambda side: counted(side[1].nan_count)),
-    Number("infinite", lambda side: counted(side[1].inf_count)),
+    Number("not numbers", lambda side: as_count(side[1].nan_count)),
+    Number("infinite", lambda side: as_count(side[1].inf_count)),
 )
 REFERENCE = "the reference"
 

@@ -23,7 +23,7 @@ from farm.contract.api.finds import FindOrder
 from farm.contract.document_find import MAX_MINUTES, Found
 from farm.contract.texts import strip_pydantic_prefix
 from farm.registry.selectors import version
-from farm.rules.presenting.race_settings import make_left_table, make_settings_table
+from farm.rules.presenting.race_settings import make_dropped_table, make_settings_table
 from farm.rules.presenting.tables import Table
 from farm.rules.wording import numbers
 from farm.runs import selectors as runs
@@ -78,7 +78,7 @@ def _make_panel(race: "Find") -> RacePanel:
         return RacePanel(race, progress)
     found = Found.model_validate(race.answer)
     settings = make_settings_table(found, id=f"settings-{race.pk}")
-    left = make_left_table(found, id=f"left-{race.pk}")
+    left = make_dropped_table(found, id=f"left-{race.pk}")
     return RacePanel(race, progress, found, settings, left, _draw_last_block(race))
 
 

@@ -19,7 +19,7 @@ from farm.fleet import selectors, services
 from farm.fleet.enrolment import make_join_commands
 from farm.fleet.states import NodeHealth
 from farm.rules.planning.time_left import format_about
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count
 from farm.rules.wording import numbers
 from farm.runs.selectors.forecasts import Forecast
 from farm.runs.selectors.queues import Queue, current_work, online_nodes, queues, upcoming_blocks
@@ -47,9 +47,9 @@ def draw_qr_code(address: str) -> SafeString:
 
 COLUMNS: tuple[Column[Queue], ...] = (
     Column("Hardware", lambda queue: Entry(queue.hardware, is_name=True)),
-    Number("blocks waiting", lambda queue: counted(queue.waiting)),
-    Number("being measured", lambda queue: counted(queue.measuring)),
-    Number("nodes", lambda queue: counted(queue.nodes), note="online, and taking such blocks now"),
+    Number("blocks waiting", lambda queue: as_count(queue.waiting)),
+    Number("being measured", lambda queue: as_count(queue.measuring)),
+    Number("nodes", lambda queue: as_count(queue.nodes), note="online, and taking such blocks now"),
     Number(
         "work left",
         lambda queue: Entry(numbers.duration(round(60 * queue.minutes)), queue.minutes),

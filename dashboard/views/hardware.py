@@ -17,10 +17,19 @@ from farm.accounts.selectors import can_write
 from farm.registry import selectors
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.presenting import hardware_words
-from farm.rules.presenting.hardware import By, Goal, Measured, Target, Wish, find_loss, find_targets, select_version
-from farm.rules.presenting.hardware_words import KEEPING_WORDS
+from farm.rules.presenting.hardware import (
+    By,
+    Goal,
+    Limits,
+    MeasuredSetting,
+    Target,
+    find_loss,
+    find_targets,
+    select_version,
+)
+from farm.rules.presenting.hardware_words import LIMIT_CHECK_WORDS
 from farm.rules.presenting.lines import judge_outputs
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, moment, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_number, as_time, verdict_entry
 from farm.rules.presenting.times import clock_title
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import Sign
@@ -30,10 +39,10 @@ GOALS: Mapping[str, str] = {"latency": "the lowest latency", "items": "the most 
 WAYS: Mapping[str, str] = {"node": "node and hardware tag", "tag": "hardware tag"}
 NEWEST, EVERY = "newest", "all"
 SIGNS = {
-    "kept": Sign("✓", KEEPING_WORDS["kept"], "good"),
-    "undecided": Sign("?", KEEPING_WORDS["undecided"], "quiet"),
-    "unknown": Sign("·", KEEPING_WORDS["unknown"], "quiet"),
-    "exceeded": Sign("✕", KEEPING_WORDS["exceeded"], "quiet"),
+    "kept": Sign("✓", LIMIT_CHECK_WORDS["kept"], "good"),
+    "undecided": Sign("?", LIMIT_CHECK_WORDS["undecided"], "quiet"),
+    "unknown": Sign("·", LIMIT_CHECK_WORDS["unknown"], "quiet"),
+    "exceeded": Sign("✕", LIMIT_CHECK_WORDS["exceeded"], "quiet"),
 }
 # columns of the table of versions
 MAX_TARGETS = 12
@@ -43,10 +52,10 @@ MAX_TARGETS = 12
 class Asked:
     """What the address asks. `typed` is what stands in the form's fields, `errors` what is wrong with them, by field.
 
-    `version`: a number, `newest` or `all`. `every`: targets that do not keep the wish are shown too.
+    `version`: a number, `newest` or `all`. `every`: targets that do not keep the limits are shown too.
     """
 
-    wish: Wish
+    limits: Limits
     goal: Goal
     by: By
     version: str
@@ -82,7 +91,7 @@ def read_question(given: Mapping[str, str]) -> Asked:
     version = given.get("version", "")
     is_number = version.isdecimal() and version.isascii() and len(version) < 10
     return Asked(
-        wish=Wish(budget_ms, loss),
+        limits=Limits(budget_ms, loss),
         goal="items" if given.get("goal") == "items" else "latency",
         by="tag" if given.get("by") == "tag" else "node",
         version=version if is_number or version == EVERY else NEWEST,
@@ -92,13 +101,13 @@ def read_question(given: Mapping[str, str]) -> Asked:
     )
 
 
-def make_panel(measured: Sequence[Measured], asked: Asked, address: CellAddress) -> Panel:
-    """Answers the question from the measured settings. Targets that exceed the wish are hidden and counted unless
+def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellAddress) -> Panel:
+    """Answers the question from the measured settings. Targets that exceed the limits are hidden and counted unless
     all are asked for. `address` makes links to cells, empty on a shared page."""
-    every = find_targets(measured, by=asked.by, goal=asked.goal, wish=asked.wish)
+    every = find_targets(measured, by=asked.by, goal=asked.goal, limits=asked.limits)
     found = select_targets(every, asked.version)
     newest = select_version(found)
-    shown = [target for target in found if asked.every or not asked.wish.is_asked or target.keeping != "exceeded"]
+    shown = [target for target in found if asked.every or not asked.limits.has_any or target.limit_check != "exceeded"]
     names = sorted({pareto.target_label(cell) for cell in measured})
     versions = sorted({cell.version for cell in measured}, reverse=True)
     by_processor = hardware_words.explain_processor_time([target.best for target in shown if target.best])
@@ -112,8 +121,8 @@ def make_panel(measured: Sequence[Measured], asked: Asked, address: CellAddress)
     title = f"The best setting on {numbers.counted(len(bests), 'target')}"
     return Panel(
         asked=asked,
-        headline=hardware_words.write_headline(newest, asked.wish, asked.goal),
-        sentence=hardware_words.answer_wish(newest, asked.wish, asked.goal),
+        headline=hardware_words.write_headline(newest, asked.limits, asked.goal),
+        sentence=hardware_words.describe_targets(newest, asked.limits, asked.goal),
         left_out=hardware_words.describe_left_out(found),
         note=" ".join(
             filter(None, (hardware_words.explain_side_by_side(measured), by_processor and f"{by_processor}."))
@@ -148,12 +157,12 @@ def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -
     bests = [target.best for target in shown if target.best is not None]
     time, says = clock_title(by := [best.is_processor for best in bests]), len(set(by)) > 1
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
-    within = [Column[Target](f"Within {hardware_words.format_limits(asked.wish)}", _keeping_entry)]
+    within = [Column[Target](f"Within {hardware_words.format_limits(asked.limits)}", _limits_entry)]
     return [
         Column("Target", _target_entry),
         *(version if asked.version == EVERY else []),
         Column("Hardware", lambda target: Entry(target.machine or "not known")),
-        *(within if asked.wish.is_asked else []),
+        *(within if asked.limits.has_any else []),
         Prose("Best setting", lambda target: _setting_entry(target, address)),
         Number(
             f"{time}, ms",
@@ -170,16 +179,16 @@ def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -
         Column("Outputs", _of_best(lambda best: verdict_entry(judge_outputs(best.cell)))),
         Number(
             "memory",
-            _of_best(lambda best: written(best.cell.peak_memory_bytes, numbers.memory)),
+            _of_best(lambda best: as_number(best.cell.peak_memory_bytes, numbers.memory)),
             note=f"peak, {METRICS['peak_memory_bytes'].note}",
         ),
-        Number("energy, mJ", _of_best(lambda best: written(best.cell.energy_mj)), note="of one inference"),
-        Column("Measured", _of_best(lambda best: moment(best.at) if best.at else Entry("not known"))),
+        Number("energy, mJ", _of_best(lambda best: as_number(best.cell.energy_mj)), note="of one inference"),
+        Column("Measured", _of_best(lambda best: as_time(best.at) if best.at else Entry("not known"))),
         Number("settings", _settings_entry, note="measured"),
     ]
 
 
-def _of_best(entry: Callable[[Measured], Entry]) -> Callable[[Target], Entry]:
+def _of_best(entry: Callable[[MeasuredSetting], Entry]) -> Callable[[Target], Entry]:
     return lambda target: Entry() if target.best is None else entry(target.best)
 
 
@@ -188,10 +197,10 @@ def _target_entry(target: Target) -> Entry:
     return Entry(hardware_words.name_target(target), soft=where)
 
 
-def _keeping_entry(target: Target) -> Entry:
+def _limits_entry(target: Target) -> Entry:
     if target.best is None:
         return Entry()
-    return Entry(sign=SIGNS[target.keeping], value=list(SIGNS).index(target.keeping))
+    return Entry(sign=SIGNS[target.limit_check], value=list(SIGNS).index(target.limit_check))
 
 
 def _setting_entry(target: Target, address: CellAddress) -> Entry:
@@ -201,7 +210,7 @@ def _setting_entry(target: Target, address: CellAddress) -> Entry:
     return Entry(hardware_words.format_setting(target.best), href=address(target.best), soft=others)
 
 
-def loss_entry(measured: Measured) -> Entry:
+def loss_entry(measured: MeasuredSetting) -> Entry:
     """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity,
     where the loss is none; “not measured” without either."""
     loss = find_loss(measured.cell)

@@ -146,7 +146,7 @@ class Listing(Generic[Row]):
 
     @property
     def has_acts(self) -> bool:
-        return any(entry.act is not None for row in self.table.rows for entry in row)
+        return any(entry.button is not None for row in self.table.rows for entry in row)
 
 
 def read_filter(

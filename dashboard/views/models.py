@@ -29,7 +29,7 @@ from farm.contract.reasons import CellStatus
 from farm.registry import selectors, services
 from farm.registry.states import VersionState
 from farm.registry.upload_handler import StoredUpload
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.key_results import KeyResult
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
@@ -63,10 +63,10 @@ class Line:
     state: str = ""
     run_state: str = ""
     watch: int | None = None
-    confirmed: Lead = runs.NOTHING
+    confirmed: KeyResult = runs.NOTHING
 
     @property
-    def lead(self) -> Lead:
+    def lead(self) -> KeyResult:
         return runs.find_lead(self.ended)
 
 

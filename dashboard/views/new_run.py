@@ -31,7 +31,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.matrix_text import write_text
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.plans import Arm, Plan, PlannedBlock, PlannedComparison
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number
 from farm.rules.runtimes import providers
 from farm.rules.wording import numbers
 from farm.runs import selectors, services
@@ -131,10 +131,10 @@ def change_field(text: str, name: str, typed: str) -> str:
         values = [_sizes(part) for part in split_names(value)] if axis == SIZES else split_names(value)
         plain["matrix"].pop(axis, None)
         plain["matrix"] |= {axis: values} if values else {}
-    written = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()
-    if not written["fail-fast"]:
-        del written["fail-fast"]
-    return write_text(written)
+    as_number = matrices.parse(plain, allowed=settings.ALLOWED_PACKAGES).as_plain()
+    if not as_number["fail-fast"]:
+        del as_number["fail-fast"]
+    return write_text(as_number)
 
 
 def _sizes(text: str) -> dict[str, int | str]:
@@ -179,17 +179,17 @@ def make_block_table(plan: Plan, nodes: Mapping[str, str]) -> Table:
     """Make the table of the plan's blocks. `nodes`: names by id; a node without a name is shown by its id."""
     columns: tuple[Column[PlannedBlock], ...] = (
         Column("Block", lambda block: Entry(block.id)),
-        Number("cells", lambda block: counted(len({arm.cell for arm in block.arms}))),
+        Number("cells", lambda block: as_count(len({arm.cell for arm in block.arms}))),
         Column(
             "Nodes that may take it",
             lambda block: Entry(numbers.listed([nodes.get(node, node) for node in block.nodes]) or "none now"),
         ),
         Number("rounds", _rounds),
-        Number("comparisons", lambda block: counted(len(_without_twins(block)))),
+        Number("comparisons", lambda block: as_count(len(_without_twins(block)))),
         Number(
             "smallest detectable change", _smallest, "what a comparison calls slower or faster about 95 times in 100"
         ),
-        Number("minutes", lambda block: written(block.minutes)),
+        Number("minutes", lambda block: as_number(block.minutes)),
     )
     return Table.of("blocks", "Cells of one block are measured side by side on one node", columns, plan.blocks)
 
@@ -218,7 +218,7 @@ def make_cell_table(plan: Plan) -> Table:
                 arms.setdefault(arm.cell, (arm, place))
     columns: tuple[Column[tuple[Arm, int]], ...] = (
         Column("Cell", lambda each: Entry(_labels(each[0].labels))),
-        Number("Block", lambda each: counted(each[1])),
+        Number("Block", lambda each: as_count(each[1])),
     )
     return Table.of("plan-cells", "Cells", columns, arms.values())
 

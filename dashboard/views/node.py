@@ -19,7 +19,7 @@ from farm.contract.reports import Facts
 from farm.fleet import selectors, services
 from farm.fleet.states import NodeHealth, Trials, TrialState
 from farm.rules.comparing.margins import NoiseFloor
-from farm.rules.presenting.tables import Column, Entry, Number, Table, counted, moment, written
+from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count, as_number, as_time
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before, recent_node_states
 from farm.runs.selectors.ledger import ledger
@@ -57,11 +57,11 @@ def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[
     row, and list the names of those: what its machine lets nobody read."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
-        Column("When", lambda read: moment(read.at)),
+        Column("When", lambda read: as_time(read.at)),
         Number("load, 1 min", lambda read: _number_entry(read.facts.load_1m, 1)),
         Number(
             "other programs",
-            lambda read: replace(written(read.facts.busy_share, numbers.share), share=read.facts.busy_share),
+            lambda read: replace(as_number(read.facts.busy_share, numbers.share), share=read.facts.busy_share),
             "their share of the processor",
         ),
         Number("other runners", lambda read: _number_entry(read.facts.other_runners, 0)),
@@ -217,8 +217,8 @@ def make_floor_table(floor: NoiseFloor | None) -> Table:
     """Make the table of the smallest change that is seen after each number of rounds; without rows where the floor
     is not known."""
     columns: tuple[Column[tuple[int, float]], ...] = (
-        Number("rounds", lambda seen: counted(seen[0])),
-        Number("smallest detectable change", lambda seen: written(seen[1], numbers.share)),
+        Number("rounds", lambda seen: as_count(seen[0])),
+        Number("smallest detectable change", lambda seen: as_number(seen[1], numbers.share)),
     )
     seen = floor.smallest_detectable.items() if floor else ()
     return Table.of("floor", "What so many rounds see on this node", columns, seen)

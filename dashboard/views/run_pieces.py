@@ -30,8 +30,8 @@ from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import Answer
-from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.headlines import find_opening
+from farm.rules.presenting.cell_counts import list_planned_cells
+from farm.rules.presenting.headlines import rank_results
 from farm.rules.presenting.stability import may_more_rounds_decide
 from farm.runs import selectors
 from farm.runs.selectors import pages
@@ -169,7 +169,7 @@ def _make_whole(row: "Run") -> Whole:
     by_id = {cell.id: cell for cell in document.cells}
     # of a cell that is measured the document may tell what is known so far
     everything = [*document.cells, *(cell for cell in opened if cell.id not in by_id)]
-    to_measure = [cell for cell in list_own(everything) if cell.status != CellStatus.REFUSED]
+    to_measure = [cell for cell in list_planned_cells(everything) if cell.status != CellStatus.REFUSED]
     planned, ended = len(to_measure), sum(cell.id not in states for cell in to_measure)
     model = str(row.version.model)
     return Whole(
@@ -190,7 +190,7 @@ def _make_whole(row: "Run") -> Whole:
 def load_document(row: "Run") -> Document:
     """Load the run's document, without operators but for the comparison that its first sentences explain."""
     document = selectors.document(row, with_operators=False)
-    lead = find_opening(document.comparisons, {cell.id: cell for cell in document.cells}).lead
+    lead = rank_results(document.comparisons, {cell.id: cell for cell in document.cells}).leading
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
         return document
     wanted = lead.comparison

@@ -31,7 +31,7 @@ from farm.alerts.services import channels as channel_services
 from farm.base.refusals import Missing, Refusal
 from farm.registry import services as registry
 from farm.registry.selectors import package_indexes
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, counted, moment, verdict_entry
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_time, verdict_entry
 from farm.rules.wording import numbers
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ COLUMNS: tuple[Column["Delivery"], ...] = (
     Column("Message", lambda delivery: Entry(delivery.kind, href=_find_alert_address(delivery))),
     Column("State", lambda delivery: _state_entry(delivery)),
     Prose("Subject", lambda delivery: Entry(delivery.subject)),
-    Number("tries", lambda delivery: counted(delivery.tries)),
+    Number("tries", lambda delivery: as_count(delivery.tries)),
     Prose("Problem", lambda delivery: Entry(delivery.problem)),
-    Column("Made", lambda delivery: moment(delivery.created_at)),
-    Column("Sent", lambda delivery: moment(delivery.sent_at)),
+    Column("Made", lambda delivery: as_time(delivery.created_at)),
+    Column("Sent", lambda delivery: as_time(delivery.sent_at)),
 )
 FIELDS = ("team", "name", "kind", "target", "digest")
 # what a token of each scope may do

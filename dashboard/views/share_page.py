@@ -35,7 +35,7 @@ from farm.contract.reasons import CellStatus
 from farm.fleet.enrolment import explain_local_address
 from farm.registry import selectors as registry
 from farm.registry.states import VersionState
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
@@ -180,7 +180,7 @@ def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
     states = dict.fromkeys(unended_cells(row), state) if is_open else {}
-    own = [cell for cell in list_own(document.cells) if cell.status != CellStatus.REFUSED]
+    own = [cell for cell in list_planned_cells(document.cells) if cell.status != CellStatus.REFUSED]
     ended = sum(cell.id not in states for cell in own)
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
     answer = runs.make_opening(

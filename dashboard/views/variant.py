@@ -22,7 +22,7 @@ from farm.registry.selectors import coverage_of, quantised_report
 from farm.registry.states import MakingState
 from farm.rules.cells import recipes
 from farm.rules.comparing.quantities import Change, change_of
-from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, counted, verdict_entry, written
+from farm.rules.presenting.tables import Column, Entry, Head, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.presenting.times import Times
 from farm.rules.quality import variant_advice
 from farm.rules.wording import numbers, titles
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 COVERAGE_COLUMNS: tuple[Column["Coverage"], ...] = (
     Column("Operator", lambda kind: Entry(kind.op_type)),
-    Number("all", lambda kind: counted(kind.all)),
-    Number("quantised", lambda kind: counted(kind.all - len(kind.kept_float))),
+    Number("all", lambda kind: as_count(kind.all)),
+    Number("quantised", lambda kind: as_count(kind.all - len(kind.kept_float))),
     Prose(
         "Kept in float",
         lambda kind: Entry(", ".join(name or "(unnamed)" for name in kind.kept_float[:50])),
@@ -50,10 +50,10 @@ ERROR_COLUMNS: tuple[Column["TensorError"], ...] = (
     Column("Type", lambda error: Entry(error.op_type)),
     Number(
         "signal left, dB",
-        lambda error: written(error.model_db, _format_decibels),
+        lambda error: as_number(error.model_db, _format_decibels),
         note="against the original, over the whole model so far; lower is worse",
     ),
-    Number("by its own rounding, dB", lambda error: written(error.rounding_db, _format_decibels)),
+    Number("by its own rounding, dB", lambda error: as_number(error.rounding_db, _format_decibels)),
 )
 SCALE_HEADS = (
     Head("Weight"),
@@ -131,7 +131,7 @@ def make_variant_table(rows: Sequence["Variant"], address: Callable[[int], str])
         (
             Entry(variant_name(row), href=address(row.pk)),
             verdict_entry(row.state),
-            written(row.derived.bytes, numbers.size) if row.derived else Entry(),
+            as_number(row.derived.bytes, numbers.size) if row.derived else Entry(),
             Entry(row.reason_text or " ".join(row.history[:1])),
         )
         for row in rows
@@ -155,7 +155,7 @@ def _make_scales_table(report: "QuantisedReport") -> Table:
     rows = [
         (
             Entry(name, is_name=True),
-            counted(len(scales)),
+            as_count(len(scales)),
             Entry(f"{min(scales):.3g}", min(scales)),
             Entry(f"{max(scales):.3g}", max(scales)),
         )
@@ -226,7 +226,7 @@ COLUMNS: tuple[Column["Measured"], ...] = (
     Column("Against the upload", _verdict_entry, "the same cell of the upload as it is, measured in the same block"),
     Number("change", _make_change_entry(lambda change: Entry(change.text, change.ratio)), "of that latency"),
     Number("95 % interval", _make_change_entry(lambda change: Entry(change.interval, change.low))),
-    Number("rounds", lambda measured: counted(measured.against.rounds) if measured.against else Entry()),
+    Number("rounds", lambda measured: as_count(measured.against.rounds) if measured.against else Entry()),
     Column(
         "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
     ),

@@ -10,7 +10,7 @@ from pydantic import Field
 from farm.api.auth import person
 from farm.registry import selectors
 from farm.rules.presenting import hardware, hardware_words
-from farm.rules.presenting.hardware import Measured, Target, Wish
+from farm.rules.presenting.hardware import Limits, MeasuredSetting, Target
 from farm.rules.presenting.lines import judge_outputs
 from farm.rules.presenting.times import clock_title
 from farm.runs.selectors.hardware import measured_across
@@ -100,7 +100,7 @@ class HardwareOut(Schema):
     sentence: str = Field(description="the answer for the newest version among the targets")
     left_out: str = Field(description="how many settings were measured and why some are never the best")
     note: str = Field(description="what may not be read from the figures")
-    targets: list[TargetOut] = Field(description="newest version first, then what keeps the wish, then the best")
+    targets: list[TargetOut] = Field(description="newest version first, then what keeps the limits, then the best")
 
 
 @router.get("/models/{int:model_id}/hardware", response=HardwareOut)
@@ -108,12 +108,12 @@ def across_hardware(request: HttpRequest, model_id: int, query: Query[HardwareAs
     """Where a model was measured: the best settings on every target, and which keep a latency and a loss."""
     user = person(request)
     measured = measured_across(user, selectors.model(user, model_id))
-    wish = Wish(query.budget_ms, None if query.loss_percent is None else query.loss_percent / 100)
-    every = hardware.find_targets(measured, by=query.by, goal=query.goal, wish=wish)
+    limits = Limits(query.budget_ms, None if query.loss_percent is None else query.loss_percent / 100)
+    every = hardware.find_targets(measured, by=query.by, goal=query.goal, limits=limits)
     number = int(query.version) if query.version.isdecimal() else None
     chosen = every if query.version == "all" else hardware.select_version(every, number)
     return HardwareOut(
-        sentence=hardware_words.answer_wish(hardware.select_version(chosen), wish, query.goal),
+        sentence=hardware_words.describe_targets(hardware.select_version(chosen), limits, query.goal),
         left_out=hardware_words.describe_left_out(chosen),
         note=hardware_words.explain_side_by_side(measured),
         targets=[_target(place) for place in chosen],
@@ -128,12 +128,12 @@ def _target(target: Target) -> TargetOut:
         machine=target.machine,
         settings=target.settings,
         left_out=dict(target.left_out.items()),
-        keeping=target.keeping,
+        keeping=target.limit_check,
         best=_best(target.best) if target.best else None,
     )
 
 
-def _best(best: Measured) -> BestOut:
+def _best(best: MeasuredSetting) -> BestOut:
     cell, judged = best.cell, best.cell.accuracy
     low, high = (judged.ci_low, judged.ci_high) if judged else (None, None)
     loss = hardware.find_loss(cell)

@@ -19,7 +19,7 @@ class EntryError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outside(Generic[Entry]):
+class InstalledEntries(Generic[Entry]):
     """Entries from installed packages: those that are used, and for each refused name a sentence that says why."""
 
     entries: tuple[Entry, ...] = ()
@@ -39,14 +39,14 @@ class Group(Generic[Entry]):
     # returns the entry as it is used, given those before it, or raises EntryError
     checked: Callable[[Entry, Sequence[Entry]], Entry]
 
-    def installed(self) -> Outside[Entry]:
+    def installed(self) -> InstalledEntries[Entry]:
         """Load the entries of the packages installed here, and log a warning for each that is refused."""
         outside = self.read(entry_points(group=self.name))
         for sentence in outside.refused.values():
             logger.warning("%s", sentence)
         return outside
 
-    def read(self, points: Iterable[EntryPoint]) -> Outside[Entry]:
+    def read(self, points: Iterable[EntryPoint]) -> InstalledEntries[Entry]:
         """Load these entry points in the order of their names; those that cannot be used are in `refused`."""
         entries: list[Entry] = []
         refused: dict[str, str] = {}
@@ -56,7 +56,7 @@ class Group(Generic[Entry]):
             except EntryError as problem:
                 origin = f"of {point.dist.name} " if point.dist is not None else ""
                 refused[point.name.lower()] = f"The {self.called} {point.name!r} {origin}is left out: {problem}"
-        return Outside(tuple(entries), refused)
+        return InstalledEntries(tuple(entries), refused)
 
     def _load(self, point: EntryPoint) -> Entry:
         try:

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from farm.base.refusals import Away, NoSpace, TooLarge
 from farm.registry import bucket
-from farm.sandbox import left_files
+from farm.sandbox import plain_files
 
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
@@ -142,9 +142,10 @@ class Draft:
 def copy_to_draft(path: Path, *, name: str | None = None) -> Draft:
     """Copy a file that a sandboxed child has made into a sealed draft.
 
-    Raises NoSpace, also for a sparse file that is longer than the disk has room, and LeftError for a link or a pipe.
+    Raises NoSpace, also for a sparse file that is longer than the disk has room, and NotPlainFileError for a link or a
+    pipe.
     """
-    with left_files.open_plain_file(path) as source:
+    with plain_files.open_plain_file(path) as source:
         size = os.fstat(source.fileno()).st_size
         check_free_space(bytes_wanted=size)
         draft = Draft(name or path.name, limit_bytes=size)

@@ -38,7 +38,7 @@ def require_level() -> Level:
     """
     level = find_available_level()
     if level == "none":
-        unconfined.continue_unconfined(explain_missing_sandbox())
+        unconfined.require_unconfined_accepted(explain_missing_sandbox())
     return level
 
 

@@ -13,7 +13,7 @@ from farm.sandbox.child_process import Child, SpawnedChild
 from farm.sandbox.ending import Ending
 from farm.sandbox.launcher import EXIT_NOT_CONFINED
 from farm.sandbox.policy import Level, Policy, SandboxError
-from farm.sandbox.watch import Limits, Running, Watch
+from farm.sandbox.watch import Limits, RunningChild, Watch
 
 REPLY_FD = "ONNXFARM_REPLY_FD"
 # the default of `max_reply_bytes`
@@ -29,7 +29,7 @@ class LaunchOptions(TypedDict, total=False):
     cwd: Path
     max_reply_bytes: int
     # called with the running child, whose `kill` may be called from another thread
-    on_started: Callable[[Running], None]
+    on_started: Callable[[RunningChild], None]
 
 
 def run_confined(argv: Sequence[str], *, policy: Policy, timeout_s: float, **options: Unpack[LaunchOptions]) -> Ending:
@@ -67,7 +67,7 @@ def watch_child(
     *,
     stdin: bytes,
     limits: Limits,
-    on_started: Callable[[Running], None] | None = None,
+    on_started: Callable[[RunningChild], None] | None = None,
 ) -> Ending:
     """Call `start` with the descriptors of the child's stdin and reply, then wait for the end of that child.
 

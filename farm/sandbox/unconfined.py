@@ -35,7 +35,7 @@ def refuse_unconfined() -> None:
         _accepted = None
 
 
-def continue_unconfined(sentence: str) -> None:
+def require_unconfined_accepted(sentence: str) -> None:
     """Report the reason `sentence`, but only once. Raises NoSandboxError where `accept_unconfined` was not called."""
     global _was_reported
     with _lock:

@@ -39,7 +39,7 @@ class Limits:
     is_wrapped: bool = False
 
 
-class Running:
+class RunningChild:
     """A running child that any thread may kill. Its clock may be stopped while it waits for somebody else."""
 
     def __init__(self, pid: int) -> None:
@@ -87,7 +87,7 @@ class Watch:
     """Follows one child from its start to its end."""
 
     def __init__(self, process: Child, *, reply: IO[bytes], limits: Limits) -> None:
-        self.running = Running(process.pid)
+        self.running = RunningChild(process.pid)
         self._process = process
         self._limits = limits
         self._started = time.monotonic()
@@ -100,7 +100,7 @@ class Watch:
         self._kind: Kind | None = None
         self._limit = ""
 
-    def wait_for_end(self, on_started: Callable[[Running], None] | None = None) -> Ending:
+    def wait_for_end(self, on_started: Callable[[RunningChild], None] | None = None) -> Ending:
         """Block until the child has ended or a limit ended it; kills its whole group before it returns.
 
         `on_started` is called first. An exception from it, or while waiting, also kills the child.

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
-from farm.sandbox import child, left_files
+from farm.sandbox import child, plain_files
 from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Policy, SandboxError
 from farm.sandbox.unconfined import NoSandboxError
@@ -122,11 +122,11 @@ def ask_child_for_outcome(
         if (problem := _find_problem(ending, _ACTIVITIES[function.split(":")[0]])) is not None:
             return problem
         if place.out_dir is not None:
-            left_files.check_plain_files(place.out_dir)
+            plain_files.check_plain_files(place.out_dir)
         return as_a.model_validate(_read_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
-    except left_files.LeftError as error:
+    except plain_files.NotPlainFileError as error:
         # from here on the folder holds plain files only
         return ModelProblem(code="garbled", text=f"The process working on the model left what it may not. {error}")
     except (ValidationError, LookupError, TypeError) as error:
@@ -135,7 +135,7 @@ def ask_child_for_outcome(
 
 def require_file(path: Path) -> Path:
     """Return the path of a file that a child had to write. Raises WorkshopError where no plain file is there."""
-    if not left_files.is_plain(path):
+    if not plain_files.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path
 

@@ -19,7 +19,7 @@ from farm.rules.cells import recipes
 from farm.rules.quality.accuracy_metrics import METRICS
 from farm.rules.runtimes.conversions import OpsetReach
 from farm.rules.tracing.timeline import MAX_NAME, Timeline
-from farm.sandbox import left_files
+from farm.sandbox import plain_files
 from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
 
@@ -219,7 +219,7 @@ def make_variant(
     # the files are listed from the disk, as the child's answer is not trusted
     files = (
         confined.require_file(out_dir / main).name,
-        *left_files.list_plain_files(out_dir, re.escape(f"{main}.data")),
+        *plain_files.list_plain_files(out_dir, re.escape(f"{main}.data")),
     )
     return Variant(folder=out_dir, main=main, files=files, history=answer.history, coverage=answer.coverage)
 

@@ -21,7 +21,7 @@ from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import to_plain
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.spaces import BATCHES, default_space
-from farm.rules.presenting.race_settings import make_left_table, make_settings_table
+from farm.rules.presenting.race_settings import make_dropped_table, make_settings_table
 from farm.rules.runtimes.nearest import choice_sentence
 from farm.rules.wording.numbers import MIB, counted
 from onnxfarm.commands import options
@@ -254,7 +254,7 @@ def show(found: Found, *, console: Console) -> None:
     if settings.rows:
         print_table(settings, console=console)
     if found.left:
-        left = make_left_table(found).first(SHOWN_LEFT)
+        left = make_dropped_table(found).first(SHOWN_LEFT)
         print_lines("", f"{left.caption}:", console=console)
         print_table(left, console=console)
     for words in found.budget_costs.values():

@@ -25,7 +25,7 @@ from farm.contract.blocks import MAX_ARMS, ArmOrder, BlockOrder
 from farm.contract.cells import SessionSettings
 from farm.contract.reports import Operator
 from farm.rules.tracing.executions import count_kernels
-from farm.rules.tracing.placement import placement_changes
+from farm.rules.tracing.placement import compare_placements
 from tests.bench import figure
 from tests.bench.ledger import Ledger
 from tests.integration.worker.making import MODELS, Workbench
@@ -178,7 +178,7 @@ def _finding(model: str, old: str, new: str, traced: dict[tuple[str, str], Line]
         "model": model,
         "releases": f"{old} → {new}",
         "findings": [
-            change.sentence() for change in placement_changes(olds, news, copies=(before["copies"], after["copies"]))
+            change.sentence() for change in compare_placements(olds, news, copies=(before["copies"], after["copies"]))
         ],
         "difference": {
             f"{kernel.op_type} on {kernel.provider}": f"{counts[0][kernel]} → {counts[1][kernel]}" for kernel in kernels

@@ -24,7 +24,7 @@ from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.cells import Budget
 from farm.rules.comparing import verdicts
 from farm.sandbox import confinement
-from farm.sandbox.watch import Running
+from farm.sandbox.watch import RunningChild
 from tests.bench.figure import publish
 from tests.bench.workbench import prepared, write_fixed
 from tests.integration.worker.making import Workbench
@@ -91,7 +91,7 @@ def measure(launcher: Launcher, arm: PreparedArm, *, pairs: int, dice: random.Ra
 
 
 def inside(
-    launcher: Launcher, arm: PreparedArm, order: dict[str, Any], on_started: Callable[[Running], None]
+    launcher: Launcher, arm: PreparedArm, order: dict[str, Any], on_started: Callable[[RunningChild], None]
 ) -> Answer:
     """As a node measures it."""
     return launcher.launch(arm, order, work_dir=arm.scratch, on_started=on_started)

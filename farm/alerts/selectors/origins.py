@@ -11,7 +11,7 @@ from farm.alerts.states import InvestigationState, RoundOutcome
 from farm.base.refusals import Missing, require_row
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import fusions
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.key_results import KeyResult
 from farm.rules.wording.numbers import counted
 from farm.runs import selectors as runs
 from farm.runs.models import Run
@@ -54,11 +54,11 @@ def explain_origin(run: Run) -> Origin | None:
     return Origin(text, watch=watch_round.watch_id)
 
 
-def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, Lead]:
+def confirmed_leads(runs_of_watches: Iterable[int]) -> dict[int, KeyResult]:
     """Map runs whose finding was confirmed to the headline's figures of the run that confirmed it. One query."""
     rows = WatchRound.objects.filter(run__in=list(runs_of_watches), outcome=RoundOutcome.ALERT).order_by("pk")
     confirmed = rows.exclude(confirming__lead=None).values_list("run", "confirming__lead")
-    return {run: Lead.model_validate(lead) for run, lead in confirmed}
+    return {run: KeyResult.model_validate(lead) for run, lead in confirmed}
 
 
 def _explain_search(run: Run) -> Origin:

@@ -32,7 +32,7 @@ from farm.rules.findings.kinds import kind_of
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point, narrow_matrix, point_at
 from farm.rules.planning import blocks, estimates
-from farm.rules.presenting.called_operators import sort_operators
+from farm.rules.presenting.changed_operators import sort_operators
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches import switches
 from farm.rules.searches.bisection import Outcome

@@ -54,7 +54,7 @@ def _make_points(watch_round: WatchRound, document: Document) -> Iterator[Point]
             comparison = pair.comparison
             if comparison is None or comparison.ratio is None or comparison.verdict == "not comparable":
                 continue
-            other_metrics = [change for change in metric_changes.list_further(comparison) if change.ratio]
+            other_metrics = [change for change in metric_changes.list_secondary_changes(comparison) if change.ratio]
             yield Point(
                 round=watch_round,
                 watch=watch,

@@ -26,8 +26,8 @@ from farm.rules.changes.watch_rounds import Finding, Judgement
 from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
-from farm.rules.presenting.called_operators import describe_largest_type
-from farm.rules.presenting.explanations import explain_change, find_cause
+from farm.rules.presenting.changed_operators import describe_largest_type
+from farm.rules.presenting.explanations import explain_change, find_causing_type
 from farm.rules.runtimes.order import is_downgrade, release_order
 from farm.rules.searches.watching import RoundAnswer
 from farm.rules.wording.numbers import change, listed
@@ -216,7 +216,7 @@ def _list_causes(alert: Alert) -> set[tuple[str, str]]:
 
 
 def _name_operator(comparison: Comparison | None) -> str:
-    return "" if comparison is None else find_cause(comparison)
+    return "" if comparison is None else find_causing_type(comparison)
 
 
 def _share_cause(causes: Collection[tuple[str, str]], others: Collection[tuple[str, str]]) -> bool:

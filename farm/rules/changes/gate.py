@@ -19,7 +19,7 @@ from farm.rules.findings.checks import find_changes
 from farm.rules.findings.kinds import CHECKS, COMPARED_OUTSIDE, NOISY_CHECKS, Check
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.lines import fails_parity, is_less_accurate
-from farm.rules.tracing.placement import cell_changes
+from farm.rules.tracing.placement import compare_cell_placements
 from farm.rules.wording.numbers import change as format_change
 from farm.rules.wording.numbers import change_interval, percent
 from farm.rules.wording.vocabulary import ENDINGS, LOSSES
@@ -242,7 +242,7 @@ def _compare_cells(pair: Pair, metric_names: Collection[str]) -> Iterator[Observ
         [metric for metric in metrics if metric.name in _REPEATED_METRICS], subject, base
     )
     yield from _compare_outputs(old, new, subject, base)
-    worse = (change for change in cell_changes(old, new) if change.is_worse)
+    worse = (change for change in compare_cell_placements(old, new) if change.is_worse)
     yield from (Observation("placement", f"{subject}: {change.sentence()}") for change in worse)
     yield from _compare_other_metrics(
         [metric for metric in metrics if metric.name not in _REPEATED_METRICS], subject, base
@@ -324,7 +324,7 @@ def _list_further_metrics(pair: Pair) -> Sequence[MetricChange]:
     """List the metrics besides the headline; none where the batches differ, which makes them incomparable."""
     if pair.comparison is None or pair.old.batch != pair.new.batch:
         return []
-    return metric_changes.list_further(pair.comparison)
+    return metric_changes.list_secondary_changes(pair.comparison)
 
 
 def _compare_by_packages(pair: Pair) -> Iterator[Observation]:

@@ -14,7 +14,7 @@ from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.presenting.explanations import explain_change
-from farm.rules.presenting.lines import Line, is_loss_shown, line_of
+from farm.rules.presenting.lines import ComparisonLine, has_excessive_loss, make_comparison_line
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import mark_word
@@ -57,7 +57,7 @@ class Row:
     new: Cell
     comparison: Comparison | None
     # the comparison as it is shown; None where there is none
-    line: Line | None
+    line: ComparisonLine | None
     # the findings of this setting that fail the gate
     failures: Sequence[Finding]
 
@@ -109,7 +109,9 @@ def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
     rows = []
     for old, new in answer.pairs:
         comparison = comparison_between(comparisons, old, new)
-        line = line_of(comparison, cells) if comparison is not None and comparison.ratio is not None else None
+        line = (
+            make_comparison_line(comparison, cells) if comparison is not None and comparison.ratio is not None else None
+        )
         failures = [finding for finding in answer.failures if (finding.baseline, finding.candidate) == (old, new)]
         rows.append(Row(cells[old], cells[new], comparison, line, failures))
     return sorted(rows, key=lambda row: row.order)
@@ -123,7 +125,9 @@ def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> st
     candidate = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)
     if any(
-        is_loss_shown(accuracy) for row in rows if (accuracy := row.new.accuracy) and accuracy.baseline == row.old.id
+        has_excessive_loss(accuracy)
+        for row in rows
+        if (accuracy := row.new.accuracy) and accuracy.baseline == row.old.id
     ):
         return f"{candidate} is less accurate than its base"
     if not answer.is_passed:

@@ -10,7 +10,7 @@ from farm.rules.changes.gate import GateAnswer, cell_label, point_label, setting
 from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.explanations import explain_change
-from farm.rules.presenting.lines import line_of
+from farm.rules.presenting.lines import make_comparison_line
 from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
@@ -160,7 +160,7 @@ def _render_comparisons(answer: GateAnswer, document: Document) -> list[str]:
     cells = {cell.id: cell for cell in document.cells}
     rows: list[list[str]] = []
     for pair in _list_comparisons(answer, document):
-        line = line_of(pair, cells)
+        line = make_comparison_line(pair, cells)
         values = [f"{value} {line.unit}" for value in line.sides or ()] or ["", ""]
         figures = [*values, line.words, line.change.interval, str(line.rounds)]
         rows.append(

@@ -28,7 +28,7 @@ from farm.rules.comparing.sides import find_comparison
 from farm.rules.findings import cell_pairs
 from farm.rules.findings.kinds import kind_of
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.called_operators import (
+from farm.rules.presenting.changed_operators import (
     describe_largest_type,
     describe_order,
     format_operator_change,
@@ -36,7 +36,7 @@ from farm.rules.presenting.called_operators import (
     list_named_operators,
 )
 from farm.rules.presenting.explanations import explain_change
-from farm.rules.presenting.lines import Line, line_of
+from farm.rules.presenting.lines import ComparisonLine, make_comparison_line
 from farm.rules.presenting.markdown import as_code, as_text
 from farm.rules.presenting.session_code import LEVELS
 from farm.rules.reporting.locks import make_lock
@@ -179,9 +179,9 @@ def _describe_change(case: Case) -> str:
     return f"{change} ({line.details}; timed by {titles.CALLS[case.spec.session.call]})"
 
 
-def _make_line(case: Case) -> Line | None:
+def _make_line(case: Case) -> ComparisonLine | None:
     cells = {cell.id: cell for cell in (case.old, case.new)}
-    return None if case.comparison is None else line_of(case.comparison, cells)
+    return None if case.comparison is None else make_comparison_line(case.comparison, cells)
 
 
 def _render_sides(case: Case) -> list[str]:
@@ -193,7 +193,7 @@ def _render_sides(case: Case) -> list[str]:
             "" if cell.p50_ms is None else numbers.latency(cell.p50_ms, cell.p50_ci_ms) for cell in (case.old, case.new)
         ]
     columns = {line.quantity if line else "p50 latency": tuple(sides)}
-    for change in [] if case.comparison is None else metric_changes.list_beside(case.comparison):
+    for change in [] if case.comparison is None else metric_changes.list_displayed_changes(case.comparison):
         is_shown = is_change(change.verdict) or (change.verdict == "equal" and change.name in _ALWAYS_SHOWN)
         if is_shown and (values := metric_changes.format_sides(change)) is not None:
             columns[f"{metric_changes.title(change)}: {change.verdict}"] = values

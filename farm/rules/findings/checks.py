@@ -12,7 +12,7 @@ from farm.rules.findings.kind import Change, Kind
 from farm.rules.presenting import metric_changes, sentences
 from farm.rules.presenting.lines import is_less_accurate, is_wrong
 from farm.rules.runtimes.order import is_downgrade
-from farm.rules.tracing.placement import cell_changes
+from farm.rules.tracing.placement import compare_cell_placements
 from farm.rules.wording.vocabulary import ENDINGS
 
 # where both sides fail parity, an error that grew by more than this factor is worse
@@ -31,7 +31,7 @@ def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
     return _find_metric_changes(kind, pair, allowed) if kind.compare is None else kind.compare(pair, allowed)
 
 
-def latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+def find_latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """Find the change of latency by the comparison's verdict; none for a slowdown that is allowed."""
     comparison = pair.comparison
     if comparison is None:
@@ -57,7 +57,7 @@ def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
     return comparison.verdict == "undecided" and has_enough_rounds and high is not None and high <= 1.0 + allowed
 
 
-def parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+def find_parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """Find out whether the new side fails parity where the old one did not, or is further off; or the reverse.
 
     Of two models, find what their outputs differ in.
@@ -88,7 +88,7 @@ def _find_output_changes(pair: Pair) -> Iterator[Change]:
         yield Change("well")
 
 
-def accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+def find_accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """Find the change of accuracy between two models on labelled data; releases are judged by their outputs instead."""
     accuracy = pair.new.accuracy
     if not pair.is_of_models or accuracy is None or accuracy.baseline != pair.old.id:
@@ -110,14 +110,14 @@ def describe_parity_growth(before: Iterable[ParityOutput], after: Iterable[Parit
     return f"the error of {name} grew ×{factor:.2g}, from RMSE {old:.2g} to {new:.2g}."
 
 
-def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+def find_placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """Find out whether nodes moved to another provider, fusions came or went, or copies became more or fewer.
 
     Worse and better changes are one change each; there is none where a side was not traced.
     """
     if not (pair.old.operators and pair.new.operators):
         return
-    changes = cell_changes(pair.old, pair.new)
+    changes = compare_cell_placements(pair.old, pair.new)
     subject = f"{series_label(pair.new)}, {' → '.join(pair.names)}"
     worse = [change.sentence() for change in changes if change.is_worse]
     better = [change.sentence() for change in changes if not change.is_worse]
@@ -129,7 +129,7 @@ def placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
         yield Change("well")
 
 
-def ending_changes(pair: Pair, allowed: float) -> Iterator[Change]:
+def find_outcome_changes(pair: Pair, allowed: float) -> Iterator[Change]:
     """Find out whether just one side ended without figures; failing on both sides is no change.
 
     A release that is older than the other side and too old to load the model leaves it undecided.
@@ -158,7 +158,7 @@ def _is_limit_of_older_release(pair: Pair) -> bool:
 
 def _find_metric_changes(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:
     """Find the changes of the metrics that alert as this kind, by their own verdicts."""
-    for change in metric_changes.list_further(pair.comparison) if pair.comparison is not None else ():
+    for change in metric_changes.list_secondary_changes(pair.comparison) if pair.comparison is not None else ():
         judging = ALERTING.get(change.name)
         if judging is None or judging.alerts_as != kind.key:
             continue

@@ -8,15 +8,15 @@ from farm.contract.document_cells import Cell
 from farm.rules.cells import label
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.presenting.headlines import (
-    Opening,
     RankedComparison,
+    RankedResults,
     describe_unmeasured,
     explain_wrong,
-    find_opening,
     lost_providers,
     name_cells,
+    rank_results,
 )
 from farm.rules.presenting.times import Times
 from farm.rules.wording import titles
@@ -29,61 +29,65 @@ _LOWERED = ("Against", "Batch", "Undecided", "Wrong")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A headline; the line below it with its cause and certainty (`because`); sentences about the others (`rest`)."""
+    """A headline, the line below it with cause and certainty (`because`), and further sentences (`rest`).
+
+    `because` and `rest` may be empty.
+    """
 
     headline: str
     because: str = ""
     rest: str = ""
 
     @classmethod
-    def from_text(cls, text: str) -> "Answer":
+    def from_sentences(cls, text: str) -> "Answer":
+        """Make the first sentence the headline, and the others the rest."""
         first, _, others = text.partition(". ")
         return cls(f"{first}." if others else text, "", others)
 
 
 def make_answer(document: Document) -> Answer:
-    """Make the headline of a document and what stands below it, about what farm.rules.presenting.headlines chooses."""
+    """Make the headline of a document and the lines below it, about the result that ranks first in `rank_results`."""
     cells = {cell.id: cell for cell in document.cells}
-    opening = find_opening(document.comparisons, cells)
-    unmeasured = describe_unmeasured(document, opening)
-    lead = _answer_with_lead(opening.lead, opening, cells) if opening.lead is not None else None
-    misplaced = sentences.describe_misplaced(opening, cells)
-    others = _list_other_sentences(document, opening, unmeasured)
-    if opening.wrong_cells:
-        headline = name_models(_name_wrong(opening, cells), opening.wrong_cells)
-        wrong = sentences.describe_wrong(opening, cells)
-        answer = Answer(headline, explain_wrong(opening.wrong_cells), _join(wrong, *_list_lead_texts(lead), *others))
-    elif opening.are_misplaced_first:
-        headline = name_models(_count_misplaced(opening, cells), opening.misplaced_cells)
-        answer = Answer(headline, "", _join(misplaced, *_list_lead_texts(lead), *others))
-    elif lead is not None:
-        answer = replace(lead, rest=_join(lead.rest, misplaced, *others))
+    results = rank_results(document.comparisons, cells)
+    unmeasured = describe_unmeasured(document, results)
+    main = _answer_with_leading(results.leading, results, cells) if results.leading is not None else None
+    misplaced = sentences.describe_misplaced(results, cells)
+    others = _list_other_sentences(document, results, unmeasured)
+    if results.wrong_cells:
+        headline = name_models(_name_wrong(results, cells), results.wrong_cells)
+        wrong = sentences.describe_wrong(results, cells)
+        answer = Answer(headline, explain_wrong(results.wrong_cells), _join(wrong, *_list_answer_texts(main), *others))
+    elif results.are_misplaced_first:
+        headline = name_models(_count_misplaced(results, cells), results.misplaced_cells)
+        answer = Answer(headline, "", _join(misplaced, *_list_answer_texts(main), *others))
+    elif main is not None:
+        answer = replace(main, rest=_join(main.rest, misplaced, *others))
     else:
-        return _answer_single_cell(document) or Answer.from_text(document.sentence)
+        return _answer_single_cell(document) or Answer.from_sentences(document.sentence)
     return replace(answer, because=" · ".join(filter(None, (answer.because, unmeasured.rstrip(".")))))
 
 
-def _list_other_sentences(document: Document, opening: Opening, unmeasured: str) -> list[str]:
+def _list_other_sentences(document: Document, results: RankedResults, unmeasured: str) -> list[str]:
     """List the sentences of the document beside its verdict, and how many other comparisons are equal or undecided."""
-    before, verdict, after = document.sentence.partition(sentences.verdict_line(document, opening))
+    before, verdict, after = document.sentence.partition(sentences.verdict_line(document, results))
     return [
         before.strip() if verdict else "",
-        *(sentences.count_by_axis(opening, word) for word in ("equal", "undecided")),
+        *(sentences.count_by_axis(results, word) for word in ("equal", "undecided")),
         after.removeprefix(f" {unmeasured}").strip(),
     ]
 
 
-def _list_lead_texts(lead: Answer | None) -> list[str]:
-    return [] if lead is None else [f"{lead.headline} ({lead.because}).", lead.rest]
+def _list_answer_texts(answer: Answer | None) -> list[str]:
+    return [] if answer is None else [f"{answer.headline} ({answer.because}).", answer.rest]
 
 
 def _join(*texts: str) -> str:
     return " ".join(filter(None, texts))
 
 
-def _name_wrong(opening: Opening, cells: Mapping[str, Cell]) -> str:
-    wrong = opening.wrong_cells
-    measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
+def _name_wrong(results: RankedResults, cells: Mapping[str, Cell]) -> str:
+    wrong = results.wrong_cells
+    measured = [cell for cell in list_planned_cells(cells.values()) if cell.p50_ms is not None]
     names = name_cells(wrong, measured) if len(wrong) < len(measured) else ""
     headline = f"Wrong outputs of {names}"
     if names and is_short(headline):
@@ -91,8 +95,8 @@ def _name_wrong(opening: Opening, cells: Mapping[str, Cell]) -> str:
     return f"Wrong outputs in {len(wrong)} of {counted(len(measured), 'cell')}"
 
 
-def _count_misplaced(opening: Opening, cells: Mapping[str, Cell]) -> str:
-    misplaced = opening.misplaced_cells
+def _count_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str:
+    misplaced = results.misplaced_cells
     lost = dict.fromkeys(titles.provider(name) for cell in misplaced for name in lost_providers(cell))
     ran = sum(bool(cell.active_providers) for cell in cells.values())
     return f"{listed(list(lost))} did not start in {len(misplaced)} of {counted(ran, 'cell')}"
@@ -106,25 +110,25 @@ def name_models(headline: str, cells: Iterable[Cell]) -> str:
     return with_models if models and is_short(with_models) else headline
 
 
-def _answer_with_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> Answer:
-    change, candidate = lead.headline_change, cells[lead.comparison.candidate]
-    parts = sentences.split_lead(lead, opening, cells)
+def _answer_with_leading(leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]) -> Answer:
+    change, candidate = leading.headline_change, cells[leading.comparison.candidate]
+    parts = sentences.split_leading(leading, results, cells)
     # The largest of several changes does not speak for all of them.
-    is_largest_of_several = len(_list_amounts(lead, opening, cells)) > 1
-    headline = _write_headline(parts, change, margin=lead.comparison.margin, is_largest=is_largest_of_several)
+    is_largest_of_several = len(_list_amounts(leading, results, cells)) > 1
+    headline = _write_headline(parts, change, margin=leading.comparison.margin, is_largest=is_largest_of_several)
     sides = ""
     if not is_short(headline):
         sides = f"{parts.who} beside {parts.than}"
-        headline = f"{change.text or change.word} by {lead.axis}"
+        headline = f"{change.text or change.word} by {leading.axis}"
         headline = headline[:1].upper() + headline[1:]
     measured = f"{parts.shared} on {candidate.node}" if candidate.node else parts.shared
     because = " · ".join(filter(None, (parts.cause.rstrip("."), sides, parts.sure, measured)))
     # Of two models the headline has the names already.
-    named = [] if lead.axis == "model" else [candidate]
+    named = [] if leading.axis == "model" else [candidate]
     return Answer(name_models(headline, named), because, _join(*parts.sentences))
 
 
-def _list_amounts(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> set[str]:
+def _list_amounts(leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]) -> set[str]:
     """List the sizes of the changes that have the verdict of the leading one, of the same model and the same sides."""
 
     def describe(ranked: RankedComparison) -> object:
@@ -135,11 +139,11 @@ def _list_amounts(lead: RankedComparison, opening: Opening, cells: Mapping[str, 
         sides = sentences.name_sides(comparison.axis, baseline, candidate)
         return comparison.axis, candidate.model, sides, change.word, change.unit
 
-    of_lead = describe(lead)
-    return {ranked.change.amount for ranked in opening.counting if describe(ranked) == of_lead}
+    of_leading = describe(leading)
+    return {ranked.change.amount for ranked in results.counting if describe(ranked) == of_leading}
 
 
-def _write_headline(parts: sentences.LeadParts, change: Change, *, margin: float, is_largest: bool) -> str:
+def _write_headline(parts: sentences.HeadlineParts, change: Change, *, margin: float, is_largest: bool) -> str:
     who, than = parts.who, parts.than
     if change.figures is None:
         return f"{who} and {than} could not be compared"
@@ -162,11 +166,11 @@ def is_short(headline: str) -> bool:
 
 def _answer_single_cell(document: Document) -> Answer | None:
     """Make the answer about the latency of a document's only cell; None for any other document."""
-    own = list_own(document.cells)
-    if len(own) != 1 or own[0].status != "done" or own[0].p50_ms is None:
+    planned = list_planned_cells(document.cells)
+    if len(planned) != 1 or planned[0].status != "done" or planned[0].p50_ms is None:
         return None
-    times = Times.of(own, document.comparisons)
-    cell = times.with_compared_time(own[0])
+    times = Times.of(planned, document.comparisons)
+    cell = times.with_compared_time(planned[0])
     clock = " of processor time" if cell.id in times.by_processor else ""
     headline = f"{cell.model or 'The model'} takes {latency(cell.p50_ms or 0.0, cell.p50_ci_ms)}{clock}"
     where = f" on {cell.node}" if cell.node else ""

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.hardware import Measured, Top, fault_of, find_top, find_usual_sizes, inference_times
+from farm.rules.presenting.hardware import (
+    MeasuredSetting,
+    TopSettings,
+    find_fault,
+    find_top,
+    find_usual_sizes,
+    inference_times,
+)
 from farm.rules.presenting.lines import judge_outputs
 
 
@@ -22,11 +29,11 @@ class Best:
 
     node: str
     settings: int
-    fastest: Top
-    most_items: Top
+    fastest: TopSettings
+    most_items: TopSettings
 
 
-def find_best_settings(measured: Iterable[Measured], *, budget_ms: float | None) -> list[Best]:
+def find_best_settings(measured: Iterable[MeasuredSetting], *, budget_ms: float | None) -> list[Best]:
     """Find the best settings of each machine, sorted by node, among those that were fed inputs of the usual sizes.
 
     A setting keeps the budget where the upper end of its interval is within it, so that the budget holds for most
@@ -48,7 +55,7 @@ def find_best_settings(measured: Iterable[Measured], *, budget_ms: float | None)
     return bests
 
 
-def count_other_sizes(measured: Sequence[Measured]) -> int:
+def count_other_sizes(measured: Sequence[MeasuredSetting]) -> int:
     """Count the settings with right outputs that were fed inputs of other sizes than most."""
     usual_sizes = find_usual_sizes(measured)
     return sum(_is_right(setting.cell) and setting.cell.shapes != usual_sizes for setting in measured)
@@ -59,10 +66,10 @@ class LeftOut:
     """How many timed settings do not take part because their outputs do not pass, and the fastest of them."""
 
     count: int
-    fastest: Measured
+    fastest: MeasuredSetting
 
 
-def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
+def find_left_out(measured: Iterable[MeasuredSetting]) -> LeftOut | None:
     """Count the timed settings that are never the best, because of their outputs or otherwise, and find the fastest of
     them.
 
@@ -75,4 +82,4 @@ def find_left_out(measured: Iterable[Measured]) -> LeftOut | None:
 
 
 def _is_right(cell: Cell, usual_sizes: Mapping[str, int] | None = None) -> bool:
-    return judge_outputs(cell) == "pass" and fault_of(cell, usual_sizes=usual_sizes) is None
+    return judge_outputs(cell) == "pass" and find_fault(cell, usual_sizes=usual_sizes) is None

@@ -10,20 +10,20 @@ from farm.rules.wording.numbers import counted
 OPEN = "open"
 
 
-def list_own(cells: Iterable[Cell]) -> list[Cell]:
-    """List the cells that a plan counts: each once, without A/A copies.
+def list_planned_cells(cells: Iterable[Cell]) -> list[Cell]:
+    """List each planned cell once, without A/A copies.
 
-    A further block that repeats a cell puts its number behind the cell's id (`c1.b2`). Of such repeats the first that
+    A further block that repeats a cell appends its number to the cell's id (`c1.b2`). Of such repeats the first that
     was measured is listed, or else the first.
     """
-    own: dict[str, Cell] = {}
+    listed: dict[str, Cell] = {}
     for cell in cells:
         planned_id = cell.id.partition(".b")[0]
-        first = own.get(planned_id)
+        first = listed.get(planned_id)
         is_better = first is None or (first.status != CellStatus.DONE == cell.status)
         if cell.twin_of is None and is_better:
-            own[planned_id] = cell
-    return list(own.values())
+            listed[planned_id] = cell
+    return list(listed.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.scenario_metrics import OUTSIDE, OUTSIDE_CPU
-from farm.rules.presenting.called_operators import (
+from farm.rules.presenting.changed_operators import (
     MAX_SHARE,
     describe_certainty,
     describe_changed_type,
     describe_trace_noise,
     explain_trace_doubt,
-    type_times,
+    format_type_times,
 )
 from farm.rules.presenting.prefills import find_prefill, is_generated
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
@@ -40,9 +40,9 @@ def _explain_latency(comparison: Comparison) -> str | None:
     if largest is None or largest.share is None:
         changed_type, doubt = describe_changed_type(comparison), explain_trace_doubt(comparison)
         by_pairs = "; ".join(filter(None, (changed_type, doubt if changed_type else doubt.capitalize())))
-        return explain_outside(comparison) or by_pairs or None
+        return explain_token_choice(comparison) or by_pairs or None
     certainty = describe_certainty([node for node in comparison.operators if node.op_type == largest.op_type])
-    text = f"{largest.op_type}: {type_times(largest)}, {explains(largest.moved_us, largest.share)}"
+    text = f"{largest.op_type}: {format_type_times(largest)}, {explains(largest.moved_us, largest.share)}"
     notes = "; ".join(filter(None, (certainty, describe_trace_noise(comparison))))
     return f"{text} ({notes})" if notes else text
 
@@ -56,19 +56,19 @@ def describe_cause(comparison: Comparison) -> str:
     largest = find_largest_share(comparison.operators)
     if largest is not None and largest.share is not None and largest.share >= NAMED_SHARE:
         return f"{largest.op_type} {explains(largest.moved_us, largest.share)}."
-    if outside := explain_outside(comparison):
+    if outside := explain_token_choice(comparison):
         return f"It comes from {outside}."
     changed_type = "" if largest else describe_changed_type(comparison)
     return f"{changed_type}." if changed_type else ""
 
 
-def find_cause(comparison: Comparison) -> str:
+def find_causing_type(comparison: Comparison) -> str:
     """Return the operator type that a change comes from; empty where none explains a part worth naming."""
     largest = find_largest_share(comparison.operators)
     return largest.op_type if largest is not None and (largest.share or 0.0) >= NAMED_SHARE else ""
 
 
-def explain_outside(comparison: Comparison) -> str | None:
+def explain_token_choice(comparison: Comparison) -> str | None:
     """Explain the change: `outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the 12 ms`.
 
     Return None where choosing the token does not explain it.
@@ -123,7 +123,7 @@ def explain_prefill(comparison: Comparison) -> str:
     prefill, largest = find_prefill(comparison), find_largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or largest is None or largest.share is None:
         return ""
-    return f"prefill: {largest.op_type}: {type_times(largest)}, {explains(largest.moved_us, largest.share)}"
+    return f"prefill: {largest.op_type}: {format_type_times(largest)}, {explains(largest.moved_us, largest.share)}"
 
 
 def _describe_change(verdict: str, ratio: float | None, low: float | None, high: float | None) -> str:

@@ -12,7 +12,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes.order import release_order
 from farm.rules.tracing.executions import DEVICE_COPIES
-from farm.rules.tracing.placement import Kind, cell_changes
+from farm.rules.tracing.placement import Kind, compare_cell_placements
 from farm.rules.wording.numbers import counted, listed, signed
 from farm.rules.wording.vocabulary import Sign
 
@@ -62,7 +62,7 @@ def find_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[Gr
         return []
     explained: set[str] = set()
     changes = []
-    for change in sorted(cell_changes(old, new), key=lambda change: not change.is_worse):
+    for change in sorted(compare_cell_placements(old, new), key=lambda change: not change.is_worse):
         groups = [(nodes, us) for nodes, us in moved if not set(change.nodes).isdisjoint(nodes)]
         explained.update(change.nodes, *(nodes for nodes, _ in groups))
         moved_us = sum(us for _, us in groups) if groups else None
@@ -150,7 +150,9 @@ def _compare_opsets(old: Cell, new: Cell) -> OpsetComparison | None:
     is_traced = bool(old.operators and new.operators)
     if not is_traced or old.opset is None or new.opset is None or old.runtime != new.runtime:
         return None
-    lost = [node for change in cell_changes(old, new) if change.kind == "fusion_gone" for node in change.nodes]
+    lost = [
+        node for change in compare_cell_placements(old, new) if change.kind == "fusion_gone" for node in change.nodes
+    ]
     return OpsetComparison(new.runtime, old.opset, new.opset, tuple(sorted(lost)))
 
 

@@ -1,7 +1,7 @@
-"""Compares one model across hardware: the best settings of each version on each target, and which keep a wish.
+"""Compares one model across hardware: the best settings of each version on each target, and which keep the limits.
 
-A target is a node with the hardware tag of a provider that runs there, or a tag alone. Targets stand side by side and
-are never judged against each other, because they were not measured in one block, and often not on one day.
+A target is a node with the hardware tag of a provider that runs there, or a tag alone. Targets are listed side by side
+and never judged against each other, because they were not measured in one block, and often not on one day.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import items_per_cpu_second
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.comparing.signed_ranks import AT_LEAST, explain_too_few_launches
-from farm.rules.presenting.lines import fails_parity, is_loss_shown
+from farm.rules.presenting.lines import fails_parity, has_excessive_loss
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
@@ -25,7 +25,7 @@ from farm.rules.wording.numbers import counted
 By = Literal["node", "tag"]
 Goal = Literal["latency", "items"]
 Fault = Literal["wrong", "elsewhere", "untimed", "input"]
-Keeping = Literal["kept", "undecided", "unknown", "exceeded"]
+LimitCheck = Literal["kept", "undecided", "unknown", "exceeded"]
 
 # why a setting is never the best one, in words that follow a number of settings
 FAULTS: Mapping[Fault, str] = {
@@ -35,18 +35,17 @@ FAULTS: Mapping[Fault, str] = {
     "input": "fed inputs of another size than most",
 }
 # from the best to the worst
-_ORDER: tuple[Keeping, ...] = ("kept", "undecided", "unknown", "exceeded")
+_ORDER: tuple[LimitCheck, ...] = ("kept", "undecided", "unknown", "exceeded")
 CPU = providers.CPU.name
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSetting:
     """One cell as a node measured it.
 
-    `machine` is the processor or accelerator in words; `at` is when the block ended; nodes of one machine have the same
+    `machine` is the processor or accelerator in words. `at` is when the block ended. Nodes of one machine have the same
     `device`, which is empty where it is not known. `is_processor` says that the cell's times are processor time.
-    `beaten_by` are, for each goal, the cells of its run to which it loses by a paired verdict. `tag` is the hardware
-    tag of the cell's provider with its options.
+    `beaten_by` has, for each goal, the ids of the cells of its run to which it loses by a paired verdict.
     """
 
     run: int
@@ -65,23 +64,24 @@ class Measured:
 
     @property
     def tag(self) -> str:
+        """The hardware tag of the cell's provider with its options; of an unknown provider, the tag asked for."""
         entry = providers.find(self.cell.provider)
         return self.cell.hardware if entry is None else entry.tag_with(self.cell.provider_options)
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
-    """The best setting, then those that may be as good because their intervals overlap.
+class TopSettings:
+    """The best setting, followed by those that may be as good because their intervals overlap with its own.
 
-    `unclear` counts the others that may be as good because they, or the best one, have too few launches to tell.
+    `unclear` counts other settings that may be as good, because they or the best one have too few launches to tell.
     """
 
-    settings: Sequence[Measured] = ()
+    settings: Sequence[MeasuredSetting] = ()
     unclear: int = 0
 
     @property
     def doubt(self) -> str:
-        """Why other settings may be as good, and how many launches would tell; empty where nothing is open."""
+        """Why `unclear` settings may be as good, and how many launches would tell; empty where there are none."""
         if not self.unclear:
             return ""
         if self.settings[0].cell.p50_ci_ms is None:
@@ -102,22 +102,23 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """The limits that a setting has to keep; None where any latency, or any loss of accuracy, will do."""
+class Limits:
+    """What a setting has to keep: a latency in ms and a loss of accuracy as a fraction. None means no limit."""
 
     budget_ms: float | None = None
-    loss: float | None = None
+    max_loss: float | None = None
 
     @property
-    def is_asked(self) -> bool:
-        return self.budget_ms is not None or self.loss is not None
+    def has_any(self) -> bool:
+        return self.budget_ms is not None or self.max_loss is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A version on a target. `settings` counts those measured there, and `left_out` those with each fault.
+    """A version on a target.
 
-    `top` is empty where all were left out. `keeping` says whether the best setting keeps the wish.
+    `settings` is the number of settings measured there, `left_out` the number with each fault. `top` is empty where all
+    were left out. `limit_check` says whether the best setting keeps the limits.
     """
 
     version: int
@@ -126,15 +127,15 @@ class Target:
     machine: str
     settings: int
     left_out: Mapping[Fault, int]
-    top: Top
-    keeping: Keeping
+    top: TopSettings
+    limit_check: LimitCheck
 
     @property
-    def best(self) -> Measured | None:
+    def best(self) -> MeasuredSetting | None:
         return next(iter(self.top.settings), None)
 
 
-def with_comparable_times(measured: Sequence[Measured], by_processor: Collection[int]) -> list[Measured]:
+def with_comparable_times(measured: Sequence[MeasuredSetting], by_processor: Collection[int]) -> list[MeasuredSetting]:
     """Return the settings with the times that they are compared by.
 
     `by_processor` are the indices of settings whose verdicts rest on processor time. All settings of their nodes then
@@ -150,9 +151,13 @@ def with_comparable_times(measured: Sequence[Measured], by_processor: Collection
     return comparable
 
 
-def with_verdicts(measured: Sequence[Measured], comparisons: Mapping[int, Iterable[Comparison]]) -> list[Measured]:
-    """Return the settings with the cells that beat each of them by a decided verdict, for each goal. `comparisons` are
-    those of each run, by its number."""
+def with_verdicts(
+    measured: Sequence[MeasuredSetting], comparisons: Mapping[int, Iterable[Comparison]]
+) -> list[MeasuredSetting]:
+    """Return the settings with `beaten_by`: the cells that are better by a decided verdict, for each goal.
+
+    `comparisons` are those of each run, by its number.
+    """
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
     beaten_by: dict[tuple[int, str], dict[Goal, set[str]]] = {}
     for run, pairs in comparisons.items():
@@ -170,23 +175,23 @@ def with_verdicts(measured: Sequence[Measured], comparisons: Mapping[int, Iterab
     return [replace(setting, beaten_by=beaten_by.get((setting.run, setting.cell.id), {})) for setting in measured]
 
 
-def find_top(settings: Sequence[Measured], goal: Goal) -> Top:
+def find_top(settings: Sequence[MeasuredSetting], goal: Goal) -> TopSettings:
     """Find the setting with the lowest time of an inference or an item, and those whose intervals overlap with its own.
 
     They are sorted by time, and none of them loses to another by a paired verdict.
     """
     if not settings:
-        return Top()
+        return TopSettings()
     times = item_times if goal == "items" else inference_times
     best, *others = sorted(_drop_beaten(settings, goal), key=lambda setting: times(setting).p50)
     if best.cell.p50_ci_ms is None:
-        return Top([best], len(others))
+        return TopSettings([best], len(others))
     with_interval = [setting for setting in others if setting.cell.p50_ci_ms is not None]
     overlapping = [setting for setting in with_interval if times(setting).low <= times(best).high]
-    return Top([best, *overlapping], len(others) - len(with_interval))
+    return TopSettings([best, *overlapping], len(others) - len(with_interval))
 
 
-def _drop_beaten(settings: Sequence[Measured], goal: Goal) -> Sequence[Measured]:
+def _drop_beaten(settings: Sequence[MeasuredSetting], goal: Goal) -> Sequence[MeasuredSetting]:
     """Return the settings that lose to none of the others by a paired verdict; all of them where each loses."""
     present = {(setting.run, setting.cell.id) for setting in settings}
     unbeaten = [
@@ -205,21 +210,21 @@ class TimeWithInterval(NamedTuple):
     high: float
 
 
-def inference_times(measured: Measured) -> TimeWithInterval:
+def inference_times(measured: MeasuredSetting) -> TimeWithInterval:
     """Return the time of one inference by the cell's p50; zeros where it has none."""
     p50 = measured.cell.p50_ms or 0.0
     low, high = measured.cell.p50_ci_ms or (p50, p50)
     return TimeWithInterval(low, p50, high)
 
 
-def item_times(measured: Measured) -> TimeWithInterval:
+def item_times(measured: MeasuredSetting) -> TimeWithInterval:
     """Return the time of one item; zeros where it is not known how many items an inference has."""
     low, p50, high = inference_times(measured)
     items = (measured.cell.throughput or 0.0) * p50
     return TimeWithInterval(low / items, p50 / items, high / items) if items else TimeWithInterval(0.0, 0.0, 0.0)
 
 
-def find_usual_sizes(measured: Sequence[Measured]) -> Mapping[str, int]:
+def find_usual_sizes(measured: Sequence[MeasuredSetting]) -> Mapping[str, int]:
     """Return the sizes of dimensions that most settings were fed; of equally many, those of the newest run.
 
     A setting that was fed other sizes did other work, so its time is not comparable.
@@ -230,13 +235,13 @@ def find_usual_sizes(measured: Sequence[Measured]) -> Mapping[str, int]:
     return dict(counts.most_common(1)[0][0]) if counts else {}
 
 
-def fault_of(cell: Cell, wish: Wish = Wish(), usual_sizes: Mapping[str, int] | None = None) -> Fault | None:
-    """Return why a cell is never the best one; None where it may be.
+def find_fault(cell: Cell, limits: Limits = Limits(), usual_sizes: Mapping[str, int] | None = None) -> Fault | None:
+    """Return why a cell can never be the best one; None where it can.
 
-    A loss of accuracy is no fault where the wish has a limit for it. `usual_sizes` are what the cell has to have been
-    fed; None where any will do.
+    A loss of accuracy is no fault where `limits` has a limit for it. `usual_sizes` are the sizes that inputs must have
+    had; None accepts any.
     """
-    if fails_parity(cell) or (wish.loss is None and is_loss_shown(cell.accuracy)):
+    if fails_parity(cell) or (limits.max_loss is None and has_excessive_loss(cell.accuracy)):
         return "wrong"
     if _is_elsewhere(cell):
         return "elsewhere"
@@ -266,35 +271,34 @@ def find_loss(cell: Cell) -> Loss | None:
     return None
 
 
-def judge_wish(cell: Cell, wish: Wish) -> Keeping:
-    """Judge whether a cell keeps the wish, by the worse ends of its intervals, so that it holds for most launches.
+def check_limits(cell: Cell, limits: Limits) -> LimitCheck:
+    """Check whether a cell keeps the limits, by the worse ends of its intervals, so that they hold for most launches.
 
-    `undecided`: the value is within the limit and its interval reaches beyond. `exceeded`: the value itself is beyond
-    it. `unknown`: the loss was not measured. Of two limits the worse judgement counts.
+    Return `kept`; `undecided` where a value is within its limit but its interval reaches beyond; `exceeded` where the
+    value is beyond it; or `unknown` where the loss was not measured. Of two limits the worse result counts.
     """
-    judgements: list[Keeping] = ["kept"]
-    if wish.budget_ms is not None:
+    judgements: list[LimitCheck] = ["kept"]
+    if limits.budget_ms is not None:
         p50 = cell.p50_ms or 0.0
-        judgements.append(_judge_limit(p50, cell.p50_ci_ms[1] if cell.p50_ci_ms else p50, wish.budget_ms))
-    if wish.loss is not None:
+        judgements.append(_judge_limit(p50, cell.p50_ci_ms[1] if cell.p50_ci_ms else p50, limits.budget_ms))
+    if limits.max_loss is not None:
         loss = find_loss(cell)
-        judgements.append("unknown" if loss is None else _judge_limit(loss.value, loss.worst, wish.loss))
+        judgements.append("unknown" if loss is None else _judge_limit(loss.value, loss.worst, limits.max_loss))
     return max(judgements, key=_ORDER.index)
 
 
-def _judge_limit(value: float, worst: float, limit: float) -> Keeping:
+def _judge_limit(value: float, worst: float, limit: float) -> LimitCheck:
     if value > limit:
         return "exceeded"
     return "kept" if worst <= limit else "undecided"
 
 
 def find_targets(
-    measured: Iterable[Measured], *, by: By = "node", goal: Goal = "latency", wish: Wish = Wish()
+    measured: Iterable[MeasuredSetting], *, by: By = "node", goal: Goal = "latency", limits: Limits = Limits()
 ) -> list[Target]:
-    """Find every version on every target that has measured it, the newest version first, then what keeps the wish best.
+    """Find every version on every target that has measured it: the newest version first, then the best limit check.
 
-    The best setting of a target is one that keeps the wish best, and among those the one with the lowest p50 or the
-    most items/s.
+    The best setting of a target has the best limit check, and among those the lowest p50 or the most items/s.
     """
 
     def order(target: Target) -> tuple[float, float]:
@@ -302,13 +306,13 @@ def find_targets(
             return len(_ORDER), 0.0
         cell = target.best.cell
         cost = -(cell.throughput or 0.0) if goal == "items" else cell.p50_ms or 0.0
-        return _ORDER.index(target.keeping), cost
+        return _ORDER.index(target.limit_check), cost
 
     measured = list(measured)
     by_version = group_by(measured, lambda setting: setting.version)
     usual_sizes = {version: find_usual_sizes(settings) for version, settings in by_version.items()}
     groups = group_by(measured, lambda setting: (setting.version, setting.node if by == "node" else "", setting.tag))
-    targets = [_make_target(settings, goal, wish, usual_sizes[settings[0].version]) for settings in groups.values()]
+    targets = [_make_target(settings, goal, limits, usual_sizes[settings[0].version]) for settings in groups.values()]
     return sorted(targets, key=lambda target: (-target.version, *order(target), target.nodes, target.tag))
 
 
@@ -319,12 +323,14 @@ def select_version(targets: Sequence[Target], version: int | None = None) -> lis
     return [target for target in targets if target.version == version]
 
 
-def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish, usual_sizes: Mapping[str, int]) -> Target:
-    faults = [fault_of(setting.cell, wish, usual_sizes) for setting in settings]
+def _make_target(
+    settings: Sequence[MeasuredSetting], goal: Goal, limits: Limits, usual_sizes: Mapping[str, int]
+) -> Target:
+    faults = [find_fault(setting.cell, limits, usual_sizes) for setting in settings]
     right = [setting for setting, fault in zip(settings, faults, strict=True) if fault is None]
-    judgements = {id(setting): judge_wish(setting.cell, wish) for setting in right}
-    keeping: Keeping = min(judgements.values(), key=_ORDER.index, default="unknown")
-    candidates = [setting for setting in right if judgements[id(setting)] == keeping]
+    judgements = {id(setting): check_limits(setting.cell, limits) for setting in right}
+    limit_check: LimitCheck = min(judgements.values(), key=_ORDER.index, default="unknown")
+    candidates = [setting for setting in right if judgements[id(setting)] == limit_check]
     if goal == "items":
         with_items = [setting for setting in candidates if setting.cell.throughput]
         top = find_top(with_items, "items") if with_items else find_top(candidates, "latency")
@@ -339,7 +345,7 @@ def _make_target(settings: Sequence[Measured], goal: Goal, wish: Wish, usual_siz
         settings=len(settings),
         left_out={fault: faults.count(fault) for fault in FAULTS if fault in faults},
         top=top,
-        keeping=keeping,
+        limit_check=limit_check,
     )
 
 

@@ -7,11 +7,11 @@ from farm.rules.cells import label
 from farm.rules.presenting.hardware import (
     FAULTS,
     Goal,
-    Keeping,
-    Measured,
+    LimitCheck,
+    Limits,
+    MeasuredSetting,
     Target,
-    Top,
-    Wish,
+    TopSettings,
     inference_times,
     item_times,
 )
@@ -20,8 +20,8 @@ from farm.rules.presenting.times import clock_title, format_items, metric_headin
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, plain
 
-# words for whether the best setting of a target keeps a wish
-KEEPING_WORDS: Mapping[Keeping, str] = {
+# words for whether the best setting of a target keeps the limits
+LIMIT_CHECK_WORDS: Mapping[LimitCheck, str] = {
     "kept": "within",
     "undecided": "undecided",
     "unknown": "loss not measured",
@@ -33,7 +33,7 @@ SIDE_BY_SIDE = (
 )
 
 
-def explain_side_by_side(measured: Iterable[Measured]) -> str:
+def explain_side_by_side(measured: Iterable[MeasuredSetting]) -> str:
     """Say that different hardware is not judged here, and which nodes share one machine."""
     machines = group_by(measured, lambda setting: setting.device or setting.node)
     nodes_of_machines = [sorted({setting.node for setting in settings}) for settings in machines.values()]
@@ -48,12 +48,12 @@ def explain_side_by_side(measured: Iterable[Measured]) -> str:
     return f"{SIDE_BY_SIDE} But {sentences}."
 
 
-def format_setting(measured: Measured) -> str:
+def format_setting(measured: MeasuredSetting) -> str:
     """Format a setting: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 
-def format_distinct_settings(measured: Sequence[Measured]) -> list[str]:
+def format_distinct_settings(measured: Sequence[MeasuredSetting]) -> list[str]:
     """Format several settings of one machine; those with equal words each get the axes on which they differ."""
     texts = list(map(format_setting, measured))
     varying = {
@@ -66,24 +66,24 @@ def format_distinct_settings(measured: Sequence[Measured]) -> list[str]:
     ]
 
 
-def format_latency(measured: Measured) -> str:
+def format_latency(measured: MeasuredSetting) -> str:
     """Format a setting's latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
     text = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
     return f"{text} of CPU time" if measured.is_processor else text
 
 
-def count_as_good(top: Top) -> str:
+def count_as_good(top: TopSettings) -> str:
     """Say how many other settings may be as good as the best one by their intervals; empty where none may."""
     others = len(top.settings) - 1
     return f"{others} other{'s are' if others > 1 else ' is'} not told apart from it." if others > 0 else ""
 
 
-def items_heading(measured: Sequence[Measured]) -> str:
+def items_heading(measured: Sequence[MeasuredSetting]) -> str:
     by_processor = [setting.are_items_of_processor for setting in measured]
     return metric_heading("items/s", by_processor) if any(setting.is_processor for setting in measured) else "items/s"
 
 
-def explain_processor_time(measured: Sequence[Measured]) -> str:
+def explain_processor_time(measured: Sequence[MeasuredSetting]) -> str:
     """Say that settings are compared by processor time, and how many by the clock; empty where all are by the clock."""
     busy_nodes = {setting.node for setting in measured if setting.is_processor}
     if not busy_nodes:
@@ -104,22 +104,22 @@ def name_target(target: Target) -> str:
     return f"{nodes[0]} ({tag})" if len(nodes) == 1 else f"{tag} ({len(nodes)} nodes)"
 
 
-def format_limits(wish: Wish) -> str:
-    """Format the wish: `20 ms and 1 % loss`; empty where nothing is asked for."""
-    budget = [] if wish.budget_ms is None else [f"{_format_limit(wish.budget_ms)} ms"]
-    loss = [] if wish.loss is None else [f"{_format_limit(100 * wish.loss)} % loss"]
+def format_limits(limits: Limits) -> str:
+    """Format the limits: `20 ms and 1 % loss`; empty where there are none."""
+    budget = [] if limits.budget_ms is None else [f"{_format_limit(limits.budget_ms)} ms"]
+    loss = [] if limits.max_loss is None else [f"{_format_limit(100 * limits.max_loss)} % loss"]
     return " and ".join(budget + loss)
 
 
-def write_headline(targets: Sequence[Target], wish: Wish, goal: Goal) -> str:
-    """Write the best figure, and on which target unless another one's interval overlaps with it.
+def write_headline(targets: Sequence[Target], limits: Limits, goal: Goal) -> str:
+    """Write the best figure, and its target unless another target's interval overlaps with it.
 
-    Where no target keeps the wish, say that. Return an empty string where nothing was measured.
+    Where no target keeps the limits, say that. Return an empty string where nothing was measured.
     """
-    keeping = [target for target in targets if not wish.is_asked or target.keeping == "kept"]
+    keeping = [target for target in targets if not limits.has_any or target.limit_check == "kept"]
     bests = [(target, target.best) for target in keeping if target.best is not None]
     if not bests:
-        return f"no target within {format_limits(wish)}" if targets and wish.is_asked else ""
+        return f"no target within {format_limits(limits)}" if targets and limits.has_any else ""
     (target, best), *others = bests
     if goal == "items" and best.cell.throughput is not None:
         figure, times = format_items(best.cell, is_processor=best.is_processor), item_times
@@ -129,16 +129,18 @@ def write_headline(targets: Sequence[Target], wish: Wish, goal: Goal) -> str:
     return f"{figure} at best{f', on {name_target(target)}' if is_alone else '; no target leads'}"
 
 
-def answer_wish(targets: Sequence[Target], wish: Wish, goal: Goal) -> str:
-    """Say in a sentence or two where one version may run; `targets` are its own, as `hardware.find_targets` sorts
-    them."""
+def describe_targets(targets: Sequence[Target], limits: Limits, goal: Goal) -> str:
+    """Say in a sentence or two which targets keep the limits, and which is best.
+
+    `targets` are those of one version, in the order of `hardware.find_targets`.
+    """
     if not targets:
         return "No hardware has measured this model yet."
     version, count = targets[0].version, counted(len(targets), "target")
-    if not wish.is_asked:
+    if not limits.has_any:
         return f"Version {version} was measured on {count}. {_describe_best(targets, goal)}"
-    keeping = [target for target in targets if target.best is not None and target.keeping == "kept"]
-    within = f"Within {format_limits(wish)}: {len(keeping) or 'None'} of {count} of version {version}."
+    keeping = [target for target in targets if target.best is not None and target.limit_check == "kept"]
+    within = f"Within {format_limits(limits)}: {len(keeping) or 'None'} of {count} of version {version}."
     best = _describe_best(keeping, goal) if keeping else _describe_nearest(targets)
     return " ".join(filter(None, (within, best, _describe_unknown(targets))))
 
@@ -166,7 +168,7 @@ def _describe_best(targets: Sequence[Target], goal: Goal) -> str:
 
 
 def _describe_nearest(targets: Sequence[Target]) -> str:
-    """Describe the lowest latency of all, where no target keeps the wish."""
+    """Describe the lowest latency of all, where no target keeps the limits."""
     bests = [target.best for target in targets if target.best is not None]
     if not bests:
         return "Every measured setting was left out."
@@ -176,8 +178,8 @@ def _describe_nearest(targets: Sequence[Target]) -> str:
 
 
 def _describe_unknown(targets: Sequence[Target]) -> str:
-    """Say of how many targets it is not known whether they keep the wish, and why."""
-    states = [target.keeping for target in targets if target.best is not None]
+    """Say of how many targets it is not known whether they keep the limits, and why."""
+    states = [target.limit_check for target in targets if target.best is not None]
     undecided, unknown = states.count("undecided"), states.count("unknown")
     interval = f"{undecided} undecided: the interval reaches beyond the limit." if undecided else ""
     loss = f"{unknown} without a measured loss: add labelled data to the model and measure again." if unknown else ""

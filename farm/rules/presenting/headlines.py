@@ -1,4 +1,4 @@
-"""Chooses what a run leads with: the one rule that runs, lists, terminals and shared pages follow.
+"""Ranks the results of a run, to choose the one that headlines, lists, terminals and shared pages begin with.
 
 The order is: wrong outputs; a slower release; a provider that did not start; other losses; gains; undecided
 comparisons. Of several comparisons of one priority the largest change leads, and the page is then about its axis. A
@@ -19,8 +19,8 @@ from farm.rules.cells.axes import ASKED_ORDER
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.cell_counts import list_own
-from farm.rules.presenting.lines import how_far_off, is_other_model, is_wrong, why_wrong
+from farm.rules.presenting.cell_counts import list_planned_cells
+from farm.rules.presenting.lines import is_other_model, is_wrong, order_by_wrongness, why_wrong
 from farm.rules.presenting.prefills import is_generated, list_prompt_and_rate_changes
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
@@ -31,7 +31,7 @@ WORK_AXES = ("concurrency", "shapes", "hardware")
 
 
 class Priority(IntEnum):
-    """What leads before what: the lowest first."""
+    """How early a comparison is mentioned: the lowest comes first."""
 
     SLOWER_RELEASE = 0
     LOST_PROVIDER = 1
@@ -67,7 +67,7 @@ class RankedComparison:
 
     @property
     def priority(self) -> Priority:
-        """What the comparison leads as. Along WORK_AXES no change counts as decided, and memory that grew is a loss."""
+        """The priority of the comparison. Along WORK_AXES no change counts as decided; memory that grew is a loss."""
         if self.memory_growth is not None:
             return Priority.OTHER_LOSS
         if not self.change.is_decided or self.axis in WORK_AXES:
@@ -78,49 +78,51 @@ class RankedComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """What a run's page, sentence or list entry can begin with.
+class RankedResults:
+    """The results that a run's page, sentence or list entry can begin with.
 
-    `misplaced_cells` lack a provider that was asked for. `lead` is the first of `comparisons` that counts; None where
-    none does. `counting` are the comparisons that no wrong outputs won; `axis` is the lead's, or else the first one's.
+    `misplaced_cells` lack a provider that was asked for. `leading` is the comparison of the highest priority among
+    those that count; None where none does. `comparisons` are all of them, in the order of the document.
     """
 
     wrong_cells: Sequence[Cell]
     misplaced_cells: Sequence[Cell]
-    lead: RankedComparison | None
+    leading: RankedComparison | None
     comparisons: Sequence[RankedComparison]
 
     @property
     def axis(self) -> str:
-        first = self.lead or next(iter(self.comparisons), None)
+        """The axis of the leading comparison, or else of the first one; empty without comparisons."""
+        first = self.leading or next(iter(self.comparisons), None)
         return "" if first is None else first.axis
 
     @property
     def counting(self) -> list[RankedComparison]:
+        """The comparisons that count: those whose better side does not have wrong outputs."""
         return [ranked for ranked in self.comparisons if not ranked.is_won_by_wrong]
 
     @property
     def are_misplaced_first(self) -> bool:
-        return bool(self.misplaced_cells) and (self.lead is None or self.lead.priority > Priority.LOST_PROVIDER)
+        return bool(self.misplaced_cells) and (self.leading is None or self.leading.priority > Priority.LOST_PROVIDER)
 
 
-def find_opening(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> Opening:
-    """Find what a run, or one of its cells, leads with; `cells` are those of the run by id.
+def rank_results(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> RankedResults:
+    """Rank the comparisons of a run, or of one of its cells; `cells` are the cells of the run by id.
 
-    Pairs of a cell with itself, and comparisons of what is not comparable, are left out.
+    A/A pairs, and comparisons whose verdict is `not comparable`, are left out.
     """
     ranked = [_rank_comparison(comparison, cells) for comparison in comparisons if comparison.axis != TWIN]
     ranked = [entry for entry in ranked if entry.change.word != "not comparable"]
-    own = list_own(cells.values())
+    planned = list_planned_cells(cells.values())
     other_models = {
         comparison.candidate
         for comparison in comparisons
         if is_other_model(comparison, cells.get(comparison.candidate))
     }
-    return Opening(
-        wrong_cells=[cell for cell in own if is_wrong(cell) or cell.id in other_models],
-        misplaced_cells=[cell for cell in own if lost_providers(cell)],
-        lead=min((entry for entry in ranked if not entry.is_won_by_wrong), key=_lead_order, default=None),
+    return RankedResults(
+        wrong_cells=[cell for cell in planned if is_wrong(cell) or cell.id in other_models],
+        misplaced_cells=[cell for cell in planned if lost_providers(cell)],
+        leading=min((entry for entry in ranked if not entry.is_won_by_wrong), key=_leading_order, default=None),
         comparisons=ranked,
     )
 
@@ -151,7 +153,7 @@ def _find_gravest_change(comparison: Comparison, cells: Mapping[str, Cell]) -> C
     return min(decided, key=lambda change: (change.is_gain, -change.size), default=own)
 
 
-def _lead_order(ranked: RankedComparison) -> tuple[int, tuple[int, str], int, float]:
+def _leading_order(ranked: RankedComparison) -> tuple[int, tuple[int, str], int, float]:
     """Order by priority, then undecided ones by the axis that readers ask for first, then by the larger change."""
     is_undecided = ranked.priority == Priority.UNDECIDED
     axis = axis_rank(ranked.axis) if is_undecided else (0, "")
@@ -173,14 +175,16 @@ def lost_providers(cell: Cell) -> list[str]:
     return [name for name in cell.requested_providers or [cell.provider] if name not in cell.active_providers]
 
 
-def describe_unmeasured(document: Document, opening: Opening) -> str:
+def describe_unmeasured(document: Document, results: RankedResults) -> str:
     """Say how many cells were refused and which failed; empty where nothing is compared, or all cells were measured."""
-    if not opening.comparisons:
+    if not results.comparisons:
         return ""
-    own = list_own(document.cells)
-    refused = sum(cell.status == "refused" for cell in own)
-    parts = [f"{refused} of {counted(len(own), 'cell')} {'was' if refused == 1 else 'were'} refused"] if refused else []
-    if unfinished := describe_unfinished(own):
+    planned = list_planned_cells(document.cells)
+    refused = sum(cell.status == "refused" for cell in planned)
+    parts = (
+        [f"{refused} of {counted(len(planned), 'cell')} {'was' if refused == 1 else 'were'} refused"] if refused else []
+    )
+    if unfinished := describe_unfinished(planned):
         parts.append(unfinished)
     return f"{'; '.join(parts)}." if parts else ""
 
@@ -216,6 +220,6 @@ def explain_wrong(wrong: Sequence[Cell]) -> str:
 
     At least one cell has to be given.
     """
-    worst = max(wrong, key=how_far_off)
+    worst = max(wrong, key=order_by_wrongness)
     has_one_reason = len({why_wrong(cell) for cell in wrong}) == 1
     return why_wrong(worst) if has_one_reason else f"{name_cells([worst], wrong)}: {why_wrong(worst)}"

@@ -29,7 +29,7 @@ BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparisonLine:
     """One comparison. Where `sides`, the formatted baseline and candidate, are left out, `why` gives the reason.
 
     `wrong` says whose outputs are wrong; empty where nobody's are.
@@ -63,7 +63,7 @@ class Line:
         return "; ".join(filter(None, parts))
 
 
-def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
+def make_comparison_line(comparison: Comparison, cells: Mapping[str, Cell]) -> ComparisonLine:
     """Return the line of a comparison; `cells` are the known cells by id."""
     change = change_of(comparison, cells)
     quantities = {"items": "items per second", "rate": "highest rate that keeps the bound"}
@@ -76,7 +76,9 @@ def line_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Line:
         wrong = WRONG
     elif is_wrong(cells.get(comparison.baseline), [comparison]):
         wrong = WRONG_BASE
-    return Line(change, quantities.get(change.quantity, "p50 latency"), unit, comparison.rounds, sides, why, wrong)
+    return ComparisonLine(
+        change, quantities.get(change.quantity, "p50 latency"), unit, comparison.rounds, sides, why, wrong
+    )
 
 
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
@@ -85,7 +87,7 @@ def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
 
     A cell of None is not.
     """
-    if fails_parity(cell) or (cell is not None and is_loss_shown(cell.accuracy)):
+    if fails_parity(cell) or (cell is not None and has_excessive_loss(cell.accuracy)):
         return True
     return any(is_other_model(comparison, cell) for comparison in compared)
 
@@ -97,7 +99,7 @@ def judge_outputs(cell: Cell) -> str:
     """
     if is_wrong(cell):
         return WRONG
-    return "pass" if is_as_accurate(cell.accuracy) else cell.parity.verdict
+    return "pass" if has_acceptable_loss(cell.accuracy) else cell.parity.verdict
 
 
 def why_wrong(cell: Cell) -> str:
@@ -105,12 +107,12 @@ def why_wrong(cell: Cell) -> str:
     where they are not."""
     if fails_parity(cell):
         return cell.parity.text
-    if cell.accuracy is not None and is_loss_shown(cell.accuracy):
+    if cell.accuracy is not None and has_excessive_loss(cell.accuracy):
         return cell.accuracy.text
     return next((pair.text for pair in cell.engines if pair.verdict == "fail"), "")
 
 
-def how_far_off(cell: Cell) -> tuple[bool, float]:
+def order_by_wrongness(cell: Cell) -> tuple[bool, float]:
     """Return what wrong outputs are sorted by, the worst last: whether parity fails, and by which largest difference,
     or how much accuracy is lost at least."""
     if fails_parity(cell):
@@ -125,16 +127,16 @@ def how_far_off(cell: Cell) -> tuple[bool, float]:
 
 def fails_parity(cell: Cell | None) -> bool:
     """Whether a cell fails parity, and labelled data do not show that it is as accurate as before."""
-    return cell is not None and cell.parity.verdict == "fail" and not is_as_accurate(cell.accuracy)
+    return cell is not None and cell.parity.verdict == "fail" and not has_acceptable_loss(cell.accuracy)
 
 
-def is_as_accurate(judged: Accuracy | None) -> bool:
+def has_acceptable_loss(judged: Accuracy | None) -> bool:
     """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS; false without such data."""
     loss = _loss_interval(judged)
     return loss is not None and loss[1] <= MAX_LOSS
 
 
-def is_loss_shown(judged: Accuracy | None) -> bool:
+def has_excessive_loss(judged: Accuracy | None) -> bool:
     """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS; false without such data."""
     loss = _loss_interval(judged)
     return loss is not None and loss[0] > MAX_LOSS

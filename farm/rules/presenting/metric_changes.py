@@ -38,17 +38,17 @@ def find_headline_change(comparison: Comparison) -> MetricChange | None:
     return find_metric(headline_metric_name(comparison), comparison)
 
 
-def list_further(comparison: Comparison) -> list[MetricChange]:
+def list_secondary_changes(comparison: Comparison) -> list[MetricChange]:
     return [change for change in comparison.metrics if change.name != headline_metric_name(comparison)]
 
 
-def list_beside(comparison: Comparison) -> list[MetricChange]:
+def list_displayed_changes(comparison: Comparison) -> list[MetricChange]:
     """List the further metrics to show beside the verdict.
 
     Where that is on processor time, neither the same time nor times by the clock that also have processor time are
     listed.
     """
-    further = list_further(comparison)
+    further = list_secondary_changes(comparison)
     if comparison.verdict_from != "processor":
         return further
     names = {change.name for change in further}
@@ -88,9 +88,9 @@ def find_metric(name: str, comparison: Comparison) -> MetricChange | None:
     return next((change for change in comparison.metrics if change.name == name), None)
 
 
-def list_changed(comparison: Comparison) -> list[MetricChange]:
+def list_decided_changes(comparison: Comparison) -> list[MetricChange]:
     """List the further metrics with a decided change, losses before gains."""
-    return sorted((change for change in list_further(comparison) if is_change(change.verdict)), key=is_gain)
+    return sorted((change for change in list_secondary_changes(comparison) if is_change(change.verdict)), key=is_gain)
 
 
 def find_memory_change(comparison: Comparison) -> MetricChange | None:
@@ -103,7 +103,7 @@ def explain_undecided(comparison: Comparison) -> list[str]:
     """Give the reasons, a sentence each, why further metrics are undecided that fewer rounds timed than the verdict."""
     return [
         f"{title(change)} is undecided: {change.reason}"
-        for change in list_further(comparison)
+        for change in list_secondary_changes(comparison)
         if change.verdict == "undecided" and change.reason and change.rounds < comparison.rounds
     ]
 
@@ -199,14 +199,14 @@ def format_value(change: MetricChange, value: float) -> str:
     return memory(value) if abs(value) >= MIB or not value else f"{value / MIB:.2f} MiB"
 
 
-def list_changes_in_sentence(comparison: Comparison) -> list[MetricChange]:
+def list_summarised_changes(comparison: Comparison) -> list[MetricChange]:
     """List the further metrics that changed and stand in the run's sentence, losses first.
 
     Those that this release does not know are among them.
     """
     return [
         change
-        for change in list_changed(comparison)
+        for change in list_decided_changes(comparison)
         if (metric := BY_NAME.get(change.name)) is None or (metric.judging is not None and metric.judging.is_told)
     ]
 
@@ -217,7 +217,7 @@ def describe_changes(who: str, word: str, comparison: Comparison) -> str:
     `who` names the candidate, and `word` is the comparison's verdict on it. Metrics other than sizes get a sentence
     each: `Its p99 is slower: 2.00 ms instead of 1.00 ms.`
     """
-    changes = list_changes_in_sentence(comparison)
+    changes = list_summarised_changes(comparison)
     sizes = group_by((change for change in changes if change.verdict in SIZE), lambda change: change.verdict)
     by_size = [
         f"{who} is {_join_verdicts(word, verdict)}: {' and '.join(map(describe, of_verdict))}."

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
-from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, written
+from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_number
 from farm.rules.wording import numbers
 
-LEFT_COLUMNS: tuple[Column[LeftSetting], ...] = (
+DROPPED_COLUMNS: tuple[Column[LeftSetting], ...] = (
     Column("Setting", lambda left: Entry(left.label, is_name=True)),
     Column("Left for", lambda left: Entry(f"budget of {left.budget}" if left.budget else left.why)),
     Prose("Why", lambda left: Entry(left.text)),
@@ -38,22 +38,22 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
     columns: list[Column[Row]] = [
         Column("Setting", lambda row: Entry(row.setting.label, is_name=True)),
         Column("Is", lambda row: Entry(row.role)),
-        Number("p50, ms", lambda row: written(row.setting.p50_ms)),
+        Number("p50, ms", lambda row: as_number(row.setting.p50_ms)),
         Number(
             "±, ms", lambda row: Entry(numbers.plus_minus(row.setting.p50_ms, row.setting.p50_ci_ms).removeprefix("± "))
         ),
-        *([Number("CPU time, ms", lambda row: written(row.setting.cpu_p50_ms))] if is_by_processor else []),
-        *([Number("items/s by the clock", lambda row: written(row.setting.throughput))] if is_throughput else []),
+        *([Number("CPU time, ms", lambda row: as_number(row.setting.cpu_p50_ms))] if is_by_processor else []),
+        *([Number("items/s by the clock", lambda row: as_number(row.setting.throughput))] if is_throughput else []),
         Number("against the first", lambda row: Entry(_format_change(row.setting), row.setting.ratio)),
-        Number("memory", lambda row: written(row.setting.peak_memory_bytes, numbers.memory)),
+        Number("memory", lambda row: as_number(row.setting.peak_memory_bytes, numbers.memory)),
         Number("accuracy", lambda row: Entry(row.setting.accuracy)),
         Prose("Note", lambda row: Entry(row.setting.note)),
     ]
     return Table.of(id, "Settings that were measured", columns, rows).without_unmeasured()
 
 
-def make_left_table(found: Found, *, id: str = "left") -> Table:
-    return Table.of(id, "Settings that left", LEFT_COLUMNS, found.left)
+def make_dropped_table(found: Found, *, id: str = "left") -> Table:
+    return Table.of(id, "Settings that left", DROPPED_COLUMNS, found.left)
 
 
 def _format_change(setting: FoundSetting) -> str:

@@ -13,19 +13,19 @@ from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, change_between, is_same_model
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting import fusions, metric_changes, parities, simulated
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.presenting.explanations import describe_cause, describe_phases
 from farm.rules.presenting.headlines import (
     WORK_AXES,
-    Opening,
     RankedComparison,
+    RankedResults,
     axis_rank,
     describe_unmeasured,
-    find_opening,
     lost_providers,
     name_cells,
+    rank_results,
 )
-from farm.rules.presenting.lines import BUSY, fails_parity, how_far_off, is_by_processor, is_wrong
+from farm.rules.presenting.lines import BUSY, fails_parity, is_by_processor, is_wrong, order_by_wrongness
 from farm.rules.presenting.stability import describe_rounds_needed
 from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
@@ -84,12 +84,12 @@ def describe_run(document: Document) -> str:
 
     They also say what an opset alone costs, and which outputs changed.
     """
-    opening = find_opening(document.comparisons, {cell.id: cell for cell in document.cells})
+    results = rank_results(document.comparisons, {cell.id: cell for cell in document.cells})
     is_glance = document.budget == Budget.GLANCE and any(cell.p50_ms is not None for cell in document.cells)
     sentences = (
         simulated.describe_simulated(document),
-        verdict_line(document, opening),
-        describe_unmeasured(document, opening),
+        verdict_line(document, results),
+        describe_unmeasured(document, results),
         fusions.describe_lost_fusions(document),
         parities.describe_changed_outputs(document),
         parities.describe_model_outputs(document),
@@ -98,29 +98,29 @@ def describe_run(document: Document) -> str:
     return " ".join(filter(None, sentences))
 
 
-def verdict_line(document: Document, opening: Opening | None = None) -> str:
+def verdict_line(document: Document, results: RankedResults | None = None) -> str:
     """Describe what leads, and how many other comparisons are equal or undecided.
 
     Wrong outputs come first; providers that did not start stand where their priority puts them.
     """
     cells = {cell.id: cell for cell in document.cells}
-    opening = opening or find_opening(document.comparisons, cells)
-    lead: Sequence[str] = ()
-    if opening.lead is not None:
-        lead = _describe_lead(opening.lead, opening, cells)
-    elif not opening.comparisons:
-        lead = [_describe_uncompared_cells(document)]
-    misplaced = describe_misplaced(opening, cells)
+    results = results or rank_results(document.comparisons, cells)
+    main: Sequence[str] = ()
+    if results.leading is not None:
+        main = _describe_leading(results.leading, results, cells)
+    elif not results.comparisons:
+        main = [_describe_uncompared_cells(document)]
+    misplaced = describe_misplaced(results, cells)
     sentences = [
-        describe_wrong(opening, cells),
-        *([misplaced, *lead] if opening.are_misplaced_first else [*lead, misplaced]),
-        *(count_by_axis(opening, word) for word in ("equal", "undecided")),
+        describe_wrong(results, cells),
+        *([misplaced, *main] if results.are_misplaced_first else [*main, misplaced]),
+        *(count_by_axis(results, word) for word in ("equal", "undecided")),
     ]
     return " ".join(filter(None, sentences))
 
 
 def _describe_uncompared_cells(document: Document) -> str:
-    cells = list_own(document.cells)
+    cells = list_planned_cells(document.cells)
     measured = [cell for cell in cells if cell.status == "done"]
     if len(cells) == 1 and measured:
         return cell_sentence(measured[0], document.comparisons)
@@ -162,20 +162,20 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     return f"{subject}: {processor_time} of processor time {launches} ({wall_time} by the clock). {BUSY}.{note}"
 
 
-def describe_wrong(opening: Opening, cells: Mapping[str, Cell]) -> str:
+def describe_wrong(results: RankedResults, cells: Mapping[str, Cell]) -> str:
     """Say which settings give wrong outputs, and how many changes they won that do not count; empty where none does."""
-    if not opening.wrong_cells:
+    if not results.wrong_cells:
         return ""
-    measured = [cell for cell in list_own(cells.values()) if cell.p50_ms is not None]
-    names = name_cells(opening.wrong_cells, measured)
-    won = len(opening.comparisons) - len(opening.counting)
+    measured = [cell for cell in list_planned_cells(cells.values()) if cell.p50_ms is not None]
+    names = name_cells(results.wrong_cells, measured)
+    won = len(results.comparisons) - len(results.counting)
     gains = f", so {counted(won, 'change')} in their favour do{'es' if won == 1 else ''} not count" if won else ""
-    return f"{describe_wrong_cells(opening.wrong_cells, names, measured=len(measured))}{gains}."
+    return f"{describe_wrong_cells(results.wrong_cells, names, measured=len(measured))}{gains}."
 
 
 def describe_wrong_cells(wrong: Sequence[Cell], names: str, *, measured: int) -> str:
     """Say how many of the measured cells give wrong outputs, their names unless all do, and what shows it."""
-    worst_first = sorted(wrong, key=how_far_off, reverse=True)
+    worst_first = sorted(wrong, key=order_by_wrongness, reverse=True)
     lossy = [cell.accuracy for cell in worst_first if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
     parts = []
     if failed := len(wrong) - len(lossy):
@@ -188,9 +188,9 @@ def describe_wrong_cells(wrong: Sequence[Cell], names: str, *, measured: int) ->
     return f"Wrong outputs{owner}: {'; '.join(parts)}"
 
 
-def describe_misplaced(opening: Opening, cells: Mapping[str, Cell]) -> str:
+def describe_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str:
     """Say which providers did not start, what ran instead and in which cells; empty where all started."""
-    misplaced = opening.misplaced_cells
+    misplaced = results.misplaced_cells
     if not misplaced:
         return ""
     ran = [cell for cell in cells.values() if cell.active_providers]
@@ -200,21 +200,21 @@ def describe_misplaced(opening: Opening, cells: Mapping[str, Cell]) -> str:
     return f"{listed(list(lost))} did not start, {listed(list(used))} ran instead ({where})."
 
 
-def count_by_axis(opening: Opening, word: str) -> str:
+def count_by_axis(results: RankedResults, word: str) -> str:
     """Say how many comparisons of each axis have the verdict `word`, equal or undecided.
 
     Leaves out the axis of the leading comparison where its own sentence says that already.
     """
-    lead, counts = opening.lead, []
-    for axis in sorted({ranked.axis for ranked in opening.counting}, key=axis_rank):
-        words: list[str] = [ranked.change.word for ranked in opening.counting if ranked.axis == axis]
-        is_said = lead is not None and lead.axis == axis and word in (lead.change.word, "equal")
+    leading, counts = results.leading, []
+    for axis in sorted({ranked.axis for ranked in results.counting}, key=axis_rank):
+        words: list[str] = [ranked.change.word for ranked in results.counting if ranked.axis == axis]
+        is_said = leading is not None and leading.axis == axis and word in (leading.change.word, "equal")
         if (count := words.count(word)) and not is_said:
             counts.append(f"{count} of {len(words)} by {axis}")
     return f"{word.capitalize()}: {', '.join(counts)}." if counts else ""
 
 
-class _LeadSentences(NamedTuple):
+class _LeadingSentences(NamedTuple):
     """What is said of the leading comparison, in this order; empty strings where there is nothing to say."""
 
     memory_growth: str
@@ -225,23 +225,25 @@ class _LeadSentences(NamedTuple):
     agreement: str
 
 
-def _describe_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> _LeadSentences:
-    comparison, candidate = lead.comparison, cells[lead.comparison.candidate]
-    has_grown = lead.memory_growth is not None
-    statement, further = _state_change(comparison, lead.change, cells), ""
+def _describe_leading(
+    leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]
+) -> _LeadingSentences:
+    comparison, candidate = leading.comparison, cells[leading.comparison.candidate]
+    has_grown = leading.memory_growth is not None
+    statement, further = _state_change(comparison, leading.change, cells), ""
     # Along an axis that sets how much work is done, more memory is no news.
-    if lead.axis not in (*WORK_AXES, "batch"):
-        further = metric_changes.describe_changes(_name_side(lead.axis, candidate), lead.change.word, comparison)
-    if lead.axis != "model":  # the name of a model keeps its first letter
+    if leading.axis not in (*WORK_AXES, "batch"):
+        further = metric_changes.describe_changes(_name_side(leading.axis, candidate), leading.change.word, comparison)
+    if leading.axis != "model":  # the name of a model keeps its first letter
         statement, further = _capitalise(statement), _capitalise(further) if has_grown else further
-    is_explained = lead.change.is_decided and lead.change.quantity == "latency"
-    return _LeadSentences(
+    is_explained = leading.change.is_decided and leading.change.quantity == "latency"
+    return _LeadingSentences(
         memory_growth=further if has_grown else "",
         phases=describe_phases(comparison, candidate),
         statement=statement,
         cause=describe_cause(comparison) if is_explained else "",
         further_metrics="" if has_grown else further,
-        agreement=_count_agreement(lead, opening.counting),
+        agreement=_count_agreement(leading, results.counting),
     )
 
 
@@ -250,16 +252,16 @@ def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
-def _count_agreement(lead: RankedComparison, counting: Sequence[RankedComparison]) -> str:
+def _count_agreement(leading: RankedComparison, counting: Sequence[RankedComparison]) -> str:
     """Say how many comparisons of the axis came out as the leading one did, and how many the other way."""
-    changes = [ranked.change for ranked in counting if ranked.axis == lead.axis]
+    changes = [ranked.change for ranked in counting if ranked.axis == leading.axis]
     if len(changes) == 1:
         return ""
-    leading = lead.change
-    verb = _PHRASES[leading.quantity if leading.is_decided else "latency"].verb
-    same = sum(change.word == leading.word and change.unit == leading.unit for change in changes)
-    opposed = sum(leading.is_decided and change.is_decided and change.is_gain != leading.is_gain for change in changes)
-    text = f"{same} of {len(changes)} comparisons by {lead.axis} {verb.format(word=leading.word)}"
+    main = leading.change
+    verb = _PHRASES[main.quantity if main.is_decided else "latency"].verb
+    same = sum(change.word == main.word and change.unit == main.unit for change in changes)
+    opposed = sum(main.is_decided and change.is_decided and change.is_gain != main.is_gain for change in changes)
+    text = f"{same} of {len(changes)} comparisons by {leading.axis} {verb.format(word=main.word)}"
     return f"{text}, {opposed} the other way." if opposed else f"{text}."
 
 
@@ -342,7 +344,7 @@ def _name_side(axis: str, cell: Cell) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LeadParts:
+class HeadlineParts:
     """The leading comparison in pieces that a headline and the line below it are made of.
 
     `who` is measured against `than`; `sure` is the interval and the rounds; `shared` are the settings of both sides;
@@ -357,28 +359,28 @@ class LeadParts:
     sentences: Sequence[str]
 
 
-def split_lead(lead: RankedComparison, opening: Opening, cells: Mapping[str, Cell]) -> LeadParts:
+def split_leading(leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]) -> HeadlineParts:
     """Split the leading comparison into the pieces of a headline; its `sentences` may be empty texts."""
-    comparison = lead.comparison
+    comparison = leading.comparison
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
-    lead_sentences = _describe_lead(lead, opening, cells)
-    who, than = name_sides(lead.axis, baseline, candidate)
-    if lead.memory_growth is not None:
-        sure = metric_changes.describe(lead.memory_growth)
+    texts = _describe_leading(leading, results, cells)
+    who, than = name_sides(leading.axis, baseline, candidate)
+    if leading.memory_growth is not None:
+        sure = metric_changes.describe(leading.memory_growth)
         # The headline names one metric that grew.
-        has_others = len(metric_changes.list_changes_in_sentence(comparison)) > 1
-        growth = lead_sentences.memory_growth if has_others else ""
-        first = [growth, lead_sentences.phases, lead_sentences.statement]
+        has_others = len(metric_changes.list_summarised_changes(comparison)) > 1
+        growth = texts.memory_growth if has_others else ""
+        first = [growth, texts.phases, texts.statement]
     else:
-        has_figures = lead.change.figures is not None
-        sure = _describe_certainty(comparison, lead.change) if has_figures else (comparison.reason or "").rstrip(".")
-        missing = _describe_missing(comparison).strip() if lead.change.word == "undecided" else ""
-        first = [lead_sentences.phases, missing]
-    return LeadParts(
+        has_figures = leading.change.figures is not None
+        sure = _describe_certainty(comparison, leading.change) if has_figures else (comparison.reason or "").rstrip(".")
+        missing = _describe_missing(comparison).strip() if leading.change.word == "undecided" else ""
+        first = [texts.phases, missing]
+    return HeadlineParts(
         who=_capitalise(who),
         than=than,
         sure=sure,
-        shared=_describe_shared(lead.axis, candidate),
-        cause=lead_sentences.cause,
-        sentences=[*first, lead_sentences.further_metrics, lead_sentences.agreement],
+        shared=_describe_shared(leading.axis, candidate),
+        cause=texts.cause,
+        sentences=[*first, texts.further_metrics, texts.agreement],
     )

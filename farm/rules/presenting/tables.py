@@ -28,7 +28,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Spark:
+class Sparkline:
     """A small line in an SVG of 120 × 24, and the height of its reference."""
 
     points: str
@@ -36,7 +36,7 @@ class Spark:
 
 
 @dataclass(frozen=True)
-class Act:
+class Button:
     """A button in a row, which posts the table's form to `address`; the key `key` presses it."""
 
     label: str
@@ -61,8 +61,8 @@ class Entry:
     share: float | None = None
     at: datetime | None = None
     title: str = ""
-    spark: Spark | None = None
-    act: Act | None = None
+    spark: Sparkline | None = None
+    button: Button | None = None
     signs: Sequence[Sign] = ()
 
     @property
@@ -170,13 +170,13 @@ def verdict_entry(verdict: str, soft: str = "") -> Entry:
     return Entry(sign=sign, value=sign.word, soft=soft)
 
 
-def written(value: float | None, write: Callable[[float | None], str] = numbers.plain) -> Entry:
+def as_number(value: float | None, write: Callable[[float | None], str] = numbers.plain) -> Entry:
     return Entry(write(value), value)
 
 
-def counted(number: int) -> Entry:
+def as_count(number: int) -> Entry:
     return Entry(str(number), number)
 
 
-def moment(at: datetime | None) -> Entry:
+def as_time(at: datetime | None) -> Entry:
     return Entry("not yet") if at is None else Entry(f"{at:%Y-%m-%d %H:%M} UTC", at.timestamp(), at=at)

@@ -13,7 +13,7 @@ from farm.rules.cells.metrics import BY_NAME, JUDGED, items_per_cpu_second
 from farm.rules.comparing.signed_ranks import median_interval
 from farm.rules.planning.blocks import TWIN
 from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_busy, is_by_processor
-from farm.rules.presenting.metric_changes import OF_PROCESSOR, list_further, replaces_cell_figures
+from farm.rules.presenting.metric_changes import OF_PROCESSOR, list_secondary_changes, replaces_cell_figures
 from farm.rules.wording import numbers
 
 # units of the metrics that a busy machine changes by the clock
@@ -171,7 +171,7 @@ def _find_medians(side: str, pairs: Sequence[Comparison]) -> dict[str, LaunchMed
     """Return the medians, on this side, that the verdicts of these pairs are of, by the metric that they replace."""
     medians: dict[str, LaunchMedian] = {}
     for pair in pairs:
-        for change in list_further(pair):
+        for change in list_secondary_changes(pair):
             name = OF_PROCESSOR.get(change.name, change.name) if is_by_processor(pair) else change.name
             if name != change.name or replaces_cell_figures(change):
                 value = change.baseline if pair.baseline == side else change.candidate

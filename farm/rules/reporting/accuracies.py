@@ -9,7 +9,7 @@ from math import hypot
 from farm.base.grouping import group_by
 from farm.contract import document_cells as doc_cells
 from farm.contract.evaluation import AccuracyReport, EvaluationRecipe
-from farm.rules.presenting.lines import is_loss_shown
+from farm.rules.presenting.lines import has_excessive_loss
 from farm.rules.quality import accuracy, accuracy_metrics, evaluation
 
 CPU = "CPUExecutionProvider"
@@ -93,7 +93,7 @@ def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accurac
     """
     lossless: list[doc_cells.Accuracy] = []
     for judged in versions:
-        if not is_loss_shown(_compare_with_earlier(judged, lossless)):
+        if not has_excessive_loss(_compare_with_earlier(judged, lossless)):
             lossless.insert(0, judged)
     return lossless
 
@@ -109,7 +109,7 @@ def _compare_with_earlier(new: doc_cells.Accuracy, earlier: Sequence[doc_cells.A
         return new
     old_value, old_low, old_high, new_value, new_low, new_high = (figure or 0.0 for figure in figures)
     change = new_value - old_value
-    if is_loss_shown(new) and abs(new.difference or 0.0) > abs(change) - 1e-9:
+    if has_excessive_loss(new) and abs(new.difference or 0.0) > abs(change) - 1e-9:
         # The loss against FP32 is as large, and paired sample by sample, which gives the better interval.
         return new
     compared = new.model_copy(
@@ -122,7 +122,7 @@ def _compare_with_earlier(new: doc_cells.Accuracy, earlier: Sequence[doc_cells.A
             "only_this": None,
         }
     )
-    if not is_loss_shown(compared):
+    if not has_excessive_loss(compared):
         return new
     loss = accuracy_metrics.metric_of(compared).format_loss(compared)
     return _add_text(compared, f"An earlier version on the same data: {loss}.")

@@ -19,7 +19,7 @@ from farm.rules.presenting import parities
 from farm.rules.quality import parity
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import accuracies, cell_metrics, generated, phases
-from farm.rules.reporting.fed import list_inputs
+from farm.rules.reporting.cell_inputs import list_inputs
 from farm.rules.reporting.records import BlockRecord, RunRecord
 from farm.rules.runtimes import providers
 from farm.rules.tracing import executions

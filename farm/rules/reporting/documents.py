@@ -16,7 +16,7 @@ from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.presenting import sentences
 from farm.rules.reporting import accuracies, document_cells, operator_changes
-from farm.rules.reporting.families import correct_verdicts
+from farm.rules.reporting.multiple_tests import correct_verdicts
 from farm.rules.reporting.records import BlockRecord, RunRecord
 
 __all__ = ["BlockRecord", "RunRecord", "add_sentence", "assemble", "make_facts"]

@@ -8,11 +8,11 @@ from farm.contract.reports import TraceReport
 from farm.rules.judging.block_verdicts import EXPLAINED_AXES, BlockJudge, Judged
 from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
-from farm.rules.presenting.called_operators import MAX_SHARE, find_latency_change, find_timed_us
+from farm.rules.presenting.changed_operators import MAX_SHARE, find_latency_change, find_timed_us
 from farm.rules.presenting.prefills import find_prefill
-from farm.rules.tracing.attribution import Attribution, NodeChange, attribute
+from farm.rules.tracing.attribution import Attribution, NodeChange, attribute_traces
 from farm.rules.tracing.executions import MIN_TRACES
-from farm.rules.tracing.round_times import Traced, attribute_rounds
+from farm.rules.tracing.round_times import TracedArm, attribute_rounds
 from farm.rules.wording.vocabulary import is_change
 
 # Along other axes, such as the batch, every operator changes by what it is given to do.
@@ -52,8 +52,8 @@ def attribute_change(judge: BlockJudge, judged: Judged) -> Attribution:
     if len(rounds) < MIN_TRACES:
         return _attribute_same_rounds(old, new)
     return attribute_rounds(
-        Traced(old[0], [times for times, _ in rounds]),
-        Traced(new[0], [times for _, times in rounds]),
+        TracedArm(old[0], [times for times, _ in rounds]),
+        TracedArm(new[0], [times for _, times in rounds]),
         margin=judge.block.margin,
         per_pair=ROUNDS[judge.block.budget].per_pair,
         is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
@@ -76,7 +76,7 @@ def _share_out(nodes: Sequence[NodeChange], timed: doc_comparisons.MetricChange 
 
 def _attribute_same_rounds(old: Mapping[int, TraceReport], new: Mapping[int, TraceReport]) -> Attribution:
     rounds = sorted(old.keys() & new.keys())
-    return attribute([old[number] for number in rounds], [new[number] for number in rounds])
+    return attribute_traces([old[number] for number in rounds], [new[number] for number in rounds])
 
 
 def make_operator_changes(changes: Sequence[NodeChange]) -> list[doc_comparisons.OperatorChange]:

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 from farm.contract.document_cells import Cell
 from farm.rules.comparing.comparisons import MARGIN
-from farm.rules.presenting.hardware import FAULTS, fault_of
-from farm.rules.presenting.lines import BUSY_SHARE, is_as_accurate, is_loss_shown, why_wrong
+from farm.rules.presenting.hardware import FAULTS, find_fault
+from farm.rules.presenting.lines import BUSY_SHARE, has_acceptable_loss, has_excessive_loss, why_wrong
 from farm.rules.quality import accuracy_metrics
 from farm.rules.wording.numbers import MIB, NOT_MEASURED, memory, plain
 
@@ -72,7 +72,7 @@ class Limits:
             words = f"{memory(size)}, {self.max_memory_bytes / MIB:.4g} MiB asked for"
             yield Judgement("memory", _judge_interval(size, size, self.max_memory_bytes), words)
         yield from self._judge_accuracy(cell)
-        fault = fault_of(cell)
+        fault = find_fault(cell)
         # a wanted accuracy replaces parity as the judge of the outputs
         is_own = self.min_accuracy is not None and cell.accuracy is not None and cell.accuracy.value is not None
         if fault in ("elsewhere", "untimed") or (fault == "wrong" and not is_own):
@@ -90,7 +90,9 @@ class Limits:
         elif self.min_accuracy is not None:
             yield Judgement("accuracy", "open", words)
         elif self.has_labels and cell.precision != "fp32":
-            loss: Keeping = "broken" if is_loss_shown(accuracy) else "kept" if is_as_accurate(accuracy) else "open"
+            loss: Keeping = (
+                "broken" if has_excessive_loss(accuracy) else "kept" if has_acceptable_loss(accuracy) else "open"
+            )
             yield Judgement("accuracy", loss, words)
         elif cell.precision != "fp32" and not (self.has_tolerance and cell.parity.verdict == "pass"):
             yield Judgement("accuracy", "open", cell.parity.text or "its outputs were not judged")

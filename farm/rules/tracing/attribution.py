@@ -88,7 +88,7 @@ class Attribution:
         return self.traces >= MIN_TRACES
 
 
-def attribute(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
+def attribute_traces(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
     """Return the change of every group of own nodes between two arms, from their traces in order of trace round.
 
     Where one arm has more traces than the other, its last ones are left out.

@@ -65,7 +65,7 @@ def select_computing(executed: Iterable[Executed]) -> list[Executed]:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class NodeKernels:
     """Which kernels execute each of the model's own nodes."""
 
     by_node: Mapping[str, frozenset[Kernel]]

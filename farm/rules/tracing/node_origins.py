@@ -57,7 +57,7 @@ def map_executed(
     return [Origin(origin.node, tuple(label for label in origin.covers if label not in idle)) for origin in origins]
 
 
-def mapped_share(origins: Sequence[Origin]) -> float | None:
+def compute_mapped_share(origins: Sequence[Origin]) -> float | None:
     return sum(origin.node is not None for origin in origins) / len(origins) if origins else None
 
 

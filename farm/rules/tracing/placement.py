@@ -13,9 +13,9 @@ from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
 from farm.rules.tracing.executions import (
     Executed,
-    Execution,
     Histogram,
     Kernel,
+    NodeKernels,
     count_kernels,
     counts_to_histogram,
     join_groups,
@@ -51,16 +51,16 @@ class PlacementChange:
 CPU = "CPUExecutionProvider"
 
 
-def cell_changes(old: Cell, new: Cell) -> list[PlacementChange]:
+def compare_cell_placements(old: Cell, new: Cell) -> list[PlacementChange]:
     """Return the placement changes between two traced cells of a document."""
     histograms = None
     if old.executed and new.executed:
         histograms = counts_to_histogram(old.executed), counts_to_histogram(new.executed)
     copies = (old.copies or 0, new.copies or 0)
-    return placement_changes(old.operators, new.operators, copies=copies, histograms=histograms)
+    return compare_placements(old.operators, new.operators, copies=copies, histograms=histograms)
 
 
-def placement_changes(
+def compare_placements(
     old: Sequence[Executed],
     new: Sequence[Executed],
     *,
@@ -72,7 +72,7 @@ def placement_changes(
     `copies` are the numbers of copies of old and new. `histograms` are those of the whole traces, where `old` and `new`
     hold only their slowest rows.
     """
-    before, after = Execution.of(old), Execution.of(new)
+    before, after = NodeKernels.of(old), NodeKernels.of(new)
     shown = _find_changed_kernels(old, new, histograms or (count_kernels(old), count_kernels(new)))
     groups: dict[tuple[Kind, str, str], list[str]] = {}
     for node in before.by_node.keys() & after.by_node.keys():
@@ -108,7 +108,7 @@ def _subtract(old: Histogram, new: Histogram) -> dict[Kernel, int]:
 
 
 def _compare_node(
-    node: str, old: Execution, new: Execution, shown: Mapping[Kernel, int]
+    node: str, old: NodeKernels, new: NodeKernels, shown: Mapping[Kernel, int]
 ) -> list[tuple[Kind, str, str]]:
     differences: list[tuple[Kind, str, str]] = []
     was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))

@@ -18,7 +18,7 @@ Times = Sequence[float]
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedArm:
     """One arm: its first trace, and the times of its launches in the rounds that both arms have."""
 
     first: TraceReport
@@ -35,7 +35,9 @@ def list_own_nodes(trace: TraceReport) -> list[str]:
     return sorted({operator.node for operator in trace.operators})
 
 
-def attribute_rounds(old: Traced, new: Traced, *, margin: float, per_pair: int, is_judged: bool = True) -> Attribution:
+def attribute_rounds(
+    old: TracedArm, new: TracedArm, *, margin: float, per_pair: int, is_judged: bool = True
+) -> Attribution:
     """Return the change of every group of own nodes between two arms, with verdicts on those that can be judged.
 
     `per_pair` rounds make one pair, as for the cells. Without `is_judged` nothing gets a verdict.

@@ -41,7 +41,7 @@ class Run(models.Model):
     sentence = models.CharField(max_length=1000, blank=True)
     # what it found, a moment later, with `is_concluded`
     headline = models.TextField(blank=True, default="")
-    # figures of the headline for lists (farm.rules.presenting.leads.Lead); null until they are known
+    # figures of the headline for lists (farm.rules.presenting.key_results.KeyResult); null until they are known
     lead = models.JSONField(null=True, blank=True)
     is_concluded = models.BooleanField(default=False)
     max_parallel = models.PositiveIntegerField(null=True, blank=True)

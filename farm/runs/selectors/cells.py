@@ -21,7 +21,7 @@ from farm.registry.models import Model, Version
 from farm.rules.cells import recipes
 from farm.rules.cells.axes import AXES
 from farm.rules.judging.summaries import TimingsProblem, unpack_timings
-from farm.rules.presenting.hardware import Measured, with_comparable_times, with_verdicts
+from farm.rules.presenting.hardware import MeasuredSetting, with_comparable_times, with_verdicts
 from farm.rules.presenting.times import Times
 from farm.rules.reporting import accuracies
 from farm.rules.wording.vocabulary import CHANGES
@@ -182,7 +182,7 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
     ]
 
 
-def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Measured]]:
+def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[MeasuredSetting]]:
     """Return the number of the model's newest measured version, and its cells; (None, []) where none was measured.
 
     Of each cell the newest measurement on each node is listed. A/A twins, versions of branches, and runs that the farm
@@ -194,21 +194,21 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
     rows = CellDocument.objects.filter(arm__twin_of=None, arm__status="done", arm__cell__run__in=runs)
     rows = rows.filter(arm__cell__beside=None)
     ordered = rows.order_by("-arm__cell__run_id", "arm__number")
-    newest: dict[tuple[str, str], Measured] = {}
+    newest: dict[tuple[str, str], MeasuredSetting] = {}
     for row in ordered.select_related("arm__cell", "arm__block__node").defer(*UNREAD)[:MAX_MEASURED]:
         cell, name = row.arm.cell, name_or_removed(row.arm.block.node)
         if (cell.digest, name) not in newest:
             fields = {key: value for key, value in json.loads(row.body).items() if key in READ_FIELDS}
             body = doc_cells.Cell.model_validate({**fields, "id": row.arm.name})
             at = row.arm.block.ended_at
-            newest[cell.digest, name] = Measured(cell.run_id, number, name, machine="", at=at, cell=body)
+            newest[cell.digest, name] = MeasuredSetting(cell.run_id, number, name, machine="", at=at, cell=body)
     compared = accuracies.compare_across_runs([measured.cell for measured in newest.values()])
     cells = add_lost_accuracy(user, model, number, compared)
     settings = [replace(measured, cell=cell) for measured, cell in zip(newest.values(), cells, strict=True)]
     return number, add_compared_figures(settings)
 
 
-def add_compared_figures(measured: Sequence[Measured]) -> list[Measured]:
+def add_compared_figures(measured: Sequence[MeasuredSetting]) -> list[MeasuredSetting]:
     """Give cells, by verdicts of their runs, those that beat them, and the times that they are compared by.
 
     On a node where a verdict rests on processor time, all cells get processor time where they have it. The cells stay

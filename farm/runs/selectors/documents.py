@@ -21,12 +21,12 @@ from farm.fleet.models import Node
 from farm.registry.models import ArtifactFile
 from farm.rules.planning.plans import RefusedPoint
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.presenting.stability import mark_continued
 from farm.rules.reporting import accuracies
 from farm.rules.reporting.document_cells import make_refused_cell
 from farm.rules.reporting.documents import BlockRecord, RunRecord, add_sentence, assemble, make_facts
-from farm.rules.reporting.families import correct_verdicts, make_undecided
+from farm.rules.reporting.multiple_tests import correct_verdicts, make_undecided
 from farm.rules.wording import numbers
 from farm.runs.models import (
     Arm,
@@ -189,7 +189,7 @@ def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
 
 def _describe_open(document: doc.Document) -> str:
     """Write the first sentence of an open run's document: that it is not over, and the result so far."""
-    measured = sum(cell.status == CellStatus.DONE for cell in list_own(document.cells))
+    measured = sum(cell.status == CellStatus.DONE for cell in list_planned_cells(document.cells))
     if not measured:
         return "This run is not over, and no cell has ended with a latency yet."
     sentence = add_sentence(document).sentence
@@ -238,7 +238,9 @@ def _list_concluded_comparisons(run: Run, name: str, *, with_operators: bool) ->
     stored = list(rows if with_operators else rows.defer("operators"))
     bodies = (_join_parts(row.body, row.operators) if with_operators else _join_parts(row.body) for row in stored)
     comparisons = [doc_comparisons.Comparison.model_validate_json(body) for body in bodies]
-    if any(change.p is not None for comparison in comparisons for change in metric_changes.list_changed(comparison)):
+    if any(
+        change.p is not None for comparison in comparisons for change in metric_changes.list_decided_changes(comparison)
+    ):
         # whether changes of metrics hold depends on all comparisons of the run
         corrected = correct_verdicts(_list_block_comparisons(run, with_operators))
         return [comparison for comparison in corrected if name in (comparison.baseline, comparison.candidate)]

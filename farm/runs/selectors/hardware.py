@@ -12,7 +12,7 @@ from farm.contract.reports import Facts
 from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import name_or_removed
 from farm.registry.models import Model
-from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting.hardware import MeasuredSetting
 from farm.rules.reporting import accuracies
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
     at: datetime | None
 
 
-def measured_across(user: Anyone, model: Model) -> list[Measured]:
+def measured_across(user: Anyone, model: Model) -> list[MeasuredSetting]:
     """Collect the newest measurement of each cell of each version on each node; versions of branches are left out.
 
     Versions and nodes take turns in the list, each with its newest first. The accuracy that a cell lost is against an
@@ -95,8 +95,8 @@ def _compare_accuracies(places: Sequence[_Place], cells: Sequence[CellPart]) -> 
     return compared
 
 
-def _make_measured(place: _Place, cell: CellPart, node: Node | None) -> Measured:
-    return Measured(
+def _make_measured(place: _Place, cell: CellPart, node: Node | None) -> MeasuredSetting:
+    return MeasuredSetting(
         run=place.run,
         version=place.version,
         node=name_or_removed(node),

@@ -22,8 +22,8 @@ from farm.fleet.models import NullEstimate
 from farm.fleet.services import store_null_estimates
 from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
-from farm.rules.presenting.leads import find_lead
-from farm.rules.reporting.families import is_tested
+from farm.rules.presenting.key_results import find_key_result
+from farm.rules.reporting.multiple_tests import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import block_document, load_arms, whole_document
 from farm.runs.selectors.evidence import judged_reports
@@ -201,7 +201,7 @@ def _failure_key(run_id: int) -> str:
 
 
 def _add_lead(run: Run) -> bool:
-    lead = find_lead(whole_document(run)).model_dump(mode="json")
+    lead = find_key_result(whole_document(run)).model_dump(mode="json")
     return bool(Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead))
 
 
@@ -211,7 +211,7 @@ def _conclude_run(run: Run) -> bool:
     body = gzip.compress(document.to_json().encode(), compresslevel=5, mtime=0)
     with transaction.atomic():
         same = Run.objects.filter(pk=run.pk, state=RunState.FINISHED, revision=run.revision)
-        columns = {"headline": document.sentence, "lead": find_lead(document).model_dump(mode="json")}
+        columns = {"headline": document.sentence, "lead": find_key_result(document).model_dump(mode="json")}
         if not same.update(**columns, is_concluded=True, revision=F("revision") + 1):
             return False
         _write_verdicts(run, document.comparisons)

@@ -11,7 +11,7 @@ from farm.accounts.services import make_sign_in_link
 from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.presenting.answers import make_answer
-from farm.rules.presenting.headlines import find_opening
+from farm.rules.presenting.headlines import rank_results
 from farm.runs import selectors
 from farm.runs.models import Run
 from tests.acceptance.browser.chromium import wait_for_script
@@ -33,7 +33,7 @@ def test_the_verdict_its_size_its_certainty_and_its_operator_are_read_without_sc
 def test_the_headline_has_the_number_sign_and_interval_of_the_document_and_of_the_table(opened: Opening, finished: Run):
     document = selectors.document(finished)
     cells = {cell.id: cell for cell in document.cells}
-    lead = find_opening(document.comparisons, cells).lead
+    lead = rank_results(document.comparisons, cells).leading
     assert lead.change.figures is not None
     page = opened(f"/runs/{finished.pk}/")
     told = f"{page.locator('h1').inner_text()} {page.locator('.because').inner_text()}".replace(

@@ -15,7 +15,7 @@ from farm.accounts.models import Team, User
 from farm.alerts.models import WatchRound
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.key_results import KeyResult
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.models import Run
 from farm.runs.services import add_leads
@@ -54,7 +54,7 @@ def test_a_run_is_a_row_of_figures_and_no_paragraph(signed_in: Client, run: Run)
     response = signed_in.get("/runs/")
     assert "95 % interval" not in assert_is_page(response)
     row = table_rows(response, "runs")[0]
-    known = Lead.model_validate(run.lead)
+    known = KeyResult.model_validate(run.lead)
     assert row[:4] == [f"run {run.pk}", "encoder v1", "✓ complete", f"{sign_of(known.verdict).mark} {known.verdict}"]
     # the figures of the headline, which says the same in words
     assert known.change.text in run.headline

@@ -14,7 +14,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode, WayOut
-from farm.rules.presenting.lines import line_of
+from farm.rules.presenting.lines import make_comparison_line
 from farm.rules.wording.numbers import latency, memory
 from onnxfarm.remote.runs import RunProgress, follow_run, make_line_logger
 from onnxfarm.screen import show
@@ -195,7 +195,7 @@ def test_no_terminal_cuts_a_figure_or_a_reason(path: Path, width: int, has_long_
         assert one.peak_memory_bytes is None or memory(one.peak_memory_bytes) in text
         assert one.reason is None or one.reason.text in text
     for pair in told.comparisons:
-        line = line_of(pair, {one.id: one for one in told.cells})
+        line = make_comparison_line(pair, {one.id: one for one in told.cells})
         assert line.words in text
         assert line.values in text
     tables = [line for line in text.splitlines() if not line.startswith(PROSE)]

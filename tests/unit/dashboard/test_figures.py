@@ -14,7 +14,7 @@ from dashboard.figures.figure import Figure
 from dashboard.reading import comparisons
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
-from farm.rules.presenting.called_operators import sort_operators
+from farm.rules.presenting.changed_operators import sort_operators
 from tests.unit.dashboard.conftest import address
 
 FOLDER = Path(theme.__file__).parents[1]

@@ -9,16 +9,16 @@ from dashboard.figures import pareto
 from dashboard.reading import file_rows
 from dashboard.views import hardware as reading
 from farm.contract.document_cells import Accuracy, Cell, Parity
-from farm.rules.presenting.hardware import Measured
+from farm.rules.presenting.hardware import MeasuredSetting
 from farm.rules.presenting.tables import Table
 from tests.unit.rules.test_hardware import AT, CUDA, FAIL, OPENVINO, cell, judged, on
 
 
-def address(one: Measured) -> str:
+def address(one: MeasuredSetting) -> str:
     return f"/runs/{one.run}/cells/{one.cell.id}/"
 
 
-def panel(*measured: Measured, **given: str) -> reading.Panel:
+def panel(*measured: MeasuredSetting, **given: str) -> reading.Panel:
     return reading.make_panel(measured, reading.read_question(given), address)
 
 
@@ -79,7 +79,7 @@ def test_memory_energy_and_the_day_stand_beside_what_was_not_measured() -> None:
     found = panel(MEASURED[0]).table
     assert (column(found, "memory"), column(found, "energy, mJ")) == (["95 MiB"], ["12.0"])
     assert AT in [entry.at for entry in found.rows[0]]
-    bare = panel(Measured(1, 1, "a", "", None, cell())).table
+    bare = panel(MeasuredSetting(1, 1, "a", "", None, cell())).table
     assert column(bare, "Measured") == ["not known"]
     # what no row has is no column
     assert not {"memory", "energy, mJ", "accuracy"} & {head.text for head in bare.heads}
@@ -106,7 +106,7 @@ def test_a_tag_over_several_nodes_says_which_has_the_best() -> None:
 @pytest.mark.parametrize("typed", ["some", "-1", "101", "nan", "inf", "<b>", "1e999", "9" * 300])
 def test_what_is_no_loss_is_said_beside_the_field(typed: str) -> None:
     asked = reading.read_question({"loss": typed})
-    assert asked.wish.loss is None
+    assert asked.limits.max_loss is None
     assert "not a percentage" in asked.errors["loss"] or "between 0 and 100 %" in asked.errors["loss"]
     assert asked.typed["loss"] == typed[:40]
 
@@ -115,7 +115,7 @@ def test_what_is_no_loss_is_said_beside_the_field(typed: str) -> None:
 def test_a_loss_is_read_as_people_write_it(typed: str) -> None:
     asked = reading.read_question({"loss": typed})
     assert asked.errors == {}
-    assert asked.wish.loss == {"": None, " ": None, "2": 0.02, "0,5": 0.005, "1 %": 0.01}[typed]
+    assert asked.limits.max_loss == {"": None, " ": None, "2": 0.02, "0,5": 0.005, "1 %": 0.01}[typed]
 
 
 @pytest.mark.parametrize("version", ["", "-1", "first", "٣", "9" * 40])
@@ -178,7 +178,7 @@ def test_a_target_has_the_colour_of_its_provider_where_targets_differ_in_it() ->
     fast = cell("c3", 0.5, provider=OPENVINO, accuracy=right(0.9))
     every = [*MEASURED[:2], on("a", fast), on("b", cell("c6", 3.0, accuracy=right(0.9)))]
 
-    def colours(*measured: Measured) -> dict[str, str]:
+    def colours(*measured: MeasuredSetting) -> dict[str, str]:
         points = [trace for trace in json.loads(panel(*measured).figure.json)["data"] if "marker" in trace]
         return {trace["name"]: trace["marker"]["color"] for trace in points}
 

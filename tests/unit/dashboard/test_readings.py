@@ -10,7 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Input
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict
-from farm.rules.presenting.leads import Lead
+from farm.rules.presenting.key_results import KeyResult
 from farm.rules.presenting.stability import NO_ROUNDS, UNSTABLE
 from farm.rules.presenting.tables import Entry, Table, move_shared_note
 from farm.rules.wording.vocabulary import sign_of
@@ -384,8 +384,8 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
 
 def test_a_row_of_a_run_says_which_settings_failed_behind_what_it_compared() -> None:
     gone = "1 of 3 cells did not finish (fp16)"
-    led = Lead(step="1.29.0 → 1.31.1", where="CPU, batch 1", node="bench-1", ratio=1.2, unfinished=gone)
+    led = KeyResult(step="1.29.0 → 1.31.1", where="CPU, batch 1", node="bench-1", ratio=1.2, unfinished=gone)
     assert runs.lead_subject(led).soft == f"CPU, batch 1, on bench-1. {gone}"
-    wrong = Lead(step="batch 8", where="1 of 3 cells", reason="Outputs differ.", unfinished=gone)
+    wrong = KeyResult(step="batch 8", where="1 of 3 cells", reason="Outputs differ.", unfinished=gone)
     assert runs.lead_subject(wrong).soft == f"1 of 3 cells. Outputs differ. {gone}"
     assert runs.lead_subject(wrong.model_copy(update={"unfinished": ""})).soft == "1 of 3 cells. Outputs differ."

@@ -143,4 +143,4 @@ def test_what_has_no_figures_leads_with_its_first_sentence():
     assert answer(cells=(BASE, NEW)).headline == "2 cells of encoder measured, none to compare."
     crashed = make_cell("c", status="failed", p50_ms=None, reason=Reason(code=ReasonCode.CRASHED, text="It ended."))
     assert answer(cells=(crashed,)).headline == "None of 1 cell was measured."
-    assert Answer.from_text("One. Two. Three.").rest == "Two. Three."
+    assert Answer.from_sentences("One. Two. Three.").rest == "Two. Three."

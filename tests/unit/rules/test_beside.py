@@ -13,8 +13,8 @@ from farm.contract.reports import EnginePair, EnginesReport, OutputParity
 from farm.rules.changes.watch_rounds import Rule, judge
 from farm.rules.matrices import matrix as matrices
 from farm.rules.planning import beside, planner
-from farm.rules.presenting.leads import find_lead
-from farm.rules.presenting.lines import line_of
+from farm.rules.presenting.key_results import find_key_result
+from farm.rules.presenting.lines import make_comparison_line
 from farm.rules.quality import evaluation
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
 from farm.rules.runtimes.models import ModelFacts, ModelInput
@@ -204,9 +204,9 @@ def test_a_model_that_labelled_data_show_to_be_wrong_is_led_with_and_nothing_say
     accuracy, (pair,) = found.cells[1].accuracy, found.cells[1].engines
     assert accuracy is not None
     assert "Against base (c1): " in accuracy.text
-    assert (find_lead(found).verdict, find_lead(found).reason) == ("wrong outputs", accuracy.text)
+    assert (find_key_result(found).verdict, find_key_result(found).reason) == ("wrong outputs", accuracy.text)
     assert pair.text.endswith("'y' differs by up to 0.25; labelled data judge them.")
-    assert line_of(found.comparisons[0], {cell.id: cell for cell in found.cells}).wrong == "wrong outputs"
+    assert make_comparison_line(found.comparisons[0], {cell.id: cell for cell in found.cells}).wrong == "wrong outputs"
 
 
 def test_an_output_under_another_name_is_told_in_the_runs_sentence() -> None:
@@ -226,7 +226,7 @@ def test_a_model_that_labelled_data_show_to_be_as_right_is_told_with_what_they_s
     found = labelled(1)
     assert found.cells[1].accuracy is not None
     assert found.sentence.endswith(found.cells[1].accuracy.text)
-    assert find_lead(found).verdict == found.comparisons[0].verdict
+    assert find_key_result(found).verdict == found.comparisons[0].verdict
 
 
 def test_a_new_model_is_less_accurate_than_the_base_by_the_same_samples() -> None:

@@ -8,19 +8,19 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.comparing.signed_ranks import explain_too_few_launches
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import find_best_settings, find_left_out
-from farm.rules.presenting.hardware import Measured, find_targets, with_comparable_times, with_verdicts
+from farm.rules.presenting.hardware import MeasuredSetting, find_targets, with_comparable_times, with_verdicts
 from farm.rules.presenting.hardware_words import format_distinct_settings, format_setting
 from farm.rules.presenting.lines import BUSY
 
 
-def measured(name: str = "c1", *, node: str = "a", **changes: object) -> Measured:
+def measured(name: str = "c1", *, node: str = "a", **changes: object) -> MeasuredSetting:
     known = {
         "id": name, "digest": name, "model_sha256": "s", "runtime": "onnxruntime==1.31.1", "status": "done",
         "provider": "CPUExecutionProvider", "precision": "fp32", "batch": 1, "threads": 1, "p50_ms": 2.0,
         "p50_ci_ms": (1.9, 2.1), "throughput": 500.0, "parity": {"verdict": "pass"},
     }  # fmt: skip
     cell = Cell.model_validate({**known, **changes})
-    return Measured(run=1, version=1, node=node, machine="", at=None, cell=cell)
+    return MeasuredSetting(run=1, version=1, node=node, machine="", at=None, cell=cell)
 
 
 ONE = measured()
@@ -81,7 +81,7 @@ def test_settings_that_launches_do_not_tell_apart_stand_beside_the_best_one() ->
     assert found.fastest.settings == found.most_items.settings == [ONE, near]
 
 
-def paired(baseline: Measured, candidate: Measured, ratio: float, **changes: object) -> Comparison:
+def paired(baseline: MeasuredSetting, candidate: MeasuredSetting, ratio: float, **changes: object) -> Comparison:
     verdict = "faster" if ratio < 1 else "slower"
     known = {"baseline": baseline.cell.id, "candidate": candidate.cell.id, "axis": "runtime", "verdict": verdict}
     figures = {"ratio": ratio, "ci_low": 0.97 * ratio, "ci_high": 1.03 * ratio, "margin": 0.02, "rounds": 8}
@@ -103,7 +103,9 @@ NEAR = measured("c4", p50_ms=2.05, p50_ci_ms=(1.8, 2.3), threads=2, throughput=4
         (paired(ONE, OTHER, 1.18), [ONE, NEAR]),
     ],
 )
-def test_a_paired_verdict_tells_settings_apart_that_launches_do_not(pair: Comparison, best: list[Measured]) -> None:
+def test_a_paired_verdict_tells_settings_apart_that_launches_do_not(
+    pair: Comparison, best: list[MeasuredSetting]
+) -> None:
     """1.31.1 was "one of 2 that launches do not tell apart" on a page that called it 18 % slower than the other."""
     (found,) = find_best_settings(with_verdicts([NEAR, ONE], {1: [pair]}), budget_ms=None)
     assert [setting.cell for setting in found.fastest.settings] == [setting.cell for setting in best]
@@ -179,7 +181,7 @@ def test_of_too_few_launches_nothing_is_claimed_and_it_says_how_many_would_tell(
     assert explain_too_few_launches(1) == "1 launch decides nothing: an interval takes at least 6."
 
 
-def busy(name: str, cpu_ms: float, **changes: object) -> Measured:
+def busy(name: str, cpu_ms: float, **changes: object) -> MeasuredSetting:
     """A setting whose clock ran 40 times as long as its thread."""
     launches = {"samples_ms": [40 * cpu_ms] * 8, "cpu_samples_ms": [cpu_ms] * 8, "disturbed_samples": 8}
     known = {"p50_ms": 40 * cpu_ms, "p50_ci_ms": (30 * cpu_ms, 50 * cpu_ms), "throughput": 25 / cpu_ms}

@@ -4,7 +4,7 @@ import pytest
 
 from farm.rules.presenting import cell_counts, sentences
 from farm.rules.presenting.cell_counts import CellCounts
-from farm.rules.presenting.leads import find_lead
+from farm.rules.presenting.key_results import find_key_result
 from tests.documents import make_cell, make_document
 
 
@@ -35,9 +35,9 @@ def test_a_cell_that_a_further_block_repeats_counts_once_and_a_copy_of_itself_ne
         make_cell("c1.b2"),
         make_cell("c3", status="cancelled"),
     ]
-    assert [cell.id for cell in cell_counts.list_own(cells)] == ["c1.b2", "c2", "c3"]
+    assert [cell.id for cell in cell_counts.list_planned_cells(cells)] == ["c1.b2", "c2", "c3"]
     cells[3] = make_cell("c1.b2", status="cancelled")
-    assert [cell.id for cell in cell_counts.list_own(cells)] == ["c1", "c2", "c3"]
+    assert [cell.id for cell in cell_counts.list_planned_cells(cells)] == ["c1", "c2", "c3"]
     document = make_document(*cells)
-    assert find_lead(document).step == "none of 3 cells measured"
+    assert find_key_result(document).step == "none of 3 cells measured"
     assert "None of 3 cells was measured" in sentences.verdict_line(document)

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.contract.document_find import Found, FoundSetting, LeftSetting
-from farm.rules.presenting.race_settings import make_left_table, make_settings_table
+from farm.rules.presenting.race_settings import make_dropped_table, make_settings_table
 from farm.rules.searches.contenders import explain_no_race
 from farm.rules.searches.race import Contender
 from farm.rules.searches.race_document import describe_used_again, find_shared_setting
@@ -92,7 +92,7 @@ def test_the_table_has_each_setting_once_with_its_role_and_the_figure_of_the_goa
 
 def test_what_left_is_listed_with_the_budget_that_excluded_it() -> None:
     slow = REFUSED.model_copy(update={"label": "1 thread", "why": "budget", "budget": "p50", "text": "It takes 9 ms."})
-    table = make_left_table(found("a", {}, state="nothing", left=[REFUSED, slow]))
+    table = make_dropped_table(found("a", {}, state="nothing", left=[REFUSED, slow]))
     assert [[entry.text for entry in row] for row in table.rows] == [
         ["cuda", "refused", "No node has a GPU."],
         ["1 thread", "budget of p50", "It takes 9 ms."],

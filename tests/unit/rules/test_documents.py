@@ -18,7 +18,7 @@ from farm.rules.quality import evaluation
 from farm.rules.quality.parity import Preset
 from farm.rules.reporting import documents, operator_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
-from farm.rules.reporting.families import correct_verdicts
+from farm.rules.reporting.multiple_tests import correct_verdicts
 from farm.rules.runtimes.models import ModelInput
 from tests.unit.rules.making import (
     make_block,

@@ -1,4 +1,4 @@
-"""One model across hardware: which setting is best where, what keeps a wish, and what is said of it."""
+"""One model across hardware: which setting is best where, what keeps the limits, and what is said of it."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ import pytest
 
 from farm.contract.document_cells import Accuracy, Cell, Parity, ProviderTime
 from farm.rules.presenting import hardware, hardware_words
-from farm.rules.presenting.hardware import Measured, Wish
+from farm.rules.presenting.hardware import Limits, MeasuredSetting
 from tests.documents import NEW, make_cell
 
 CPU, OPENVINO, CUDA = "CPUExecutionProvider", "OpenVINOExecutionProvider", "CUDAExecutionProvider"
@@ -23,8 +23,8 @@ def cell(name: str = "c1", p50: float | None = 2.0, **more: Any) -> Cell:
     return make_cell(name, **{**known, **more})
 
 
-def on(node: str, one: Cell, *, version: int = 1, machine: str = "Example CPU") -> Measured:
-    return Measured(run=1, version=version, node=node, machine=machine, at=AT, cell=one)
+def on(node: str, one: Cell, *, version: int = 1, machine: str = "Example CPU") -> MeasuredSetting:
+    return MeasuredSetting(run=1, version=version, node=node, machine=machine, at=AT, cell=one)
 
 
 def judged(value: float = 0.9, difference: float | None = None, **more: Any) -> Accuracy:
@@ -93,7 +93,7 @@ def test_each_version_has_its_own_usual_sizes() -> None:
     ],
 )
 def test_wrong_outputs_another_provider_and_no_latency_are_faults(one: Cell, fault: str | None) -> None:
-    assert hardware.fault_of(one) == fault
+    assert hardware.find_fault(one) == fault
 
 
 def test_a_cell_that_fails_parity_is_never_best_however_fast_it_is() -> None:
@@ -102,12 +102,12 @@ def test_a_cell_that_fails_parity_is_never_best_however_fast_it_is() -> None:
     assert found.best.cell.id == "c1"
     assert found.left_out == {"wrong": 1}
     (none,) = hardware.find_targets([on("a", wrong)])
-    assert (none.best, none.settings, none.left_out, none.keeping) == (None, 1, {"wrong": 1}, "unknown")
+    assert (none.best, none.settings, none.left_out, none.limit_check) == (None, 1, {"wrong": 1}, "unknown")
     # where nothing may be recommended stands last, and alone says so
     both = hardware.find_targets([on("a", wrong), on("b", cell("c3", 99.0))])
     assert [one.nodes for one in both] == [("b",), ("a",)]
-    assert "none is recommended" in hardware_words.answer_wish([none], Wish(), "latency")
-    assert hardware_words.answer_wish([none], Wish(budget_ms=1.0), "latency") == (
+    assert "none is recommended" in hardware_words.describe_targets([none], Limits(), "latency")
+    assert hardware_words.describe_targets([none], Limits(budget_ms=1.0), "latency") == (
         "Within 1 ms: None of 1 target of version 1. Every measured setting was left out."
     )
 
@@ -139,31 +139,31 @@ def test_a_loss_is_in_points_or_in_parts_of_an_error_with_its_worse_end(one: Cel
 
 
 @pytest.mark.parametrize(
-    ("wish", "one", "keeping"),
+    ("limits", "one", "keeping"),
     [
-        (Wish(), cell(p50=99.0), "kept"),
-        (Wish(budget_ms=2.1), cell(), "kept"),
-        (Wish(budget_ms=2.0), cell(), "undecided"),
-        (Wish(budget_ms=1.9), cell(), "exceeded"),
-        (Wish(budget_ms=2.0), cell(p50_ci_ms=None), "kept"),
-        (Wish(loss=0.01), INT8, "kept"),
-        (Wish(loss=0.006), INT8, "undecided"),
-        (Wish(loss=0.004), INT8, "exceeded"),
-        (Wish(loss=0.01), cell(precision="fp16"), "unknown"),
-        (Wish(budget_ms=0.9, loss=0.01), INT8, "exceeded"),
-        (Wish(budget_ms=2.0, loss=0.01), cell(precision="fp16"), "unknown"),
+        (Limits(), cell(p50=99.0), "kept"),
+        (Limits(budget_ms=2.1), cell(), "kept"),
+        (Limits(budget_ms=2.0), cell(), "undecided"),
+        (Limits(budget_ms=1.9), cell(), "exceeded"),
+        (Limits(budget_ms=2.0), cell(p50_ci_ms=None), "kept"),
+        (Limits(max_loss=0.01), INT8, "kept"),
+        (Limits(max_loss=0.006), INT8, "undecided"),
+        (Limits(max_loss=0.004), INT8, "exceeded"),
+        (Limits(max_loss=0.01), cell(precision="fp16"), "unknown"),
+        (Limits(budget_ms=0.9, max_loss=0.01), INT8, "exceeded"),
+        (Limits(budget_ms=2.0, max_loss=0.01), cell(precision="fp16"), "unknown"),
     ],
 )
-def test_a_wish_is_kept_by_the_worse_ends_of_both_intervals(wish: Wish, one: Cell, keeping: str) -> None:
-    assert hardware.judge_wish(one, wish) == keeping
+def test_limits_are_kept_by_the_worse_ends_of_both_intervals(limits: Limits, one: Cell, keeping: str) -> None:
+    assert hardware.check_limits(one, limits) == keeping
 
 
 def test_the_best_setting_is_one_that_keeps_the_wish_and_only_then_the_fastest() -> None:
     lossy = cell("c4", 0.2, precision="int8-qdq", accuracy=judged(difference=-0.2))
     (found,) = hardware.find_targets(
-        [on("a", lossy), on("a", INT8), on("a", cell())], wish=Wish(budget_ms=3.0, loss=0.01)
+        [on("a", lossy), on("a", INT8), on("a", cell())], limits=Limits(budget_ms=3.0, max_loss=0.01)
     )
-    assert (found.best.cell.id, found.keeping) == ("c2", "kept")
+    assert (found.best.cell.id, found.limit_check) == ("c2", "kept")
 
 
 def test_a_provider_without_an_entry_stands_under_the_hardware_that_was_asked_for() -> None:
@@ -173,70 +173,73 @@ def test_a_provider_without_an_entry_stands_under_the_hardware_that_was_asked_fo
 
 
 def test_nothing_measured_is_said() -> None:
-    assert hardware_words.answer_wish([], Wish(), "latency") == "No hardware has measured this model yet."
+    assert hardware_words.describe_targets([], Limits(), "latency") == "No hardware has measured this model yet."
     assert hardware_words.describe_left_out([]) == "0 settings measured. No setting was left out."
 
 
 def test_without_a_wish_the_answer_names_how_many_and_the_best() -> None:
     found = hardware.find_targets([on("a", cell()), on("b", cell("c2", 4.0))])
-    assert hardware_words.answer_wish(found, Wish(), "latency") == (
+    assert hardware_words.describe_targets(found, Limits(), "latency") == (
         "Version 1 was measured on 2 targets. Lowest p50: 2.0 ms ± 0.1, 500 items/s on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
     exact = hardware.find_targets([on("a", cell(throughput=885.504))])
     # no more digits than an interval of ± 5 % allows
-    assert ", 890 items/s on a (cpu)" in hardware_words.answer_wish(exact, Wish(), "latency")
+    assert ", 890 items/s on a (cpu)" in hardware_words.describe_targets(exact, Limits(), "latency")
     items = hardware.find_targets([on("a", EIGHT)], goal="items")
-    assert "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)" in hardware_words.answer_wish(
-        items, Wish(), "items"
+    assert (
+        "Most items/s: 1\N{NARROW NO-BREAK SPACE}000 items/s, 8.0 ms ± 0.4 on a (cpu)"
+        in hardware_words.describe_targets(items, Limits(), "items")
     )
     bare = hardware.find_targets([on("a", cell(throughput=None, p50_ci_ms=None))])
-    assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.answer_wish(bare, Wish(), "latency")
+    assert "Lowest p50: 2.00 ms on a (cpu)" in hardware_words.describe_targets(bare, Limits(), "latency")
 
 
 def test_settings_that_launches_do_not_tell_apart_from_the_best_are_counted() -> None:
     """The page named 1.31.1 alone, of which the model's page said that 1 other is not told apart from it."""
     near = [on("a", cell()), on("a", cell("c2", 2.05, threads=2))]
-    told = hardware_words.answer_wish(hardware.find_targets(near), Wish(), "latency")
+    told = hardware_words.describe_targets(hardware.find_targets(near), Limits(), "latency")
     assert told.endswith(", 1 thread. 1 other is not told apart from it.")
     few = hardware.find_targets([on("a", cell()), on("a", cell("c2", 2.05, threads=2, p50_ci_ms=None))])
-    assert "thread. Of 1 other there are too few launches to tell" in hardware_words.answer_wish(few, Wish(), "latency")
+    assert "thread. Of 1 other there are too few launches to tell" in hardware_words.describe_targets(
+        few, Limits(), "latency"
+    )
 
 
 def test_the_page_is_headed_by_the_best_figure_within_the_limits() -> None:
     measured = [on("a", cell()), on("b", cell("c2", 4.0))]
     found = hardware.find_targets(measured)
-    assert hardware_words.write_headline(found, Wish(), "latency") == "2.0 ms ± 0.1 at best, on a (cpu)"
-    assert hardware_words.write_headline(found, Wish(), "items") == "500 items/s at best, on a (cpu)"
+    assert hardware_words.write_headline(found, Limits(), "latency") == "2.0 ms ± 0.1 at best, on a (cpu)"
+    assert hardware_words.write_headline(found, Limits(), "items") == "500 items/s at best, on a (cpu)"
     # within the other's interval nothing was told apart: a page crowned one of two names of the same processor
     for goal in ("latency", "items"):
         alike = hardware.find_targets([on("a", cell()), on("b", cell("c2", 2.05))], goal=goal)
-        assert hardware_words.write_headline(alike, Wish(), goal).endswith(" at best; no target leads")
+        assert hardware_words.write_headline(alike, Limits(), goal).endswith(" at best; no target leads")
     assert hardware_words.write_headline(
-        hardware.find_targets([on("a", cell(p50_ci_ms=None))]), Wish(), "latency"
+        hardware.find_targets([on("a", cell(p50_ci_ms=None))]), Limits(), "latency"
     ).endswith(" on a (cpu)")
-    tight = Wish(budget_ms=1)
-    assert hardware_words.write_headline(hardware.find_targets(measured, wish=tight), tight, "latency") == (
+    tight = Limits(budget_ms=1)
+    assert hardware_words.write_headline(hardware.find_targets(measured, limits=tight), tight, "latency") == (
         "no target within 1 ms"
     )
-    assert hardware_words.write_headline([], Wish(), "latency") == ""
+    assert hardware_words.write_headline([], Limits(), "latency") == ""
 
 
 def test_where_a_model_may_run_is_one_sentence_with_what_stays_open() -> None:
-    wish = Wish(budget_ms=20, loss=0.01)
+    limits = Limits(budget_ms=20, max_loss=0.01)
     measured = [
         on("a", INT8), on("b", cell("c2", 19.5)), on("c", cell("c3", 1.0, precision="fp16")), on("d", cell("c4", 90.0)),
     ]  # fmt: skip
-    said = hardware_words.answer_wish(hardware.find_targets(measured, wish=wish), wish, "latency")
+    said = hardware_words.describe_targets(hardware.find_targets(measured, limits=limits), limits, "latency")
     assert said.startswith("Within 20 ms and 1 % loss: 1 of 4 targets of version 1. Lowest p50: 1.00 ms ± 0.05,")
     assert "1 undecided: the interval reaches beyond the limit." in said
     assert said.endswith("1 without a measured loss: add labelled data to the model and measure again.")
 
 
 def test_where_nothing_keeps_the_wish_the_lowest_latency_is_named() -> None:
-    wish = Wish(budget_ms=0.25)
-    found = hardware.find_targets([on("a", cell()), on("b", cell("c2", 4.0))], wish=wish)
-    assert hardware_words.answer_wish(found, wish, "latency") == (
+    limits = Limits(budget_ms=0.25)
+    found = hardware.find_targets([on("a", cell()), on("b", cell("c2", 4.0))], limits=limits)
+    assert hardware_words.describe_targets(found, limits, "latency") == (
         "Within 0.25 ms: None of 2 targets of version 1. The lowest latency is 2.0 ms ± 0.1, on a (cpu) with "
         "1.31.1, CPU, fp32, batch 1, 1 thread."
     )
@@ -257,9 +260,9 @@ def test_what_was_left_out_is_counted_by_its_reason() -> None:
 
 
 def test_limits_are_written_as_they_were_asked_for() -> None:
-    assert hardware_words.format_limits(Wish()) == ""
-    assert hardware_words.format_limits(Wish(budget_ms=1500)) == "1\N{NARROW NO-BREAK SPACE}500 ms"
-    assert hardware_words.format_limits(Wish(loss=0.005)) == "0.5 % loss"
+    assert hardware_words.format_limits(Limits()) == ""
+    assert hardware_words.format_limits(Limits(budget_ms=1500)) == "1\N{NARROW NO-BREAK SPACE}500 ms"
+    assert hardware_words.format_limits(Limits(max_loss=0.005)) == "0.5 % loss"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
 from farm.rules.comparing.sides import swap_sides
 from farm.rules.presenting import headlines, sentences
-from farm.rules.presenting.leads import find_lead
+from farm.rules.presenting.key_results import find_key_result
 from farm.rules.reporting.documents import add_sentence
 from onnxfarm.screen import show
 from tests.documents import make_cell, make_comparison, make_document
@@ -181,8 +181,8 @@ def ran_on(cell, *providers, **changes):
 def led(*pairs, cells=(BASE, NEW, INT8, EIGHT, BOTH)):
     """The first words of the sentence, the axis of the page, and the verdict of the row in lists."""
     found = document(*pairs, cells=cells)
-    opening = headlines.find_opening(found.comparisons, {one.id: one for one in found.cells})
-    return found.sentence, opening.axis, find_lead(found).verdict
+    opening = headlines.rank_results(found.comparisons, {one.id: one for one in found.cells})
+    return found.sentence, opening.axis, find_key_result(found).verdict
 
 
 LOST = ran_on(
@@ -318,8 +318,8 @@ def test_axes_have_the_order_in_which_readers_ask_for_them():
     assert sorted(["novelty", "batch", "runtime"], key=headlines.axis_rank) == ["runtime", "batch", "novelty"]
     by_batch = compared("eight", axis="batch", verdict="undecided", ratio=8.0, ci_low=7.4, ci_high=8.6)
     open_ones = [by_batch, compared(verdict="equal", ratio=1.0)]
-    assert headlines.find_opening(open_ones, {one.id: one for one in (BASE, NEW, EIGHT)}).axis == "runtime"
-    assert headlines.find_opening([], {}).axis == ""
+    assert headlines.rank_results(open_ones, {one.id: one for one in (BASE, NEW, EIGHT)}).axis == "runtime"
+    assert headlines.rank_results([], {}).axis == ""
 
 
 def test_a_batch_of_unknown_size_or_a_comparison_without_figures_has_no_items():

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document_cells import Accuracy, Cell, EngineParity, Parity, ParityOutput
 from farm.rules.presenting import parities
 from farm.rules.presenting.best import _is_right
-from farm.rules.presenting.hardware import Wish, fault_of
+from farm.rules.presenting.hardware import Limits, find_fault
 from farm.rules.presenting.headlines import explain_wrong
 from farm.rules.presenting.lines import is_wrong, why_wrong
 from farm.rules.presenting.sentences import describe_wrong_cells
@@ -32,7 +32,7 @@ def judged(**figures: object) -> Accuracy:
 )
 def test_what_labelled_data_find_as_right_as_before_is_not_wrong(accuracy: Accuracy | None, is_right: bool) -> None:
     cell: Cell = make_cell("c1", parity=FAILS, accuracy=accuracy, p50_ms=1.0)
-    assert (is_wrong(cell), fault_of(cell), _is_right(cell)) == (
+    assert (is_wrong(cell), find_fault(cell), _is_right(cell)) == (
         not is_right,
         None if is_right else "wrong",
         is_right,
@@ -107,4 +107,4 @@ def test_what_passes_says_what_it_is_held_against(found: dict[str, object], word
 
 def test_a_loss_that_was_asked_for_is_no_fault() -> None:
     lossy = make_cell("c1", accuracy=judged(difference=-0.05, difference_low=-0.08, difference_high=-0.03), p50_ms=1.0)
-    assert (fault_of(lossy), fault_of(lossy, Wish(loss=0.1))) == ("wrong", None)
+    assert (find_fault(lossy), find_fault(lossy, Limits(max_loss=0.1))) == ("wrong", None)

@@ -19,8 +19,16 @@ from farm.rules.changes.report import Case
 from farm.rules.comparing.quantities import change_of
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting import sentences
-from farm.rules.presenting.leads import find_lead
-from farm.rules.presenting.lines import BUSY, PROCESSOR, Line, format_outside_times, is_busy, line_of, outside_us
+from farm.rules.presenting.key_results import find_key_result
+from farm.rules.presenting.lines import (
+    BUSY,
+    PROCESSOR,
+    ComparisonLine,
+    format_outside_times,
+    is_busy,
+    make_comparison_line,
+    outside_us,
+)
 from farm.rules.presenting.times import format_latency
 from farm.rules.wording.numbers import THIN
 from farm.rules.wording.vocabulary import sign_of
@@ -76,11 +84,11 @@ def _values_written_so(text: str) -> tuple[float, float]:
     return _value(text) - 0.5001 * unit, _value(text) + 0.5001 * unit
 
 
-def _line(document: Document) -> tuple[Line, tuple[float, float, float]]:
+def _line(document: Document) -> tuple[ComparisonLine, tuple[float, float, float]]:
     cells = {cell.id: cell for cell in document.cells}
     figures = change_of(document.comparisons[0], cells).figures
     assert figures is not None
-    return line_of(document.comparisons[0], cells), figures
+    return make_comparison_line(document.comparisons[0], cells), figures
 
 
 @given(documents())
@@ -172,7 +180,7 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
     told: dict[str, float | None], is_led_by_processor_time: bool
 ) -> None:
     alone = cell(p50_ci_ms=None, **told)
-    lead = find_lead(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
+    lead = find_key_result(Document(machine={}, seed=0, cells=[alone], comparisons=[]))
     assert is_busy(alone) == is_led_by_processor_time == (BUSY in sentences.cell_sentence(alone))
     assert format_latency(alone).endswith("of CPU time") == is_led_by_processor_time
     assert (lead.p50_ms, lead.quantity) == ((44.8, "processor") if is_led_by_processor_time else (told["p50_ms"], ""))
@@ -187,7 +195,7 @@ def test_a_lone_cell_on_a_busy_machine_leads_with_its_processor_time(
     ],
 )
 def test_a_line_has_no_values_where_the_document_has_none_of_its_quantity(told: dict[str, Any], cells: list[Cell]):
-    line = line_of(compared(**told), {one.id: one for one in cells})
+    line = make_comparison_line(compared(**told), {one.id: one for one in cells})
     assert (line.sides, line.values, line.why) == (None, "", "")
 
 

@@ -2,7 +2,7 @@
 
 from farm.rules.tracing.alignment import Origin, align
 from farm.rules.tracing.graphs import Graph, GraphNode
-from farm.rules.tracing.node_origins import Assigned, Executed, map_executed, mapped_share
+from farm.rules.tracing.node_origins import Assigned, Executed, compute_mapped_share, map_executed
 
 
 def node(name: str, kind: str, reads: str, makes: str, *, index: int = 0, path: tuple[str, ...] = ()) -> GraphNode:
@@ -160,8 +160,8 @@ def test_as_many_groups_as_executed_subgraphs_are_wanted_before_one_is_named_aft
     origins = map_executed([ran("Sub_9_1", "Sub9")], source=CHAIN, model=CHAIN,
                            assigned=[Assigned("P", ("mul",)), Assigned("P", ("act",))])  # fmt: skip
     assert origins[0].node is None
-    assert mapped_share(origins) == 0.0
-    assert mapped_share([]) is None
+    assert compute_mapped_share(origins) == 0.0
+    assert compute_mapped_share([]) is None
 
 
 def test_aligning_a_graph_with_itself_gives_every_node_itself() -> None:

@@ -19,7 +19,7 @@ from farm.rules.judging import metric_verdicts
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.presenting import metric_changes
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
-from farm.rules.reporting.families import correct_verdicts
+from farm.rules.reporting.multiple_tests import correct_verdicts
 from farm.rules.wording.numbers import MIB
 from tests.unit.rules.making import make_block, make_check, make_facts, make_model, make_round, make_sample
 
@@ -178,7 +178,7 @@ def test_the_headline_comes_first_and_says_what_the_comparison_says() -> None:
     )  # fmt: skip
     assert (first.ci_low, first.ci_high, first.margin) == (comparison.ci_low, comparison.ci_high, comparison.margin)
     assert first.candidate == pytest.approx(1.3, rel=0.01)
-    assert metric_changes.list_further(comparison) == []
+    assert metric_changes.list_secondary_changes(comparison) == []
     assert Document.model_validate_json(document.to_json()) == document
 
 
@@ -209,13 +209,13 @@ def test_each_metric_has_words_of_its_kind(
     scenario: str, name: str, old: float, new: float, verdict: str, is_gain: bool
 ) -> None:
     document = measured({name: old}, {name: new}, scenario=scenario)
-    (change,) = metric_changes.list_further(document.comparisons[0])
+    (change,) = metric_changes.list_secondary_changes(document.comparisons[0])
     assert (change.name, change.unit, change.verdict) == (name, BY_NAME[name].unit, verdict)
     assert change.rounds in (8, 12)
     if verdict != "equal":
         assert metric_changes.is_gain(change) is is_gain
         assert metric_changes.is_loss(change) is not is_gain
-        assert metric_changes.list_changed(document.comparisons[0]) == [change]
+        assert metric_changes.list_decided_changes(document.comparisons[0]) == [change]
 
 
 def test_what_fresh_inputs_and_loads_call_the_first_is_no_first_inference() -> None:
@@ -225,19 +225,19 @@ def test_what_fresh_inputs_and_loads_call_the_first_is_no_first_inference() -> N
 
 def test_growth_is_told_by_its_difference_with_an_interval() -> None:
     (comparison,) = measured({"growth_bytes_per_1000": 100.0}, {"growth_bytes_per_1000": 1.0 * MIB}).comparisons
-    (change,) = metric_changes.list_further(comparison)
+    (change,) = metric_changes.list_secondary_changes(comparison)
     assert change.ratio is None
     assert change.change_low < change.change < change.change_high
     assert change.change == pytest.approx(MIB, rel=0.01)
     assert change.margin == MIN_GROWTH
-    back = metric_changes.list_further(swap_sides(comparison))[0]
+    back = metric_changes.list_secondary_changes(swap_sides(comparison))[0]
     assert (back.verdict, back.margin, back.change) == ("smaller", change.margin, -change.change)
     assert (back.change_low, back.change_high) == (-change.change_high, -change.change_low)
 
 
 def test_rates_turn_with_their_sides() -> None:
     (comparison,) = measured({"max_rate_per_s": 100.0}, {"max_rate_per_s": 60.0}).comparisons
-    (change,), (back,) = (metric_changes.list_further(one) for one in (comparison, swap_sides(comparison)))
+    (change,), (back,) = (metric_changes.list_secondary_changes(one) for one in (comparison, swap_sides(comparison)))
     assert (change.verdict, back.verdict, back.margin) == ("lower", "higher", change.margin)
     assert back.ratio == pytest.approx(1 / change.ratio)
 
@@ -253,7 +253,7 @@ def test_a_metric_with_too_few_launches_has_no_verdict() -> None:
 def test_a_longer_budget_joins_its_rounds() -> None:
     both = {"growth_bytes_per_1000": 4096.0, "tpot_ms": 2.0}
     document = measured(both, both, rounds=24, budget="precise")
-    assert {change.rounds for change in metric_changes.list_further(document.comparisons[0])} <= {16, 24}
+    assert {change.rounds for change in metric_changes.list_secondary_changes(document.comparisons[0])} <= {16, 24}
 
 
 def test_the_sentence_tells_metrics_that_are_declared_to_be_told() -> None:
@@ -347,7 +347,7 @@ def test_where_a_rate_is_looked_for_the_verdict_is_about_it(new: float, verdict:
     assert (told.ratio, told.low, told.high) == pytest.approx((first.ratio, first.ci_low, first.ci_high))
     assert said in document.sentence
     assert " rate " in document.sentence
-    assert metric_changes.list_further(comparison)[0] == p50
+    assert metric_changes.list_secondary_changes(comparison)[0] == p50
 
 
 def test_a_rate_that_few_launches_found_is_undecided() -> None:

@@ -8,7 +8,7 @@ from farm.rules.comparing.comparisons import Comparison
 from farm.rules.tracing import node_verdicts
 from farm.rules.tracing.attribution import Attribution
 from farm.rules.tracing.node_verdicts import judge_nodes
-from farm.rules.tracing.round_times import Traced, attribute_rounds, list_own_nodes
+from farm.rules.tracing.round_times import TracedArm, attribute_rounds, list_own_nodes
 from farm.rules.wording.vocabulary import is_change
 from tests.unit.rules.making import make_operator, make_trace
 
@@ -126,12 +126,12 @@ def test_of_a_large_model_the_nodes_with_the_most_time_are_judged():
     assert "n0" not in found
 
 
-def times_of(operators: list[Operator], rounds: int, *, s: float = 0.01, seed: int = 5) -> Traced:
+def times_of(operators: list[Operator], rounds: int, *, s: float = 0.01, seed: int = 5) -> TracedArm:
     """An arm whose launches take what its operators say, with noise."""
     first = make_trace(0, operators)
     names = list_own_nodes(first)
     whole = {name: sum(one.time_us for one in operators if one.node == name) for name in names}
-    return Traced(first, [[taken[name] for name in names] for taken in noisy(whole, rounds=rounds, seed=seed, s=s)])
+    return TracedArm(first, [[taken[name] for name in names] for taken in noisy(whole, rounds=rounds, seed=seed, s=s)])
 
 
 def attributed(old: list[Operator], new: list[Operator], *, rounds: int = 8, per_pair: int = 1) -> Attribution:

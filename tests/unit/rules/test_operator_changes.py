@@ -12,7 +12,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.contract.reports import Report, RoundReport, Sample
 from farm.rules.judging.block_verdicts import BlockJudge
 from farm.rules.planning.plans import PlannedBlock
-from farm.rules.presenting.called_operators import explain_trace_doubt
+from farm.rules.presenting.changed_operators import explain_trace_doubt
 from farm.rules.reporting import operator_changes
 from farm.rules.reporting.documents import assemble
 from farm.rules.reporting.records import BlockRecord, RunRecord

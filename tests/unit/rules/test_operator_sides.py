@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from dashboard.figures.operators import draw_operators, make_sides
 from farm.contract.document_comparisons import OperatorChange
 from farm.rules.comparing.sides import swap_sides
-from farm.rules.presenting.called_operators import operator_times, type_times
+from farm.rules.presenting.changed_operators import format_operator_times, format_type_times
 from farm.rules.reporting.operator_changes import make_operator_changes
-from farm.rules.tracing.attribution import attribute, group_by_type
+from farm.rules.tracing.attribution import attribute_traces, group_by_type
 from farm.rules.wording.numbers import MINUS, THIN
 from tests.documents import NEW, make_cell, make_comparison
 from tests.unit.rules.making import make_operator, make_trace
@@ -23,7 +23,7 @@ def change_of(rounds: list[tuple[float, float]]) -> OperatorChange:
         [make_trace(arm, [make_operator("mm", times[arm])], trace_round=number) for number, times in enumerate(rounds)]
         for arm in (0, 1)
     )
-    (change,) = make_operator_changes(attribute(old, new).nodes)
+    (change,) = make_operator_changes(attribute_traces(old, new).nodes)
     return change
 
 
@@ -57,7 +57,7 @@ def test_a_change_of_an_operator_lies_in_its_interval_and_so_do_the_times_beside
         if times:
             old, new = times
             assert told.change_low_us - 1e-6 <= new - old <= told.change_high_us + 1e-6
-        assert bool(times) == bool(operator_times(told))
+        assert bool(times) == bool(format_operator_times(told))
 
 
 def test_medians_that_are_apart_otherwise_than_their_pairs_are_left_out() -> None:
@@ -65,7 +65,7 @@ def test_medians_that_are_apart_otherwise_than_their_pairs_are_left_out() -> Non
     change = change_of([(100.0, 101.0), (90.0, 91.0), (10.0, 11.0), (200.0, 230.0), (300.0, 330.0), (95.0, 96.0)])
     assert change.moved_us == 1.0
     moved = change.model_copy(update={"candidate_us": 150.0})
-    assert operator_times(moved) == ""
+    assert format_operator_times(moved) == ""
     assert written(moved)[0] == []
 
 
@@ -76,7 +76,7 @@ def test_medians_that_are_apart_against_the_change_are_left_out() -> None:
         change_high_us=0.943,
     )  # fmt: skip
     assert written(slower)[:2] == ([], 0.263)
-    assert operator_times(slower.model_copy(update={"change_us": -0.263})) == "7.18 → 6.70 µs"
+    assert format_operator_times(slower.model_copy(update={"change_us": -0.263})) == "7.18 → 6.70 µs"
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, 5.0), ({"change_low_us": 6.0, "change_high_us": 9.0}, 6.0)])
@@ -90,7 +90,7 @@ def test_a_change_of_before_is_the_difference_of_the_medians_as_far_as_its_inter
 def test_times_of_a_type_that_go_against_its_change_are_told_by_the_change() -> None:
     one = OperatorChange(node="a", op_type="MatMul", baseline_us=10.0, candidate_us=15.0, change_us=5.0)
     (straight,), (against,) = (group_by_type([change]) for change in (one, one.model_copy(update={"change_us": -1.0})))
-    assert (type_times(straight), type_times(against)) == (
+    assert (format_type_times(straight), format_type_times(against)) == (
         "1 node, 10.0 → 15.0 µs",
         f"1 node, {MINUS}1.00 µs",
     )

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from farm.base.entry_points import Outside
+from farm.base.entry_points import InstalledEntries
 from farm.rules.runtimes import outside, providers
 from farm.rules.runtimes.provider import Build, Plugin, Provider
 from farm.rules.runtimes.provider_table import OWN
@@ -38,7 +38,7 @@ def point(name: str = "acme", value: str = "acme_entry:ENTRY") -> EntryPoint:
     return EntryPoint(name, value, outside.GROUP)
 
 
-def of(module: ModuleType, entry: object) -> Outside[Provider]:
+def of(module: ModuleType, entry: object) -> InstalledEntries[Provider]:
     module.ENTRY = entry  # type: ignore[attr-defined]
     return outside.group(OWN).read([point()])
 
@@ -138,5 +138,5 @@ def test_a_refusal_names_the_package_and_is_logged(
 
 
 def test_who_asks_for_a_provider_whose_entry_was_left_out_reads_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "OUTSIDE", Outside(refused={"acme": "The provider 'acme' is left out."}))
+    monkeypatch.setattr(providers, "OUTSIDE", InstalledEntries(refused={"acme": "The provider 'acme' is left out."}))
     assert providers.unknown_sentence(" Acme ") == "The provider 'acme' is left out."

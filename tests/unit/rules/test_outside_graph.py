@@ -4,7 +4,7 @@ import pytest
 
 from farm.contract.document_comparisons import MetricChange
 from farm.rules.presenting import sentences
-from farm.rules.presenting.explanations import explain_change, explain_outside
+from farm.rules.presenting.explanations import explain_change, explain_token_choice
 from tests.unit.rules.test_sentences import compared, document
 
 
@@ -19,10 +19,10 @@ OUTSIDE, BY_PROCESSOR = metric("outside_ms", 0.4, 12.1), metric("outside_cpu_ms"
 
 def test_the_run_says_that_choosing_a_token_moved():
     one = compared(metrics=[WHOLE, OUTSIDE, BY_PROCESSOR])
-    assert explain_outside(one) == (
+    assert explain_token_choice(one) == (
         "outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 % of the 12.0 ms"
     )
-    assert explain_change(one) == explain_outside(one)
+    assert explain_change(one) == explain_token_choice(one)
     assert "It comes from outside the graph: choosing a token, 0.400 ms → 11.8 ms, explains 95 %" in (
         sentences.verdict_line(document([one]))
     )
@@ -30,7 +30,7 @@ def test_the_run_says_that_choosing_a_token_moved():
 
 def test_a_share_above_one_is_all_of_it_and_a_clock_that_alone_moved_says_it_too():
     one = compared(metrics=[WHOLE, metric("outside_ms", 0.4, 13.0), metric("outside_cpu_ms", 0.4, 0.5, "undecided")])
-    assert (explain_outside(one) or "").endswith("0.400 ms → 13.0 ms, explains all of the 12.0 ms")
+    assert (explain_token_choice(one) or "").endswith("0.400 ms → 13.0 ms, explains all of the 12.0 ms")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_share_above_one_is_all_of_it_and_a_clock_that_alone_moved_says_it_too
     ids=["nothing", "no part", "no part of it", "undecided", "too little", "too much", "no change", "equal"],
 )
 def test_what_does_not_explain_the_change_is_not_said(changes):
-    assert explain_outside(compared(**changes)) is None
+    assert explain_token_choice(compared(**changes)) is None
 
 
 def test_an_equal_comparison_names_nothing():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from farm.base.entry_points import Outside
+from farm.base.entry_points import InstalledEntries
 from farm.contract.cells import CellSpec, Runtime, Workload
 from farm.rules.cells import outside_scenarios, scenarios
 from farm.rules.cells.outside_scenarios import Entry, Option
@@ -36,7 +36,7 @@ def points(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = Outside((PAUSED,), {"broken": "The scenario 'broken' is left out: no licence."})
+    there = InstalledEntries((PAUSED,), {"broken": "The scenario 'broken' is left out: no licence."})
     monkeypatch.setattr(scenarios, "OUTSIDE", there)
     monkeypatch.setattr(scenarios, "ENTRIES", {**scenarios.ENTRIES, "paused": PAUSED})
 

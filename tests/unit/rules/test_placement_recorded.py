@@ -16,7 +16,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell, OperatorTime
 from farm.rules.changes import gate, watch_rounds
 from farm.rules.tracing.executions import count_kernels, histogram_to_counts
-from farm.rules.tracing.placement import cell_changes, placement_changes
+from farm.rules.tracing.placement import compare_cell_placements, compare_placements
 from tests.documents import make_cell, make_comparison, make_document
 
 CPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -64,15 +64,15 @@ def test_the_order_of_rows_which_is_by_time_says_nothing(seed: int) -> None:
     for model, release in ((CLASSIFIER, "1.29.0"), (f"{CONVOLUTIONS}, opset 21", "1.24.4")):
         rows = traced(model, release)
         shuffled = dice.sample(rows, len(rows))
-        assert placement_changes(rows, shuffled) == []
+        assert compare_placements(rows, shuffled) == []
 
 
 def test_no_finding_names_a_layout_copy_as_a_fusion() -> None:
     whole = traced(CLASSIFIER, "1.29.0")
     dropped = [row for row in whole if row.op_type not in ("ReorderInput", "ReorderOutput")]
-    assert [change.sentence() for change in placement_changes(whole, dropped)] == []
+    assert [change.sentence() for change in compare_placements(whole, dropped)] == []
     moved = [row.model_copy(update={"provider": OTHER}) for row in whole]
-    assert "Reorder" not in " ".join(change.sentence() for change in placement_changes(whole, moved))
+    assert "Reorder" not in " ".join(change.sentence() for change in compare_placements(whole, moved))
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_no_finding_names_a_layout_copy_as_a_fusion() -> None:
 def test_fusions_that_a_stamp_costs_fail_the_gate(fused: tuple[str, str]) -> None:
     old, new = traced(*fused), traced(f"{CONVOLUTIONS}, opset 22", "1.24.4")
     assert not gated(old, new).is_passed
-    gone = [change for change in placement_changes(old, new) if change.kind == "fusion_gone"]
+    gone = [change for change in compare_placements(old, new) if change.kind == "fusion_gone"]
     lost = {node for change in gone for node in change.nodes}
     assert lost >= {"node_Conv_144", "node_add", *(f"node_relu{end}" for end in ("", "_1", "_2", "_3", "_4", "_5"))}
-    assert {change.kind for change in placement_changes(new, old)} == {"fusion_new"}
+    assert {change.kind for change in compare_placements(new, old)} == {"fusion_new"}
 
 
 def test_a_fusion_that_one_of_many_nodes_loses_is_found_under_the_copy_that_ended_it() -> None:
@@ -95,7 +95,7 @@ def test_a_fusion_that_one_of_many_nodes_loses_is_found_under_the_copy_that_ende
         for node, kind in (("Conv@30", "Conv"), ("HardSigmoid@4", "HardSigmoid"))
     ]
     new = [*(row for row in old if row.node != "HardSigmoid@4"), *apart]
-    (change,) = [change for change in placement_changes(old, new) if "HardSigmoid@4" in change.nodes]
+    (change,) = [change for change in compare_placements(old, new) if "HardSigmoid@4" in change.nodes]
     assert (change.kind, change.nodes, change.before) == ("fusion_gone", ("Conv@30", "HardSigmoid@4"), "Conv")
     assert not gated(old, new).is_passed
 
@@ -114,7 +114,7 @@ def test_a_node_that_falls_back_to_the_processor_fails_the_gate_and_alerts() -> 
 def test_copies_between_host_and_device_are_found_though_they_are_no_operators_of_the_model() -> None:
     rows = traced(CLASSIFIER, "1.31.1")
     copy = OperatorTime(node="Softmax@0", op_type="MemcpyToHost", provider=OTHER, time_us=1.0)
-    (change,) = placement_changes(rows, [*rows, copy], copies=(0, 1))
+    (change,) = compare_placements(rows, [*rows, copy], copies=(0, 1))
     assert (change.kind, change.is_worse) == ("copies", True)
 
 
@@ -128,15 +128,15 @@ def test_a_transpose_beside_the_operator_that_it_serves_is_a_copy_and_one_by_its
 def test_a_change_elsewhere_gives_nodes_that_ran_alike_no_finding() -> None:
     old, rest = traced(CLASSIFIER, "1.29.0"), traced(CLASSIFIER, "1.31.1")
     new = [row.model_copy(update={"provider": OTHER}) if row.node == "Softmax@0" else row for row in rest]
-    assert {node for change in placement_changes(old, new) for node in change.nodes} == {"Softmax@0", "Identity@0"}
+    assert {node for change in compare_placements(old, new) for node in change.nodes} == {"Softmax@0", "Identity@0"}
 
 
 def test_rows_that_a_document_has_no_room_for_make_no_finding() -> None:
     old, whole = traced(CLASSIFIER, "1.29.0"), traced(CLASSIFIER, "1.31.1")
     cut = [row for row in whole if not (row.node == "BatchNormalization@12" and row.op_type == "Conv")]
-    assert placement_changes(old, cut) != []
+    assert compare_placements(old, cut) != []
     sides = [
         cell("1.0", old).model_copy(update={"executed": histogram_to_counts(count_kernels(old))}),
         cell("2.0", cut).model_copy(update={"executed": histogram_to_counts(count_kernels(whole))}),
     ]
-    assert cell_changes(*sides) == []
+    assert compare_cell_placements(*sides) == []

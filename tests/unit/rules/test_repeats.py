@@ -94,7 +94,7 @@ def test_where_one_round_was_measured_the_document_says_why_memory_has_no_verdic
 def test_a_release_that_takes_more_addresses_is_bigger_though_it_is_as_fast() -> None:
     document = measured()
     (comparison,) = document.comparisons
-    (change,) = metric_changes.list_further(comparison)
+    (change,) = metric_changes.list_secondary_changes(comparison)
     assert (change.name, change.unit, change.verdict, change.rounds) == (SPACE, "bytes", "bigger", ROUNDS)
     assert (change.baseline, change.candidate) == (320 * MIB, 833 * MIB)
     assert comparison.verdict == "equal"
@@ -135,7 +135,7 @@ def test_more_work_at_a_time_takes_more_memory_which_is_no_news() -> None:
     document = assemble(RunRecord(model=make_model(), blocks=[record], budget=Budget.QUICK))
     by_batch = [one for one in document.comparisons if one.axis == "batch"]
     assert by_batch
-    assert all(change.verdict == "bigger" for one in by_batch for change in metric_changes.list_further(one))
+    assert all(change.verdict == "bigger" for one in by_batch for change in metric_changes.list_secondary_changes(one))
     assert "bigger" not in document.sentence
 
 
@@ -151,7 +151,7 @@ def test_arms_that_cannot_be_compared_have_no_verdict_on_memory_either() -> None
 
 def test_from_the_other_side_bigger_is_smaller() -> None:
     (one,) = measured().comparisons
-    (change,) = metric_changes.list_further(swap_sides(one))
+    (change,) = metric_changes.list_secondary_changes(swap_sides(one))
     assert change.verdict == "smaller"
     assert change.ratio == pytest.approx(320 / 833)
     assert change.margin == pytest.approx(16 / 833)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from farm.contract.document import Document
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.reasons import Reason, ReasonCode
-from farm.rules.presenting import called_operators, sentences
-from farm.rules.presenting.explanations import explain_change, find_cause
+from farm.rules.presenting import changed_operators, sentences
+from farm.rules.presenting.explanations import explain_change, find_causing_type
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import THIN
 from tests.documents import make_cell, make_comparison, make_document
@@ -213,9 +213,9 @@ def test_operators_that_are_called_come_by_their_change_and_say_how_large_it_is(
     small = changed("Norm", 60.0, 66.0, None).model_copy(update=judged("slower"))
     large = changed("Gemm", 600.0, 500.0, None).model_copy(update=judged("faster"))
     other = changed("Relu", 9.0, 9.0, None)
-    assert called_operators.list_changed_operators(compared(operators=[small, other, large])) == [large, small]
-    assert called_operators.format_operator_change(small) == "10 % slower (8–12 %)"
-    assert called_operators.format_operator_change(other) == ""
+    assert changed_operators.list_changed_operators(compared(operators=[small, other, large])) == [large, small]
+    assert changed_operators.format_operator_change(small) == "10 % slower (8–12 %)"
+    assert changed_operators.format_operator_change(other) == ""
 
 
 def test_what_costs_more_than_the_change_explains_all_of_it():
@@ -251,7 +251,7 @@ def test_traces_that_do_not_add_up_explain_nothing_and_say_so(changes, of):
 )
 def test_a_list_of_operators_is_headed_by_what_it_shows(share, traces, words):
     pair = compared(operators=[changed("Norm", 1.0, 5.0, share)], traces=traces)
-    assert called_operators.operators_heading(pair, "1.29.0 → 1.31.1").startswith(words)
+    assert changed_operators.make_operators_heading(pair, "1.29.0 → 1.31.1").startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_operators_are_listed_by_what_they_add_whatever_their_type(verdict, shar
         changed("MatMul", 9.0, 2.0, -0.7), changed("MatMul", 1.0, 5.0, 0.4), changed("MatMul", 1.0, 6.0, 0.5),
         changed("Norm", 1.0, 9.0, 0.8),
     ]  # fmt: skip
-    listed = called_operators.sort_operators(compared(verdict=verdict, operators=operators))
+    listed = changed_operators.sort_operators(compared(verdict=verdict, operators=operators))
     assert [change.share for change in listed] == shares
 
 
@@ -276,14 +276,14 @@ def test_too_few_traces_explain_nothing():
 def test_too_few_traces_still_name_what_changed_most_the_way_the_latency_did():
     operators = [changed("Norm", 100.0, 300.0, None), changed("Gemm", 900.0, 400.0, None), changed("X", 1.0, 2.0, 0.1)]
     slower = compared(operators=operators)
-    assert called_operators.describe_largest_type(slower) == (
+    assert changed_operators.describe_largest_type(slower) == (
         "Norm: 1 node, 100 → 300 µs, changes most; too few traces for its share"
     )
     faster = slower.model_copy(update={"verdict": "faster"})
-    assert called_operators.describe_largest_type(faster).startswith("Gemm: 1 node, 900 → 400 µs")
-    assert called_operators.describe_largest_type(slower.model_copy(update={"verdict": "undecided"})) == ""
-    assert called_operators.describe_largest_type(compared()) == ""
-    assert called_operators.describe_largest_type(compared(operators=[changed("Gemm", 9.0, 4.0, None)])) == ""
+    assert changed_operators.describe_largest_type(faster).startswith("Gemm: 1 node, 900 → 400 µs")
+    assert changed_operators.describe_largest_type(slower.model_copy(update={"verdict": "undecided"})) == ""
+    assert changed_operators.describe_largest_type(compared()) == ""
+    assert changed_operators.describe_largest_type(compared(operators=[changed("Gemm", 9.0, 4.0, None)])) == ""
 
 
 def test_cells_without_a_batch_or_a_node_or_a_reason_are_still_sentences():
@@ -344,7 +344,9 @@ def test_any_latency_can_be_said(value, relative):
     ],
 )
 def test_times_of_an_operator_are_left_out_where_they_do_not_give_its_change(interval, times):
-    assert called_operators.operator_times(changed("Norm", 37.0, 88.0, None).model_copy(update=interval)) == times
+    assert (
+        changed_operators.format_operator_times(changed("Norm", 37.0, 88.0, None).model_copy(update=interval)) == times
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,4 +354,4 @@ def test_times_of_an_operator_are_left_out_where_they_do_not_give_its_change(int
     [([changed("Norm", 100.0, 196.0, 0.96)], "Norm"), ([changed("Norm", 100.0, 105.0, 0.05)], ""), ([], "")],
 )
 def test_the_cause_of_a_change_is_the_operator_that_explains_a_part_worth_naming(operators, operator):
-    assert find_cause(compared(operators=operators)) == operator
+    assert find_causing_type(compared(operators=operators)) == operator

@@ -58,8 +58,8 @@ def test_latencies_of_a_simulator_are_compared_with_nothing():
     (judged,) = judge.comparisons()
     assert judged.verdict == "not comparable"
     assert judged.reason.startswith("c2 ran on a simulator of ")
-    assert hardware.fault_of(cell()) == "untimed"
-    assert hardware.fault_of(cell(simulated=False)) is None
+    assert hardware.find_fault(cell()) == "untimed"
+    assert hardware.find_fault(cell(simulated=False)) is None
 
 
 def test_placement_and_parity_of_a_simulated_cell_are_said_first():

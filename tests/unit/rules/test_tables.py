@@ -11,15 +11,15 @@ from farm.rules.presenting.tables import (
     Number,
     Prose,
     Table,
-    counted,
-    moment,
+    as_count,
+    as_number,
+    as_time,
     move_shared_note,
     verdict_entry,
-    written,
 )
 
 NAME = Column[str]("Model", lambda name: Entry(name), order="model")
-LENGTH = Number[str]("letters", lambda name: counted(len(name)), note="of its name")
+LENGTH = Number[str]("letters", lambda name: as_count(len(name)), note="of its name")
 NOTE = Prose[str]("Note", lambda name: Entry(f"{name} is a model."))
 
 
@@ -64,11 +64,11 @@ def test_a_bar_is_never_longer_than_its_place(share: float | None, bar: str) -> 
 @pytest.mark.parametrize(
     ("entry", "text", "value"),
     [
-        (written(None), "not measured", None),
-        (written(1.5, lambda value: f"{value} ms"), "1.5 ms", 1.5),
-        (counted(1200), "1200", 1200),
-        (moment(None), "not yet", None),
-        (moment(datetime(2026, 11, 22, 9, 5, tzinfo=UTC)), "2026-11-22 09:05 UTC", 1795338300.0),
+        (as_number(None), "not measured", None),
+        (as_number(1.5, lambda value: f"{value} ms"), "1.5 ms", 1.5),
+        (as_count(1200), "1200", 1200),
+        (as_time(None), "not yet", None),
+        (as_time(datetime(2026, 11, 22, 9, 5, tzinfo=UTC)), "2026-11-22 09:05 UTC", 1795338300.0),
         (verdict_entry("slower"), "", "slower"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_table_without_notes_shares_none() -> None:
 
 
 def test_columns_of_which_nothing_was_measured_are_left_out() -> None:
-    missing = Number[str]("p50", lambda name: written(None))
+    missing = Number[str]("p50", lambda name: as_number(None))
     table = Table.of("models", "Models", [NAME, missing, LENGTH], ["vad"]).without_unmeasured()
     assert [head.text for head in table.heads] == ["Model", "letters"]
     assert [[entry.text for entry in row] for row in table.rows] == [["vad", "3"]]

@@ -9,7 +9,7 @@ from farm.contract.document_comparisons import Comparison, MetricChange
 from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.scenario_metrics import TTFT, TTFT_CPU
 from farm.rules.presenting import sentences
-from farm.rules.presenting.leads import find_lead
+from farm.rules.presenting.key_results import find_key_result
 from farm.rules.presenting.lines import BUSY as BUSY_WORDS
 from farm.rules.presenting.spreadsheets import list_rows
 from farm.rules.presenting.times import Times, format_compared_items, format_latency
@@ -107,7 +107,7 @@ def test_a_lone_cell_is_told_by_what_its_own_copy_is_judged_by() -> None:
     lone = make_cell(**CALM)
     assert Times.of([lone], [twin()]).by_processor == {"c1"}
     assert BUSY_WORDS in sentences.cell_sentence(lone, [twin()])
-    lead = find_lead(make_document(lone, make_cell("c1.twin", twin_of="c1", **CALM), comparisons=[twin()]))
+    lead = find_key_result(make_document(lone, make_cell("c1.twin", twin_of="c1", **CALM), comparisons=[twin()]))
     assert (lead.quantity, lead.p50_ms, lead.p50_ci_ms) == (
         "processor",
         2.7,

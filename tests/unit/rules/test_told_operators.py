@@ -4,11 +4,11 @@ import pytest
 
 from dashboard.figures.operators import draw_operators, make_sides
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
-from farm.rules.presenting.called_operators import (
+from farm.rules.presenting.changed_operators import (
     describe_largest_type,
     describe_order,
     list_named_operators,
-    operators_heading,
+    make_operators_heading,
     sort_operators,
 )
 from farm.rules.presenting.explanations import describe_cause, explain_change
@@ -45,7 +45,7 @@ def test_what_changed_by_more_than_the_inference_is_not_named() -> None:
     assert nodes(list_named_operators(pair)) == ["Skip_2", "Skip_1"]
     assert nodes(sort_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_1", "MatMul_2", "MatMul_3"]
     assert describe_largest_type(pair).startswith("Skip: 2 nodes")
-    assert operators_heading(pair, "old → new") == (
+    assert make_operators_heading(pair, "old → new") == (
         "Too few traces to explain the change old → new; operators that became slower most (without 3 that changed by "
         "more than the inference), per inference:"
     )
@@ -60,7 +60,7 @@ def test_of_an_undecided_change_nothing_is_said_to_be_its_cause() -> None:
 
 def test_nothing_is_named_where_all_changed_by_more_than_the_inference() -> None:
     pair = compared({"MatMul_1": 14_152.0})
-    assert operators_heading(pair, "old → new") == "Too few traces to explain the change old → new"
+    assert make_operators_heading(pair, "old → new") == "Too few traces to explain the change old → new"
     drawn = draw_operators(pair, make_sides(make_cell(), make_cell("c2", runtime=NEW)))
     assert (drawn.title, drawn.data) == ("Too few traces to say what explains the change", [])
     assert len(drawn.table.rows) == 1
@@ -77,7 +77,9 @@ def test_a_verdict_of_its_own_comes_before_larger_times_without_one() -> None:
     own = {"Skip_1": "slower", "Skip_2": "slower", "MatMul_4": "undecided", "Gemm_1": "faster"}
     pair = compared({**ONE_PAIR, "MatMul_4": 2_000.0, "Gemm_1": -9_000.0}, **own)
     assert nodes(list_named_operators(pair)) == ["Skip_2", "Skip_1", "MatMul_4"]
-    assert "; operators that became slower by their own pairs, then others (without 3 " in operators_heading(pair, "x")
+    assert "; operators that became slower by their own pairs, then others (without 3 " in make_operators_heading(
+        pair, "x"
+    )
     assert (explain_change(pair) or "").startswith(
         f"Skip: 2 nodes, 18{THIN}000 → 19{THIN}370 µs, slower by their own pairs; the traces do not add up ("
     )
@@ -118,7 +120,7 @@ def test_an_operator_that_may_not_have_changed_is_not_said_to_have_become_slower
     chance = doubtful("FusedGemm_1", 7.18, 6.70, 0.263, -3.74, 0.943)
     pair = make_comparison("slower", operators=[chance], metrics=[P50], traces=8)
     assert (list_named_operators(pair), describe_largest_type(pair)) == ([], "")
-    assert ";" not in operators_heading(pair, "old → new")
+    assert ";" not in make_operators_heading(pair, "old → new")
     sure = doubtful("Conv_1", 7.0, 8.0, 1.0, 0.5, 1.5)
     by_its_pairs = doubtful("Gemm_1", 7.0, 8.0, 1.0, -0.5, 1.5).model_copy(update=judged("slower", rounds=8))
     several = pair.model_copy(update={"operators": [chance, sure, by_its_pairs]})

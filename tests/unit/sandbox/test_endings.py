@@ -9,7 +9,7 @@ import pytest
 
 from farm.sandbox import child
 from farm.sandbox.policy import Policy, SandboxError
-from farm.sandbox.watch import Running
+from farm.sandbox.watch import RunningChild
 from tests.processes import wait_for
 from tests.unit.sandbox.conftest import Confined
 
@@ -52,12 +52,12 @@ def test_a_child_that_hangs_is_ended_at_its_limit(confined: Confined) -> None:
 
 
 def test_time_for_which_a_childs_clock_stands_still_does_not_count(confined: Confined) -> None:
-    def wait(running: Running, seconds: float) -> None:
+    def wait(running: RunningChild, seconds: float) -> None:
         running.stop_clock()
         threading.Timer(seconds, running.start_clock).start()
 
     # nobody starts its clock again: however slow the machine is, no time counts
-    ending = confined("import time; time.sleep(1.0)", timeout_s=0.5, on_started=Running.stop_clock)
+    ending = confined("import time; time.sleep(1.0)", timeout_s=0.5, on_started=RunningChild.stop_clock)
     assert ending.kind == "done"
     ending = confined("import time; time.sleep(60)", timeout_s=0.5, on_started=lambda it: wait(it, 1.0))
     assert ending.kind == "timeout"
@@ -117,7 +117,7 @@ def test_the_peak_of_memory_is_seen(confined: Confined) -> None:
 
 
 def test_a_child_can_be_cancelled_from_another_thread(confined: Confined) -> None:
-    def cancel_soon(running: Running) -> None:
+    def cancel_soon(running: RunningChild) -> None:
         threading.Timer(0.3, running.kill).start()
 
     ending = confined("import time; time.sleep(60)", on_started=cancel_soon)
@@ -125,9 +125,9 @@ def test_a_child_can_be_cancelled_from_another_thread(confined: Confined) -> Non
 
 
 def test_a_caller_that_is_interrupted_leaves_no_child_behind(confined: Confined) -> None:
-    seen: list[Running] = []
+    seen: list[RunningChild] = []
 
-    def interrupt(running: Running) -> None:
+    def interrupt(running: RunningChild) -> None:
         seen.append(running)
         raise KeyboardInterrupt
 
@@ -142,7 +142,7 @@ def test_the_end_is_seen_without_a_process_descriptor_too(confined: Confined, mo
 
 
 def test_killing_a_child_that_is_over_does_nothing(confined: Confined) -> None:
-    seen: list[Running] = []
+    seen: list[RunningChild] = []
     confined("pass", on_started=seen.append)
     seen[0].kill()
     assert not seen[0].is_cancelled

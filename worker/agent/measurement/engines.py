@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from farm.contract.reports import EnginesReport
 from farm.rules.quality.parity import ANY, preset_between
 from farm.rules.runtimes import providers
-from farm.sandbox import left_files
+from farm.sandbox import plain_files
 from worker.agent.installation.environment import StoreCompiled
 from worker.agent.measurement.checks import OUTPUTS_FILE, make_runner_order
 from worker.agent.measurement.orders import Pair, RunnerOrder
@@ -51,7 +51,7 @@ def compare_engines(launcher: Launcher, arms: Sequence[PreparedArm]) -> EnginesR
 def _share_outputs(arm: PreparedArm) -> Path | None:
     """Move an arm's outputs to where all runners of the block may read them. Return the path; None without outputs."""
     outputs = arm.scratch / OUTPUTS_FILE
-    if not left_files.is_plain(outputs):
+    if not plain_files.is_plain(outputs):
         return None
     place = arm.inputs.parent / f"outputs-{arm.arm}.npz"
     os.replace(outputs, place)
@@ -97,5 +97,5 @@ def store_compiled_model(launcher: Launcher, arm: PreparedArm, *, store: StoreCo
     answer = launcher.launch(arm, {**make_runner_order(arm, "compilation"), "keep": str(stored)}, work_dir=arm.scratch)
     if answer.reason is not None:
         logger.warning("The compiled model of arm %d was not kept: %s", arm.arm, answer.reason.text)
-    elif left_files.is_plain(stored):
+    elif plain_files.is_plain(stored):
         store(arm.arm, stored)

@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from farm.sandbox import left_files
-from farm.sandbox.watch import Running
+from farm.sandbox import plain_files
+from farm.sandbox.watch import RunningChild
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Answer, Launcher
@@ -28,7 +28,7 @@ LISTEN_S = 0.05
 MAX_STARTING = min(2, os.cpu_count() or 1)
 
 # runs a process with its pipes in the folder, calls the function when it has started, and returns its answer
-Launch = Callable[[str, Callable[[Running], None]], Answer]
+Launch = Callable[[str, Callable[[RunningChild], None]], Answer]
 
 
 class InterleavedProcess:
@@ -42,10 +42,10 @@ class InterleavedProcess:
         self._launch = launch
         self._folder = folder
         self._threads = threads
-        self._running: Running | None = None
+        self._running: RunningChild | None = None
 
     def __enter__(self) -> "InterleavedProcess":
-        left_files.remove_path(self._folder)
+        plain_files.remove_path(self._folder)
         self._folder.mkdir()
         self._go, self._outcomes = (_make_pipe(self._folder / name) for name in ("go", "said"))
         self._future: Future[Answer] = self._threads.submit(self._launch, str(self._folder), self._note_started)
@@ -57,7 +57,7 @@ class InterleavedProcess:
         os.close(self._go)
         os.close(self._outcomes)
 
-    def _note_started(self, running: Running) -> None:
+    def _note_started(self, running: RunningChild) -> None:
         self._running = running
 
     def listen(self) -> bytes:
@@ -97,7 +97,7 @@ def measure_in_turns(
     The answer of a process that failed has a reason.
     """
 
-    def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[Running], None]) -> Answer:
+    def launch(arm: PreparedArm, order: RunnerOrder, folder: str, on_started: Callable[[RunningChild], None]) -> Answer:
         return launcher.launch(arm, {**order, "turns": folder}, work_dir=arm.scratch, on_started=on_started)
 
     launches: list[tuple[Launch, Path]] = [

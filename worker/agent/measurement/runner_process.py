@@ -11,10 +11,10 @@ from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.runtimes import engines, providers
-from farm.sandbox import child, interpreters, left_files
+from farm.sandbox import child, interpreters, plain_files
 from farm.sandbox.ending import Ending
 from farm.sandbox.policy import Counts, Policy, SandboxError
-from farm.sandbox.watch import Running
+from farm.sandbox.watch import RunningChild
 from worker.agent.installation.runtimes import Installed
 from worker.agent.machine.oom_kills import correct_ending, count_oom_kills
 from worker.agent.measurement.orders import RunnerOrder
@@ -74,7 +74,7 @@ class Launcher:
         self.timeout_s = timeout_s
         self._memory_bytes = memory_bytes
         self._is_cancelled = is_cancelled
-        self._running: set[Running] = set()
+        self._running: set[RunningChild] = set()
         self._ended = threading.Event()
         self._free_since: float | None = None
         self.gaps_s: list[float] = []
@@ -100,7 +100,7 @@ class Launcher:
         *,
         work_dir: Path,
         timeout_s: float | None = None,
-        on_started: Callable[[Running], None] | None = None,
+        on_started: Callable[[RunningChild], None] | None = None,
     ) -> Answer:
         """Run one pass of an arm, for at most `timeout_s` or the launcher's own limit, whichever is shorter.
 
@@ -140,7 +140,7 @@ class Launcher:
     def _make_policy(self, arm: PreparedArm, entry: providers.Provider | None, *, work_dir: Path) -> Policy:
         """Make the policy of an arm's process, which may read its interpreter, the stage, the model and the inputs."""
         if entry is not None and entry.building is not None:
-            left_files.make_folder(arm.engines)
+            plain_files.make_folder(arm.engines)
         return Policy(
             read_only=(
                 *interpreters.list_interpreter_paths(arm.installed.python),
@@ -148,18 +148,20 @@ class Launcher:
                 arm.model.parent,
                 arm.inputs.parent,
             ),
-            read_write=(work_dir, arm.engines) if left_files.is_folder(arm.engines) else (work_dir,),
+            read_write=(work_dir, arm.engines) if plain_files.is_folder(arm.engines) else (work_dir,),
             memory_bytes=self._memory_bytes,
             processes=engines.engine_of(arm.order.cell.runtime).starts_processes(arm.order.cell.runtime),
             devices=entry is not None and providers.needs_devices(entry, arm.order.cell.provider_options),
         )
 
     @contextlib.contextmanager
-    def _watch_started(self, on_started: Callable[[Running], None] | None) -> Iterator[Callable[[Running], None]]:
+    def _watch_started(
+        self, on_started: Callable[[RunningChild], None] | None
+    ) -> Iterator[Callable[[RunningChild], None]]:
         """Yield a function to call with a process that has started. Inside the `with`, a cancelled block kills it."""
-        alive: list[Running] = []
+        alive: list[RunningChild] = []
 
-        def started(running: Running) -> None:
+        def started(running: RunningChild) -> None:
             alive.append(running)
             self._watch(running)
             if on_started is not None:
@@ -170,7 +172,7 @@ class Launcher:
         finally:
             self._running.difference_update(alive)
 
-    def _watch(self, running: Running) -> None:
+    def _watch(self, running: RunningChild) -> None:
         self._running.add(running)
         if self._free_since is not None:
             self.gaps_s.append(time.monotonic() - self._free_since)

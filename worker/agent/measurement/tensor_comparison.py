@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.blocks import Tolerance
 from farm.contract.divergence import TensorLook
 from farm.contract.reasons import ReasonedError
-from farm.sandbox import left_files
+from farm.sandbox import plain_files
 from worker.agent.measurement.checks import make_runner_order
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
@@ -39,7 +39,7 @@ class TensorComparer:
     def compare(self, model: Path, *, inputs: Path, reference: Path) -> list[TensorLook]:
         """Run the model and compare its outputs with those of a `.npz`. Raises TensorComparisonError."""
         # the process may read the folders of the model and of the inputs, and its own
-        place = left_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
+        place = plain_files.copy_file_into(reference, self.arm.scratch / _REFERENCE)
         answer = self._run_model(model, inputs, {"reference": str(place)})
         try:
             return _LOOKS.validate_python(answer.reply.get("outputs"))
@@ -52,7 +52,7 @@ class TensorComparer:
         """Run the model and write its outputs to `out` (`.npz`). Raises TensorComparisonError."""
         place = self.arm.scratch / _OUTPUTS_FILE
         self._run_model(model, inputs, {"keep": str(place)})
-        if not left_files.is_plain(place):
+        if not plain_files.is_plain(place):
             raise TensorComparisonError(make_garbled_reason("it kept no outputs"))
         shutil.move(place, out)
 

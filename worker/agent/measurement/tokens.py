@@ -6,7 +6,7 @@ from pathlib import Path
 
 from farm.contract.reasons import Reason, ReasonCode, ReasonedError
 from farm.rules.runtimes.genai import GENAI
-from farm.sandbox import left_files
+from farm.sandbox import plain_files
 from worker.agent.installation.runtimes import Installed
 from worker.agent.measurement.checks import RUNNER_ORDER_VERSION
 from worker.agent.measurement.orders import RunnerOrder
@@ -62,6 +62,6 @@ def write_token_ids(
     answer = parse_ending(ending)
     if answer.reason is not None:
         raise TokenizationError(answer.reason)
-    if not left_files.is_plain(ids_path):
+    if not plain_files.is_plain(ids_path):
         raise TokenizationError(make_garbled_reason("it kept no token ids"))
     return ids_path

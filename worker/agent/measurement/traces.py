@@ -27,7 +27,7 @@ from farm.rules.tracing import node_origins
 from farm.rules.tracing.alignment import Origin
 from farm.rules.tracing.executions import COPY_TO_DEVICE, COPY_TO_HOST
 from farm.rules.tracing.graphs import Graph
-from farm.sandbox import left_files
+from farm.sandbox import plain_files
 from worker.agent.installation.environment import StoreTrace
 from worker.agent.measurement import graphs, orders
 from worker.agent.measurement.checks import CPU, make_runner_order
@@ -115,7 +115,7 @@ class Profiled:
         """Find the plain file of this name in the folder. It may be missing, because a reply may say anything."""
         if self.folder is None or name is None:
             return None
-        names = left_files.list_plain_files(self.folder, re.escape(name))
+        names = plain_files.list_plain_files(self.folder, re.escape(name))
         return self.folder / names[0] if names else None
 
 
@@ -227,7 +227,7 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         operators=_make_operators(reply.executed, reply.runs, origins, source=source if has_edges else None),
         copies_to_device=_count_copies(reply, COPY_TO_DEVICE),
         copies_to_host=_count_copies(reply, COPY_TO_HOST),
-        mapped_share=node_origins.mapped_share(origins),
+        mapped_share=node_origins.compute_mapped_share(origins),
         raw_sha256=store(arm, trace_round, raw) if trace_round == 0 and raw is not None else None,
         prompt=prompt,
         cache_copies=_list_cache_copies(reply, origins, source) if has_cache and source is not None else (),

@@ -7,7 +7,7 @@ from farm.contract.document_comparisons import MetricChange
 from farm.rules.comparing.quantities import Change
 from farm.rules.presenting import sentences
 from farm.rules.presenting.answers import make_answer
-from farm.rules.presenting.leads import Lead, find_lead
+from farm.rules.presenting.key_results import KeyResult, find_key_result
 from farm.rules.reporting.documents import add_sentence
 from tests.unit.rules.test_sentences import NEW, cell, compared
 
@@ -17,15 +17,15 @@ def document(cells, comparisons=()):
 
 
 def test_a_run_leads_with_the_comparison_that_its_headline_is_about():
-    lead = find_lead(document([cell(), NEW], [compared()]))
-    assert lead == Lead(
+    lead = find_key_result(document([cell(), NEW], [compared()]))
+    assert lead == KeyResult(
         verdict="slower", quantity="latency", ratio=1.24, low=1.21, high=1.26, level=0.95, rounds=8,
         axis="runtime", step="1.29.0 → 1.31.1", where="CPU, fp32, batch 1, 1 thread", node="bench-1",
     )  # fmt: skip
 
 
 def test_batches_lead_by_their_items_as_the_headline_says_it():
-    lead = find_lead(
+    lead = find_key_result(
         document([cell(), cell("c2", batch=8)], [compared(axis="batch", ratio=7.0, ci_low=6.9, ci_high=7.1)])
     )
     assert (lead.verdict, lead.quantity, lead.step) == ("more", "items", "batch 1 → batch 8")
@@ -39,44 +39,46 @@ def test_items_are_undecided_as_long_as_no_round_decides_anything(detectable: fl
     pair = compared(
         axis="batch", verdict="undecided", smallest_detectable=detectable, ratio=7.6, ci_low=7.5, ci_high=7.7
     )
-    lead = find_lead(document([cell(), cell("c2", batch=8)], [pair]))
+    lead = find_key_result(document([cell(), cell("c2", batch=8)], [pair]))
     assert (lead.verdict, lead.quantity) == (verdict, "items")
 
 
 def test_cells_that_differ_in_no_known_axis_are_called_by_their_names():
-    lead = find_lead(document([cell(node=None), cell("c2", node=None)], [compared(axis="weather", reason="Rain.")]))
+    lead = find_key_result(
+        document([cell(node=None), cell("c2", node=None)], [compared(axis="weather", reason="Rain.")])
+    )
     assert (lead.step, lead.node, lead.reason) == ("c1 → c2", "", "Rain.")
 
 
 def test_a_run_of_one_cell_leads_with_its_latency():
-    lead = find_lead(document([cell(), cell("c2", p50_ms=None, status="failed")]))
+    lead = find_key_result(document([cell(), cell("c2", p50_ms=None, status="failed")]))
     assert (lead.verdict, lead.step, lead.p50_ms, lead.p50_ci_ms) == (
         *("", "1.29.0, 1 of 2 cells", 0.228, (0.226, 0.230)),
     )
-    assert find_lead(document([cell()])).step == "1.29.0"
-    assert find_lead(document([cell(node=None)])).node == ""
+    assert find_key_result(document([cell()])).step == "1.29.0"
+    assert find_key_result(document([cell(node=None)])).node == ""
 
 
 def test_a_run_that_compares_nothing_leads_with_its_fastest_cell():
     cells = [cell(), cell("c2", p50_ms=0.2, p50_ci_ms=(0.19, 0.21), provider="OpenVINOExecutionProvider")]
-    lead = find_lead(document(cells))
+    lead = find_key_result(document(cells))
     assert (lead.step, lead.p50_ms) == ("1.29.0, the fastest of 2 measured cells", 0.2)
     assert lead.where.startswith("OpenVINO, fp32")
 
 
 def test_wrong_outputs_lead_by_their_settings_with_no_figure_beside_them():
     wrong = {"verdict": "fail", "text": "Outputs differ."}
-    lead = find_lead(document([cell(), cell("c2", p50_ms=0.2, batch=8, parity=wrong)]))
-    assert lead == Lead(verdict="wrong outputs", step="batch 8", where="1 of 2 cells", reason="Outputs differ.")
-    assert find_lead(document([cell(parity=wrong)])).step == "1.29.0"
+    lead = find_key_result(document([cell(), cell("c2", p50_ms=0.2, batch=8, parity=wrong)]))
+    assert lead == KeyResult(verdict="wrong outputs", step="batch 8", where="1 of 2 cells", reason="Outputs differ.")
+    assert find_key_result(document([cell(parity=wrong)])).step == "1.29.0"
 
 
 def test_a_run_that_measured_nothing_has_the_fate_of_its_cells_for_a_verdict():
     late = {"p50_ms": None, "status": "timeout", "reason": {"code": "timeout", "text": "It took 600 s."}}
-    lead = find_lead(document([cell(**late), cell("c2", **late), cell("c3", p50_ms=None, status="refused")]))
+    lead = find_key_result(document([cell(**late), cell("c2", **late), cell("c3", p50_ms=None, status="refused")]))
     assert (lead.verdict, lead.step, lead.reason) == ("timeout", "none of 3 cells measured", "It took 600 s.")
-    assert find_lead(document([cell(p50_ms=None, status="failed")])).reason == ""
-    assert find_lead(document([])) == Lead()
+    assert find_key_result(document([cell(p50_ms=None, status="failed")])).reason == ""
+    assert find_key_result(document([])) == KeyResult()
 
 
 @pytest.mark.parametrize(
@@ -88,11 +90,11 @@ def test_a_run_that_measured_nothing_has_the_fate_of_its_cells_for_a_verdict():
     ],
 )
 def test_a_lead_is_a_change_of_its_quantity_or_of_latency(quantity, change):
-    assert Lead(verdict="higher", quantity=quantity, ratio=1.2, low=1.1, high=1.3).change == change
+    assert KeyResult(verdict="higher", quantity=quantity, ratio=1.2, low=1.1, high=1.3).change == change
 
 
 def test_a_lead_without_figures_has_no_text():
-    assert Lead(verdict="undecided").change.text == ""
+    assert KeyResult(verdict="undecided").change.text == ""
 
 
 def metric(name, verdict, ratio):
@@ -140,7 +142,7 @@ def generated(*metrics, old="generate:prompt=4:new=3", **changes):
 )
 def test_a_generation_leads_with_its_gravest_phase(metrics, changes, leads):
     found = generated(*(metric(*told) for told in metrics), **changes)
-    lead = find_lead(found)
+    lead = find_key_result(found)
     assert (lead.verdict, lead.quantity, lead.change.text if leads[2] else "") == leads
 
 
@@ -166,7 +168,7 @@ WRONG = {"verdict": "fail", "text": "Outputs differ."}
 def test_memory_that_grew_leads_before_gains_and_what_is_open(own, others) -> None:
     """ "Whether 1.31.1 is slower is undecided" led, and the list had no run whose verdict is bigger."""
     found = document([cell(), NEW, cell("c3", precision="fp16")], [compared(**own, metrics=[memory()]), *others])
-    lead = find_lead(found)
+    lead = find_key_result(found)
     assert (lead.verdict, lead.change.text, lead.axis, lead.level) == ("bigger", "30 % bigger", "runtime", None)
     said = sentences.verdict_line(found)
     assert said.startswith("ONNX Runtime 1.31.1 is bigger: peak memory of a launch 139 MiB instead of 107 MiB. ")
@@ -181,13 +183,15 @@ def test_memory_that_grew_leads_before_gains_and_what_is_open(own, others) -> No
 def test_memory_leads_behind_losses_of_time_and_not_where_more_of_it_is_no_news() -> None:
     open_one = compared(**UNDECIDED, metrics=[memory()])
     slower = compared(candidate="c3", axis="precision")
-    assert find_lead(document([cell(), NEW, cell("c3", precision="fp16")], [open_one, slower])).verdict == "slower"
-    wrong = find_lead(document([cell(parity=WRONG), NEW], [open_one]))
+    assert (
+        find_key_result(document([cell(), NEW, cell("c3", precision="fp16")], [open_one, slower])).verdict == "slower"
+    )
+    wrong = find_key_result(document([cell(parity=WRONG), NEW], [open_one]))
     assert wrong.verdict == "wrong outputs"
     by_threads = open_one.model_copy(update={"axis": "concurrency"})
-    assert find_lead(document([cell(), NEW], [by_threads])).verdict == "undecided"
+    assert find_key_result(document([cell(), NEW], [by_threads])).verdict == "undecided"
     smaller = memory(0.5).model_copy(update={"verdict": "smaller"})
-    assert find_lead(document([cell(), NEW], [compared(**UNDECIDED, metrics=[smaller])])).verdict == "undecided"
+    assert find_key_result(document([cell(), NEW], [compared(**UNDECIDED, metrics=[smaller])])).verdict == "undecided"
 
 
 def test_address_space_leads_nothing_and_a_faster_setting_is_told_before_it() -> None:
@@ -198,10 +202,10 @@ def test_address_space_leads_nothing_and_a_faster_setting_is_told_before_it() ->
         GAIN.model_copy(update={"axis": "threads", "metrics": [memory(1.93, "peak_address_space_bytes")]}),
     )
     found = document([cell(), cell("c2", threads=2), cell("c3", threads=2)], [undecided, faster])
-    assert find_lead(found).verdict == "faster"
+    assert find_key_result(found).verdict == "faster"
     assert "2 threads runs encoder" in (said := sentences.verdict_line(found))
     assert "faster but bigger: peak address space" in said
-    assert find_lead(document([cell(), NEW], [compared(**UNDECIDED, metrics=[space])])).verdict == "undecided"
+    assert find_key_result(document([cell(), NEW], [compared(**UNDECIDED, metrics=[space])])).verdict == "undecided"
 
 
 def test_a_model_that_grew_keeps_its_first_letter_and_all_sizes_are_told() -> None:
@@ -219,8 +223,8 @@ def test_a_run_says_in_its_row_which_settings_failed() -> None:
     """A run whose fp16 crashed with the new release told of its wrong outputs alone in every list."""
     crashed = cell("c3", p50_ms=None, precision="fp16", status="crashed")
     gone = "1 of 3 cells did not finish (fp16)"
-    assert find_lead(document([cell(), NEW, crashed], [compared()])).unfinished == gone
-    assert find_lead(document([cell(), cell("c2", batch=8, parity=WRONG), crashed])).unfinished == gone
-    assert find_lead(document([cell(), cell("c2", batch=8), crashed])).unfinished == gone
-    assert find_lead(document([cell(), NEW], [compared()])).unfinished == ""
-    assert find_lead(document([crashed])).unfinished == ""
+    assert find_key_result(document([cell(), NEW, crashed], [compared()])).unfinished == gone
+    assert find_key_result(document([cell(), cell("c2", batch=8, parity=WRONG), crashed])).unfinished == gone
+    assert find_key_result(document([cell(), cell("c2", batch=8), crashed])).unfinished == gone
+    assert find_key_result(document([cell(), NEW], [compared()])).unfinished == ""
+    assert find_key_result(document([crashed])).unfinished == ""

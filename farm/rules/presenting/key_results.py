@@ -1,4 +1,4 @@
-"""The figures of what a run leads with, which are stored with the run and shown in lists of runs."""
+"""Makes the key result of a run: the figures that are stored with the run and shown in lists of runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
@@ -10,26 +10,28 @@ from farm.contract.verdicts import Word
 from farm.rules.cells import label
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.comparing.quantities import Change, Quantity
-from farm.rules.presenting.cell_counts import list_own
+from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.presenting.headlines import (
     RankedComparison,
     describe_unfinished,
     explain_wrong,
-    find_opening,
     name_cells,
+    rank_results,
 )
 from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import ELSEWHERE, WRONG
 
 
-class Lead(Message):
-    """What a run leads with.
+class KeyResult(Message):
+    """The result that a list shows of a run. It has one of four forms:
 
-    It is one of four: the leading comparison, from `quantity` to `rounds`, with the `axis` and `step` that it compares
-    (`1.29.0 → 1.31.1`) and `where` both sides were measured; cells with wrong outputs or lost providers, which are then
-    the `verdict`, and `step` names them; the fastest cell of a run that compares nothing, with `p50_ms` and its
-    interval, in processor time where `quantity` says so; or, where nothing was measured, the status of most cells.
+    - The leading comparison: its figures (`quantity` to `rounds`), its `axis`, its sides in `step` (`1.29.0 → 1.31.1`),
+      and in `where` the settings that both sides share.
+    - Cells with wrong outputs or lost providers: that is the `verdict`, and `step` names the cells.
+    - The fastest cell of a run without comparisons: `p50_ms` with its interval, which is processor time where
+      `quantity` is `processor`.
+    - Where nothing was measured: the most frequent status of its cells as the `verdict`.
     """
 
     verdict: str = ""
@@ -54,38 +56,38 @@ class Lead(Message):
         return Change(cast(Quantity, quantity), cast(Word, self.verdict), self.ratio, self.low, self.high)
 
 
-def find_lead(document: Document) -> Lead:
-    """Find what a run leads with, in the order that `headlines` has; an empty lead for a run without cells."""
-    own = list_own(document.cells)
-    measured = [cell for cell in own if cell.p50_ms is not None]
-    lead = _choose_lead(document, own, measured)
-    return lead.model_copy(update={"unfinished": describe_unfinished(own)}) if measured else lead
+def find_key_result(document: Document) -> KeyResult:
+    """Choose the key result of a run, in the order that `headlines` describes; an empty one for a run without cells."""
+    planned = list_planned_cells(document.cells)
+    measured = [cell for cell in planned if cell.p50_ms is not None]
+    result = _choose_result(document, planned, measured)
+    return result.model_copy(update={"unfinished": describe_unfinished(planned)}) if measured else result
 
 
-def _choose_lead(document: Document, own: Sequence[Cell], measured: Sequence[Cell]) -> Lead:
+def _choose_result(document: Document, planned: Sequence[Cell], measured: Sequence[Cell]) -> KeyResult:
     cells = {cell.id: cell for cell in document.cells}
-    opening = find_opening(document.comparisons, cells)
-    if opening.wrong_cells:
-        return _lead_with_cells(WRONG, opening.wrong_cells, measured, reason=explain_wrong(opening.wrong_cells))
-    if opening.are_misplaced_first:
-        ran = [cell for cell in own if cell.active_providers]
-        return _lead_with_cells(ELSEWHERE, opening.misplaced_cells, ran)
-    if opening.lead is not None:
-        return _lead_with_comparison(opening.lead, cells)
+    results = rank_results(document.comparisons, cells)
+    if results.wrong_cells:
+        return _report_cells(WRONG, results.wrong_cells, measured, reason=explain_wrong(results.wrong_cells))
+    if results.are_misplaced_first:
+        ran = [cell for cell in planned if cell.active_providers]
+        return _report_cells(ELSEWHERE, results.misplaced_cells, ran)
+    if results.leading is not None:
+        return _report_comparison(results.leading, cells)
     if measured:
-        return _lead_with_fastest(measured, Times.of(measured, document.comparisons), planned=len(own))
-    return _lead_with_status(own)
+        return _report_fastest(measured, Times.of(measured, document.comparisons), n_planned=len(planned))
+    return _report_status(planned)
 
 
-def _lead_with_cells(verdict: str, cells: Sequence[Cell], among: Sequence[Cell], *, reason: str = "") -> Lead:
+def _report_cells(verdict: str, cells: Sequence[Cell], among: Sequence[Cell], *, reason: str = "") -> KeyResult:
     where = f"{len(cells)} of {counted(len(among), 'cell')}"
-    return Lead(verdict=verdict, step=name_cells(cells, among), where=where, reason=reason)
+    return KeyResult(verdict=verdict, step=name_cells(cells, among), where=where, reason=reason)
 
 
-def _lead_with_comparison(lead: RankedComparison, cells: Mapping[str, Cell]) -> Lead:
-    comparison, change, growth = lead.comparison, lead.headline_change, lead.memory_growth
+def _report_comparison(leading: RankedComparison, cells: Mapping[str, Cell]) -> KeyResult:
+    comparison, change, growth = leading.comparison, leading.headline_change, leading.memory_growth
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
-    return Lead(
+    return KeyResult(
         verdict=change.word,
         quantity=change.quantity,
         ratio=change.ratio,
@@ -106,14 +108,14 @@ def _name_side(axis: str, cell: Cell) -> str:
     return BY_NAME[axis].label(cell) if axis in BY_NAME else cell.id
 
 
-def _lead_with_fastest(measured: Sequence[Cell], times: Times, *, planned: int) -> Lead:
+def _report_fastest(measured: Sequence[Cell], times: Times, *, n_planned: int) -> KeyResult:
     cell = min(map(times.with_compared_time, measured), key=lambda cell: cell.p50_ms or 0.0)
     others = ""
     if len(measured) > 1:
         others = f", the fastest of {len(measured)} measured cells"
-    elif planned > 1:
-        others = f", 1 of {planned} cells"
-    return Lead(
+    elif n_planned > 1:
+        others = f", 1 of {n_planned} cells"
+    return KeyResult(
         step=f"{BY_NAME['runtime'].label(cell)}{others}",
         where=label.workload_label(cell),
         node=cell.node or "",
@@ -123,10 +125,10 @@ def _lead_with_fastest(measured: Sequence[Cell], times: Times, *, planned: int) 
     )
 
 
-def _lead_with_status(cells: Sequence[Cell]) -> Lead:
+def _report_status(cells: Sequence[Cell]) -> KeyResult:
     statuses = [cell.status.value for cell in cells]
     if not statuses:
-        return Lead()
+        return KeyResult()
     status = max(statuses, key=statuses.count)
     reason = next((cell.reason.text for cell in cells if cell.reason and cell.status == status), "")
-    return Lead(verdict=status, step=f"none of {counted(len(statuses), 'cell')} measured", reason=reason)
+    return KeyResult(verdict=status, step=f"none of {counted(len(statuses), 'cell')} measured", reason=reason)

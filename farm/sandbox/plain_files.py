@@ -21,21 +21,21 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-class LeftError(SandboxError):
+class NotPlainFileError(SandboxError):
     """The child left something other than plain files; the message names it."""
 
 
 def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
-    """Raises LeftError where anything below is neither a plain file nor a folder, or there are too many entries."""
+    """Check that the folder holds nothing but plain files and folders, and not too many. Raises NotPlainFileError."""
     count = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
             count += 1
             if count > max_entries:
-                raise LeftError(f"It left more than {max_entries:,} files.")
+                raise NotPlainFileError(f"It left more than {max_entries:,} files.")
             path = Path(place, name)
             if not is_plain(path) and not stat.S_ISDIR(path.lstat().st_mode):
-                raise LeftError(
+                raise NotPlainFileError(
                     f"It left {_make_printable(name)}, which is {_describe_kind(path)} and not a regular file."
                 )
 
@@ -61,17 +61,19 @@ def list_plain_files(folder: Path, pattern: str) -> list[str]:
 
 @contextlib.contextmanager
 def open_plain_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a plain file to read. Raises FileNotFoundError where there is no file, LeftError where it is not plain."""
+    """Open a plain file to read. Raises FileNotFoundError, or NotPlainFileError where something else has the name."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINKS | _NO_WAITING)
     except FileNotFoundError:
         raise
     except OSError as problem:
-        raise LeftError(f"{_make_printable(path.name)} is {_describe_kind(path)} and not a regular file.") from problem
+        raise NotPlainFileError(
+            f"{_make_printable(path.name)} is {_describe_kind(path)} and not a regular file."
+        ) from problem
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(descriptor)
-        raise LeftError(f"{_make_printable(path.name)} is {_describe_kind(path)} and not a regular file.")
+        raise NotPlainFileError(f"{_make_printable(path.name)} is {_describe_kind(path)} and not a regular file.")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.sandbox import child, left_files
+from farm.sandbox import child, plain_files
 from farm.sandbox.policy import Policy, SandboxError
 
 Plant = Callable[[Path, Path], object]
@@ -30,11 +30,11 @@ def secret(tmp_path: Path) -> Path:
 def test_only_a_plain_file_is_opened(what: str, work: Path, secret: Path) -> None:
     place = work / "inputs.npz"
     PLANTED[what](place, secret)
-    assert not left_files.is_plain(place)
-    assert left_files.list_plain_files(work, r".*") == []
+    assert not plain_files.is_plain(place)
+    assert plain_files.list_plain_files(work, r".*") == []
     with (
-        pytest.raises(left_files.LeftError, match=r"inputs\.npz is a .* not a regular file"),
-        left_files.open_plain_file(place),
+        pytest.raises(plain_files.NotPlainFileError, match=r"inputs\.npz is a .* not a regular file"),
+        plain_files.open_plain_file(place),
     ):
         pytest.fail("it was opened")
 
@@ -42,30 +42,30 @@ def test_only_a_plain_file_is_opened(what: str, work: Path, secret: Path) -> Non
 @pytest.mark.parametrize("what", [what for what in PLANTED if what != "a folder"])
 def test_a_folder_with_anything_else_in_it_is_refused_however_deep_it_lies(what: str, work: Path, secret: Path) -> None:
     (work / "below").mkdir()
-    left_files.check_plain_files(work)
+    plain_files.check_plain_files(work)
     PLANTED[what](work / "below" / "planted", secret)
-    with pytest.raises(left_files.LeftError, match="It left planted, which is"):
-        left_files.check_plain_files(work)
+    with pytest.raises(plain_files.NotPlainFileError, match="It left planted, which is"):
+        plain_files.check_plain_files(work)
 
 
 def test_a_link_to_a_folder_is_refused_too(work: Path, tmp_path: Path) -> None:
     (work / "engines").symlink_to(tmp_path)
-    with pytest.raises(left_files.LeftError, match="a link"):
-        left_files.check_plain_files(work)
+    with pytest.raises(plain_files.NotPlainFileError, match="a link"):
+        plain_files.check_plain_files(work)
 
 
 def test_a_folder_of_more_files_than_anybody_needs_is_refused(work: Path) -> None:
     for number in range(11):
         (work / str(number)).touch()
-    left_files.check_plain_files(work, max_entries=11)
-    with pytest.raises(left_files.LeftError, match="more than 10 files"):
-        left_files.check_plain_files(work, max_entries=10)
+    plain_files.check_plain_files(work, max_entries=11)
+    with pytest.raises(plain_files.NotPlainFileError, match="more than 10 files"):
+        plain_files.check_plain_files(work, max_entries=10)
 
 
 def test_names_are_those_that_fit_as_a_whole(work: Path) -> None:
     for name in ("model.onnx", "model.onnx.data", "other", "model.onnx\n"):
         (work / name).touch()
-    assert left_files.list_plain_files(work, r"model\.onnx(\.data)?") == ["model.onnx", "model.onnx.data"]
+    assert plain_files.list_plain_files(work, r"model\.onnx(\.data)?") == ["model.onnx", "model.onnx.data"]
 
 
 @pytest.mark.parametrize("what", PLANTED)
@@ -73,7 +73,7 @@ def test_a_file_of_ours_is_laid_in_the_place_of_whatever_lies_there(what: str, w
     ours = work.parent / "ours"
     ours.write_text("reference")
     PLANTED[what](work / "reference.npz", secret)
-    assert left_files.copy_file_into(ours, work / "reference.npz").read_text() == "reference"
+    assert plain_files.copy_file_into(ours, work / "reference.npz").read_text() == "reference"
     assert secret.read_text() == "do not tell"
     assert stat.S_ISREG((work / "reference.npz").lstat().st_mode)
 
@@ -81,7 +81,7 @@ def test_a_file_of_ours_is_laid_in_the_place_of_whatever_lies_there(what: str, w
 @pytest.mark.parametrize("what", PLANTED)
 def test_a_folder_of_ours_is_made_in_the_place_of_whatever_lies_there(what: str, work: Path, secret: Path) -> None:
     PLANTED[what](work / "engines", secret)
-    assert left_files.is_folder(left_files.make_folder(work / "engines"))
+    assert plain_files.is_folder(plain_files.make_folder(work / "engines"))
     assert secret.read_text() == "do not tell"
 
 

@@ -82,7 +82,7 @@ def describe_largest_type(comparison: Comparison) -> str:
     largest = find_largest_type(comparison)
     if largest is None or largest.share is not None:
         return ""
-    return f"{largest.op_type}: {type_times(largest)}, changes most; too few traces for its share"
+    return f"{largest.op_type}: {format_type_times(largest)}, changes most; too few traces for its share"
 
 
 def describe_changed_type(comparison: Comparison) -> str:
@@ -98,7 +98,7 @@ def describe_changed_type(comparison: Comparison) -> str:
     (whole_type,) = group_by_type(operator for operator in named if operator.op_type == largest.op_type)
     part = "" if whole_type.nodes == largest.nodes else f"{largest.nodes} of them "
     whose = "its" if largest.nodes == 1 else "their"
-    return f"{largest.op_type}: {type_times(whole_type)}, {part}{comparison.verdict} by {whose} own pairs"
+    return f"{largest.op_type}: {format_type_times(whole_type)}, {part}{comparison.verdict} by {whose} own pairs"
 
 
 def find_latency_change(comparison: Comparison) -> MetricChange | None:
@@ -163,13 +163,13 @@ def format_operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
     )
 
 
-def operator_times(operator: OperatorChange) -> str:
+def format_operator_times(operator: OperatorChange) -> str:
     """Format the medians of both sides: `37 → 88 µs`; empty where their ratio would contradict the operator's pairs."""
     sides = format_operator_sides(operator)
     return f"{sides[0]} → {sides[1]} µs" if sides else ""
 
 
-def type_times(changed: TypeChange) -> str:
+def format_type_times(changed: TypeChange) -> str:
     """Format the summed medians of a type: `2 nodes, 37 → 88 µs`; only their change where the two would contradict
     it."""
     if (changed.candidate_us - changed.baseline_us) * changed.moved_us > 0:
@@ -199,7 +199,7 @@ def explain_trace_doubt(comparison: Comparison) -> str:
     return f"the traces{machine} do not add up ({sums})"
 
 
-def operators_heading(comparison: Comparison, where: str) -> str:
+def make_operators_heading(comparison: Comparison, where: str) -> str:
     """Return the heading of a list of operators: that they explain the change, or why they do not."""
     busy = f" ({note})" if (note := describe_trace_noise(comparison)) else ""
     if _has_shares(comparison):

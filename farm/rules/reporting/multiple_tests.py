@@ -47,7 +47,7 @@ def _correct_metrics(comparisons: Sequence[Comparison], *, headlines: Sequence[f
         change
         for comparison in comparisons
         if comparison.axis != TWIN
-        for change in metric_changes.list_further(comparison)
+        for change in metric_changes.list_secondary_changes(comparison)
         if change.p is not None
     ]
     holds = multiplicity.benjamini_hochberg([*headlines, *(change.p or 0.0 for change in tested)])[len(headlines) :]
