@@ -238,7 +238,7 @@ def is_worse(lead: KeyResult) -> bool:
     return _is_news(lead) and _rank_gravity(lead) < (SETTLED, 0.0) and not lead.change.is_gain
 
 
-def write_worst(found: Iterable[tuple[str, Lead]]) -> str:
+def write_worst(found: Iterable[tuple[str, KeyResult]]) -> str:
     """Write the headline of a list of models or runs: the gravest of what got worse, and how many others did.
     `found`: the name of each model and what its run leads with. Empty where nothing got worse."""
     worse = sorted(((name, lead) for name, lead in found if is_worse(lead)), key=lambda row: _rank_gravity(row[1]))
@@ -248,7 +248,7 @@ def write_worst(found: Iterable[tuple[str, Lead]]) -> str:
     return f"{_write_loss(*worse[0])}{others}"
 
 
-def _write_loss(name: str, lead: Lead) -> str:
+def _write_loss(name: str, lead: KeyResult) -> str:
     if lead.verdict in (WRONG, ELSEWHERE):
         return f"{name} {'has wrong outputs' if lead.verdict == WRONG else 'ran elsewhere than asked'}"
     newer = lead.step.rpartition(" → ")[2]
