@@ -37,11 +37,14 @@ class Sparkline:
 
 @dataclass(frozen=True)
 class Button:
-    """A button in a row, which posts the table's form to `address`; the key `key` presses it."""
+    """A button in a row that posts the table's form to `address`.
+
+    `key` is its keyboard shortcut, and `description` its accessible name.
+    """
 
     label: str
     address: str
-    words: str
+    description: str
     key: str = ""
 
 
