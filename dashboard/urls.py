@@ -5,6 +5,7 @@ from django.urls import path
 from dashboard.views import (
     alert,
     alerts,
+    audit,
     cell,
     comparison,
     divergence,
@@ -117,7 +118,7 @@ urlpatterns = [
     path("settings/openid/", sign_in.groups, name="openid"),
     path("settings/openid/<int:mapping_id>/forget/", sign_in.forget_group, name="forget_group"),
     path("settings/backup/", settings.backup, name="backup"),
-    path("settings/audit/", share_page.audit, name="audit"),
+    path("settings/audit/", audit.audit, name="audit"),
     path("shared/<str:secret>/", share_page.shared, name="shared"),
     path("shared/<str:secret>/card.svg", share_page.serve_card, {"form": "svg"}, name="card"),
     path("shared/<str:secret>/card.png", share_page.serve_card, {"form": "png"}, name="card_png"),

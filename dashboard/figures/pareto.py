@@ -20,13 +20,9 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, mark_word
 
 CELLS, HARDWARE = "pareto", "hardware"
-NO_CELL = (
-    "No cell was judged on labelled data: add some on the model’s page, an .npz of inputs and labels, and run again."
-)
-NO_SETTING = (
-    "No measured setting was judged on labelled data, so there is no accuracy to draw: add an .npz of inputs and "
-    "labels on the model’s page, and run again."
-)
+HOW = "Members add it on the model’s page, as an .npz of inputs and labels, and run again."
+NO_CELL = f"No cell was judged on labelled data. {HOW}"
+NO_SETTING = f"No measured setting was judged on labelled data, so there is no accuracy to draw. {HOW}"
 NONE_RIGHT = "Of the settings that were judged on labelled data none may be recommended: their outputs are wrong."
 SMALLEST, LARGEST = 8.0, 30.0
 # so many points are named in the drawing itself

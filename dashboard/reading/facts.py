@@ -10,6 +10,7 @@ from farm.contract.cells import NO_POLICY, SessionSettings
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
+from farm.fleet.states import NodeHealth
 from farm.rules.cells.axes import OWN_AXES
 from farm.rules.presenting import parities
 from farm.rules.presenting.cell_counts import list_planned_cells
@@ -187,7 +188,7 @@ def list_node_facts(node: "Node") -> list[Fact]:
     cores = f"{reported.physical_cores} physical, " if reported.physical_cores else ""
     facts = [
         Fact("State", state=node.state),
-        Fact("Health", state=node.health),
+        Fact("Health", state="" if node.health == NodeHealth.ACTIVE else node.health),
         Fact("Seen", at=node.seen_at) if node.seen_at else Fact("Seen", "not yet"),
         Fact("Owner", f"{node.owner or 'nobody'}, {node.team}"),
         Fact("Fingerprint", node.fingerprint, is_name=True),

@@ -101,5 +101,5 @@ def _check_sign_in() -> Step:
 
 def _check_nodes(user: "User") -> Step:
     online, nodes = count_nodes_online(user)
-    words = f"{online} of {numbers.counted(nodes, 'node')} online." if nodes else "No node has joined yet."
+    words = f"{numbers.counted(nodes, 'node')} joined, {online} online now." if nodes else "No node has joined yet."
     return Step("First node", nodes > 0, words, page=("dashboard:fleet", "Add a node"), document="nodes")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.utils import timezone
 
 from dashboard.reading import runs
 from farm.rules.cells.axes import MATRIX_AXES
@@ -157,7 +158,8 @@ def describe_next_look(watch: "Watch", looks: Looks) -> str:
         return "paused"
     parts = [_describe_index_look(watch, looks)] if watch.on_release else []
     if watch.schedule and watch.next_at is not None:
-        parts.append(f"measures at {watch.next_at:%Y-%m-%d %H:%M} UTC")
+        verb = "measures at" if watch.next_at > timezone.now() else "overdue since"
+        parts.append(f"{verb} {watch.next_at:%Y-%m-%d %H:%M} UTC")
     if (watch.on_version or watch.compares_versions) and not parts:
         parts.append("at the next upload of a version")
     return "; ".join(parts) or "on request"
@@ -170,7 +172,11 @@ def _describe_index_look(watch: "Watch", looks: Looks) -> str:
     looked_at, problem = looks.get(watch.distribution, (None, ""))
     if looked_at is None:
         return "queries the package index within a minute"
-    due = f"queries the package index at {looked_at + timedelta(seconds=every):%H:%M} UTC"
+    due_at = looked_at + timedelta(seconds=every)
+    verb = (
+        "queries the package index at" if due_at > timezone.now() else "overdue: the package index was to be asked at"
+    )
+    due = f"{verb} {due_at:%H:%M} UTC"
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 

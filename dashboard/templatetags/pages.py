@@ -46,11 +46,6 @@ def sign(word: str | None) -> SafeString:
 
 
 @register.filter
-def unlisted(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-@register.filter
 def when(at: datetime | None) -> str | SafeString:
     """Write a moment in UTC as a time element; `not yet` for None."""
     if at is None:

@@ -16,10 +16,10 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.cache import cached
-from dashboard.reading import compared_cells, facts, file_rows, heatmap, inspection, judging, runs
+from dashboard.reading import compared_cells, facts, heatmap, inspection, judging, runs
 from dashboard.reading.copies import write_curl
 from dashboard.views import charts, hardware, lists, models
-from dashboard.views.access import action, carry_out, form_page, page, read_number, signed_in_user
+from dashboard.views.access import action, carry_out, form_page, read_number, signed_in_user
 from dashboard.views.cell import make_panels
 from dashboard.views.comparison import judge_by_base, make_panel
 from dashboard.views.lists import make_page, read_part_number
@@ -280,16 +280,6 @@ def close_share(request: HttpRequest, share_id: int) -> HttpResponseBase:
         lambda _: f"The link to {row.title} was revoked.",
     )
     return redirect("dashboard:shares")
-
-
-@page
-def audit(request: HttpRequest) -> HttpResponse:
-    """Show the audit log, who did what in the teams that the reader manages; or as a file with `as=`."""
-    rows = account_selectors.audit_events_visible_to(signed_in_user(request))
-    if lists.wants_file(request):
-        return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event_row)
-    events = make_page(request, rows)
-    return render(request, "dashboard/audit.html", {"events": events, "nothing": (None, "", [], {})})
 
 
 def _render_shares(request: HttpRequest, **more: object) -> HttpResponse:

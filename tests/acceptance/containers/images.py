@@ -35,6 +35,8 @@ FILES: Final = {
 }
 CANNOT: Final = 2
 NEEDED: Final = ("podman", "runc", "buildah", "mmdebstrap", "iptables", "uv")
+# what finds containers by their names: of podman with CNI, or with netavark
+NAME_SERVERS: Final = ("/usr/lib/cni/dnsname", "/usr/lib/podman/aardvark-dns")
 CERTIFICATES: Final = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -129,6 +131,8 @@ def with_images(walk: Callable[[Images], None], *, needs: Sequence[str], descrip
     parser.add_argument("--keep", type=Path, help="a folder for wheels and tools, used again")
     options = parser.parse_args()
     missing = [name for name in (*NEEDED, *needs) if shutil.which(name) is None]
+    if not any(Path(server).exists() for server in NAME_SERVERS):
+        missing.append("Debian's golang-github-containernetworking-plugin-dnsname, or netavark with aardvark-dns")
     if missing or os.getuid():
         print(f"Not run: this needs root and {', '.join(missing or NEEDED)}.", file=sys.stderr)
         return CANNOT

@@ -1,0 +1,52 @@
+"""The audit log: who did what in the teams that the reader manages."""
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from dashboard.reading import file_rows
+from dashboard.views import lists
+from dashboard.views.access import page, signed_in_user
+from farm.accounts.selectors import audit_events_visible_to
+from farm.rules.presenting.tables import Column, Entry, Prose, Table, as_time
+
+if TYPE_CHECKING:
+    from farm.accounts.models import AuditEvent
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+
+
+def describe_facts(event: "AuditEvent") -> str:
+    """Write the facts of an event, `role member, until 2026-12-01`; those without a value are left out."""
+    known = {name: value for name, value in event.facts.items() if value not in NOTHING}
+    return ", ".join(
+        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in known.items()
+    )
+
+
+COLUMNS: tuple[Column["AuditEvent"], ...] = (
+    Column("What", lambda event: Entry(event.verb)),
+    Column("Of", lambda event: Entry(event.subject)),
+    Column("Who", lambda event: Entry(event.actor.username) if event.actor else Entry("", soft="not signed in")),
+    Column("When", lambda event: as_time(event.at)),
+    Column("Team", lambda event: Entry(event.team.name if event.team else "")),
+    Prose("Facts", lambda event: Entry(describe_facts(event), is_name=True)),
+)
+
+
+@page
+def audit(request: HttpRequest) -> HttpResponse:
+    """Show a page of the audit log, newest first, or what of it has the searched words in its verb, subject or actor;
+    or as a file with `as=`."""
+    rows, wanted = audit_events_visible_to(signed_in_user(request)), lists.read_search_words(request)
+    if wanted:
+        has_words = Q(verb__icontains=wanted) | Q(subject__icontains=wanted) | Q(actor__username__icontains=wanted)
+        rows = rows.filter(has_words)
+    if lists.wants_file(request):
+        return lists.render_file(request, "audit", rows[: lists.MAX_ROWS], file_rows.event_row)
+    events = lists.make_page(request, rows)
+    table = Table.of("events", "Audit log", COLUMNS, events)
+    listing = lists.Listing(table, events, words=wanted, searches="What, of, who")
+    return render(request, "dashboard/audit.html", {"list": listing})
