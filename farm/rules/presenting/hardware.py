@@ -16,9 +16,8 @@ from farm.contract.document_comparisons import Comparison
 from farm.rules.cells.metrics import items_per_cpu_second
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.comparing.signed_ranks import AT_LEAST, explain_too_few_launches
-from farm.rules.presenting.lines import fails_parity, has_excessive_loss
+from farm.rules.presenting.lines import fails_parity, find_accuracy_loss, has_excessive_loss
 from farm.rules.presenting.times import Times
-from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import providers
 from farm.rules.wording.numbers import counted
 
@@ -256,16 +255,9 @@ def find_loss(cell: Cell) -> Loss | None:
 
     A gain is negative. Without labelled data, FP32 that passes parity has lost nothing.
     """
-    judged = cell.accuracy
-    if judged is not None and judged.difference is not None and judged.value is not None:
-        difference, low, high = judged.difference, judged.difference_low, judged.difference_high
-        if judged.higher_is_better:
-            loss, worst = -difference, -(difference if low is None else low)
-        else:
-            loss, worst = difference, difference if high is None else high
-        # The loss of a share is in points; any other is relative to the value of FP32.
-        unit = 1.0 if accuracy_metrics.metric_of(judged).is_share else judged.value - difference
-        return Loss(loss / unit, worst / unit, "labelled data") if unit > 0 else None
+    loss = find_accuracy_loss(cell.accuracy)
+    if loss is not None:
+        return Loss(loss.value, loss.interval[1] if loss.interval else loss.value, "labelled data")
     if cell.precision == "fp32" and cell.parity.verdict == "pass":
         return Loss(0.0, 0.0, "parity")
     return None

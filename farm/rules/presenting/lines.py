@@ -8,12 +8,14 @@ they are left out, and the line says why.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from farm.contract.document_cells import Accuracy, Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.evaluation import ACCURACY_LEVEL
 from farm.rules.comparing.quantities import Change, change_of
 from farm.rules.presenting import metric_changes
+from farm.rules.quality.accuracy_metrics import metric_of
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, WRONG_BASE, sign_of
 
@@ -121,8 +123,8 @@ def order_by_wrongness(cell: Cell) -> tuple[bool, float]:
             for output in cell.parity.outputs
         ]
         return True, max(differences, default=inf)
-    least_loss, _ = _loss_interval(cell.accuracy) or (0.0, 0.0)
-    return False, least_loss
+    loss = find_accuracy_loss(cell.accuracy)
+    return False, loss.interval[0] if loss is not None and loss.interval is not None else 0.0
 
 
 def fails_parity(cell: Cell | None) -> bool:
@@ -132,28 +134,40 @@ def fails_parity(cell: Cell | None) -> bool:
 
 def has_acceptable_loss(judged: Accuracy | None) -> bool:
     """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS; false without such data."""
-    loss = _loss_interval(judged)
-    return loss is not None and loss[1] <= MAX_LOSS
+    loss = find_accuracy_loss(judged)
+    return loss is not None and loss.interval is not None and loss.interval[1] <= MAX_LOSS
 
 
 def has_excessive_loss(judged: Accuracy | None) -> bool:
     """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS; false without such data."""
-    loss = _loss_interval(judged)
-    return loss is not None and loss[0] > MAX_LOSS
+    loss = find_accuracy_loss(judged)
+    return loss is not None and loss.interval is not None and loss.interval[0] > MAX_LOSS
 
 
-def _loss_interval(judged: Accuracy | None) -> tuple[float, float] | None:
-    """Return the least and the greatest loss of accuracy, as fractions: of a share in points, of an error relative to
-    the baseline's. None where it is not known."""
+class AccuracyLoss(NamedTuple):
+    """A loss of accuracy as a fraction, negative for a gain, with its 95 % interval where there is one."""
+
+    value: float
+    interval: tuple[float, float] | None
+
+
+def find_accuracy_loss(judged: Accuracy | None) -> AccuracyLoss | None:
+    """Return the loss against the baseline: of a share in points, of any other metric relative to the baseline's value.
+
+    Return None where it was not measured, or the baseline's value is not above 0.
+    """
     if judged is None or judged.value is None or judged.difference is None:
         return None
-    low, high = judged.difference_low, judged.difference_high
-    if low is None or high is None:
+    unit = 1.0 if metric_of(judged).is_share else judged.value - judged.difference
+    if unit <= 0:
         return None
-    if judged.higher_is_better:
-        return -high, -low
-    before = judged.value - judged.difference
-    return (low / before, high / before) if before > 0 else None
+    per_loss = -unit if judged.higher_is_better else unit
+    low, high = judged.difference_low, judged.difference_high
+    interval = None
+    if low is not None and high is not None:
+        ends = low / per_loss, high / per_loss
+        interval = min(ends), max(ends)
+    return AccuracyLoss(judged.difference / per_loss, interval)
 
 
 def is_less_accurate(accuracy: Accuracy) -> bool:

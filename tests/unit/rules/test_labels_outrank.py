@@ -47,9 +47,24 @@ def test_what_labelled_data_find_as_right_as_before_is_not_wrong(accuracy: Accur
         (judged(difference_high=None), False),
         (judged(difference=-0.05, difference_low=-0.08, difference_high=-0.021), True),
         (judged(difference=-0.05, difference_low=-0.08, difference_high=-0.019), False),
-        (judged(metric="mse", higher_is_better=False, value=1.1, difference=0.1, difference_low=0.05), True),
+        (
+            judged(
+                metric="mse",
+                higher_is_better=False,
+                value=1.1,
+                difference=0.1,
+                difference_low=0.05,
+                difference_high=0.15,
+            ),
+            True,
+        ),
         # where nothing was wrong before, no part of it can be lost
         (judged(metric="mse", higher_is_better=False, value=1.0, difference=1.0, difference_low=1.0), False),
+        # a rate of errors is a share too: its loss is in points
+        (judged(metric="wer", higher_is_better=False, value=0.053, difference=0.003, difference_low=0.002), False),
+        # of a metric of the user's own, a loss is relative to what the baseline reached
+        (judged(metric="psnr", value=39.9, difference=-0.1, difference_low=-0.2, difference_high=-0.05), False),
+        (judged(metric="psnr", value=30.0, difference=-10.0, difference_low=-11.0, difference_high=-9.0), True),
     ],
 )
 def test_outputs_that_labelled_data_surely_show_to_be_worse_are_wrong_although_parity_passes(
