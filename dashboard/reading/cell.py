@@ -267,7 +267,7 @@ def list_open_cells(
     cells: list[Cell] = []
     states: dict[str, str] = {}
     for state, block in blocks:
-        record = RunRecord(models[0], beside=models[1:])
+        record = RunRecord(models[0], other_models=models[1:])
         for arm in block.arms:
             if arm.id not in known:
                 cells.append(_make_planned_cell(arm, block, record, (so_far or {}).get(arm.id, [])))

@@ -122,7 +122,7 @@ class Run:
         return documents.assemble(
             RunRecord(
                 model=self.model,
-                beside=self.beside,
+                other_models=self.beside,
                 blocks=records,
                 refused=plan.refused,
                 machine=facts.model_dump(mode="json"),

@@ -18,8 +18,8 @@ CPU = "CPUExecutionProvider"
 def make_accuracy(report: AccuracyReport, *, measured_by: str | None = None) -> doc_cells.Accuracy:
     """Return a cell's accuracy with its interval, or with the reason why it has none.
 
-    `measured_by` is the id of another cell that ran in its place. Raises SamplesProblem where the report's samples
-    cannot be unpacked.
+    `measured_by` is the id of the cell that ran for this one, where that is another. Raises SamplesProblem where the
+    report's samples cannot be unpacked.
     """
     recipe, judge = report.recipe, report.judge
     metric = accuracy_metrics.METRICS.get(recipe.metric)
@@ -61,7 +61,7 @@ def compare_with_fp32(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = F
 
 
 def compare_across_runs(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
-    """Return the cells of several runs, each compared with an FP32 cell of its model and runtime, of whichever run.
+    """Return the cells of several runs, each compared with an FP32 cell of its model and runtime from any of the runs.
 
     Accuracy may be compared across runs because the samples are the same on every machine.
     """
@@ -74,22 +74,22 @@ def compare_across_runs(cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]
 
 
 def compare_versions(cells: Iterable[doc_cells.Cell], earlier: Sequence[doc_cells.Accuracy]) -> list[doc_cells.Cell]:
-    """Return a version's cells; a loss shown against an earlier version replaces the difference to FP32.
+    """Return a version's cells; an excessive loss against an earlier version replaces the difference to FP32.
 
-    `earlier` are the accuracies of earlier versions, the one to prefer first.
+    `earlier` are the accuracies of earlier versions: of those on the same data, the first one is compared with.
     """
-    return [
-        cell
-        if cell.accuracy is None
-        else cell.model_copy(update={"accuracy": _compare_with_earlier(cell.accuracy, earlier)})
-        for cell in cells
-    ]
+    compared = []
+    for cell in cells:
+        if cell.accuracy is not None:
+            cell = cell.model_copy(update={"accuracy": _compare_with_earlier(cell.accuracy, earlier)})
+        compared.append(cell)
+    return compared
 
 
 def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
-    """Return the accuracies, the newest version's first, that show no loss against an earlier one.
+    """Return the accuracies without an excessive loss against an earlier one of them, the newest version's first.
 
-    `versions` are ordered from the oldest.
+    `versions` must be in order from the oldest.
     """
     lossless: list[doc_cells.Accuracy] = []
     for judged in versions:
@@ -99,7 +99,7 @@ def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accurac
 
 
 def _compare_with_earlier(new: doc_cells.Accuracy, earlier: Sequence[doc_cells.Accuracy]) -> doc_cells.Accuracy:
-    """Return the accuracy with its loss against the first earlier version on the same data, where a loss is shown.
+    """Return the accuracy with its loss against the first earlier version on the same data, where it is excessive.
 
     The samples of versions are not paired, so the interval is Newcombe's (method 10, without correlation).
     """

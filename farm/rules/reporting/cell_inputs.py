@@ -1,4 +1,4 @@
-"""Lists the inputs of a cell: their shapes in numbers, and how the values were made."""
+"""Lists the inputs of a cell: their shapes as numbers, and how their values were made."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from farm.rules.runtimes.models import ModelFacts, ModelInput
 
 
 def list_inputs(spec: CellSpec, model: ModelFacts) -> list[doc_cells.Input]:
-    """Return the inputs of a cell; empty where inspection did not see them, or a size is not known."""
+    """Return the inputs of a cell; empty where inspection did not list them, or a dimension's size is not known."""
     # Given inputs keep the sizes that they came with, even where a refused cell asks for others.
     is_given = spec.workload.inputs_sha256 is not None
     sizes = {**spec.workload.shapes, **model.sizes} if is_given else {**model.sizes, **spec.workload.shapes}

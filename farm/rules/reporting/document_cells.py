@@ -1,6 +1,7 @@
 """Makes the cells of a bench document: one for each arm that ended, and one for each refused point."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from farm.contract import document_cells as doc_cells
 from farm.contract.blocks import Tolerance
@@ -41,14 +42,14 @@ _CHECKED = (
 def make_cells(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
     """Return a cell for each arm of the block that has ended, in the order of the block."""
     return [
-        _make_cell(arm, ending, block, evidence=evidence, record=record)
+        _make_cell(arm, end, block, evidence=evidence, record=record)
         for arm in block.block.arms
-        if (ending := find_ending(arm, block, evidence)) is not None
+        if (end := find_arm_end(arm, block, evidence)) is not None
     ]
 
 
 def make_refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
-    """Make the cell of a point that was refused, with the reason and the way out and without any figures."""
+    """Make the cell of a refused point: its reason and the way out, without figures."""
     fields = {
         **_describe_setting(point.spec, point.labels, record),
         "id": point.id,
@@ -60,26 +61,33 @@ def make_refused_cell(point: RefusedPoint, record: RunRecord) -> doc_cells.Cell:
     return doc_cells.Cell.model_validate(fields)
 
 
-def find_ending(arm: Arm, block: BlockRecord, evidence: Evidence) -> tuple[CellStatus, Reason | None] | None:
-    """Return the status of an arm that ended, and the reason where there is one; None while it has not ended.
+class ArmEnd(NamedTuple):
+    """How an arm ended, with the reason where there is one."""
+
+    status: CellStatus
+    reason: Reason | None
+
+
+def find_arm_end(arm: Arm, block: BlockRecord, evidence: Evidence) -> ArmEnd | None:
+    """Return how an arm ended; None while it has not ended.
 
     An arm that was stopped after enough rounds is done, and the reason says what stopped it.
     """
     failure = evidence.failure(arm.arm)
     if failure is not None:
-        return failure.status, failure
+        return ArmEnd(failure.status, failure)
     reason = block.reason or (evidence.end.reason if evidence.end is not None else None)
     is_stopped = reason is not None and reason.status == CellStatus.CANCELLED
     is_enough = len(evidence.rounds) >= block.block.min_rounds or (block.is_over and (is_stopped or reason is None))
     if is_enough and evidence.samples(arm.arm):
         reason = _explain_stop(block, evidence) if is_stopped else _explain_few_launches(arm, block, evidence)
-        return CellStatus.DONE, reason
+        return ArmEnd(CellStatus.DONE, reason)
     if not block.is_over:
         return None
     if reason is None:
         text = f"The block ended before {arm.id} had a sample, without a reason: measure it again."
         reason = Reason(code=ReasonCode.INTERNAL, text=text)
-    return reason.status, reason
+    return ArmEnd(reason.status, reason)
 
 
 def _explain_stop(block: BlockRecord, evidence: Evidence) -> Reason:
@@ -102,10 +110,8 @@ def _explain_few_launches(arm: Arm, block: BlockRecord, evidence: Evidence) -> R
     return Reason(code=ReasonCode.TIMEOUT, text=text)
 
 
-def _make_cell(
-    arm: Arm, ending: tuple[CellStatus, Reason | None], block: BlockRecord, *, evidence: Evidence, record: RunRecord
-) -> doc_cells.Cell:
-    spec, workload, (status, reason) = arm.spec, arm.spec.workload, ending
+def _make_cell(arm: Arm, end: ArmEnd, block: BlockRecord, *, evidence: Evidence, record: RunRecord) -> doc_cells.Cell:
+    spec, workload = arm.spec, arm.spec.workload
     model, scenario, samples = record.model_of(spec), scenarios.of_cell(spec), evidence.samples(arm.arm)
     check, trace = evidence.checks.get(arm.arm), evidence.traces.get((arm.arm, 0))
     summary = summarise_cell(
@@ -128,8 +134,8 @@ def _make_cell(
         "block": block.block.id,
         "node": block.node,
         "twin_of": None if arm.twin_of is None else block.block.arms[arm.twin_of].id,
-        "status": status,
-        "reason": reason,
+        "status": end.status,
+        "reason": end.reason,
         "repeat_command": repeat_command(spec, model.main, tolerances=tolerances),
         "parity": judged,
         "sustained": _make_sustained(evidence.curves.get(arm.arm)),
@@ -248,7 +254,7 @@ def _list_slowest(operators: Sequence[Operator]) -> list[doc_cells.OperatorTime]
 
 
 def _find_unaccounted_us(trace: TraceReport | PromptTrace) -> float | None:
-    """Return the time of an inference between its operators, with the profiler's own, in µs.
+    """Return the time of an inference outside its operators, in µs; it includes the profiler's own time.
 
     Return None where it is not known, or operators overlap.
     """

@@ -25,8 +25,8 @@ __all__ = ["BlockRecord", "RunRecord", "add_sentence", "assemble", "make_facts"]
 def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
     """Make the document of a run; cells that are still being measured are left out.
 
-    With `is_part`, the record is a part of a run: the samples of its accuracies are kept, and its verdicts are
-    corrected later, with those of the other blocks.
+    With `is_part`, the record is only a part of a run: the samples of accuracies are kept and verdicts are not
+    corrected for multiple tests, as both need the other blocks.
     """
     cells: list[doc_cells.Cell] = []
     comparisons: list[doc_comparisons.Comparison] = []
@@ -54,7 +54,7 @@ def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
 
 
 def add_sentence(document: doc.Document) -> doc.Document:
-    """Return the document with its opening sentence, and with items per second where compared batches differ."""
+    """Return the document with its sentence, and with ratios of items per second where compared batches differ."""
     cells = {cell.id: cell for cell in document.cells}
     comparisons = [_add_items_ratio(comparison, cells) for comparison in document.comparisons]
     with_items = document.model_copy(update={"comparisons": comparisons})
@@ -72,9 +72,9 @@ def _add_items_ratio(
 
 
 def make_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
-    """Return the facts that show how quiet the node was just before this block.
+    """Return the facts that show how idle the node was just before this block.
 
-    Under `more` a node may have put anything: what is no finite number from 0 on becomes None.
+    A node may send anything under `more`, so what is not a finite number of at least 0 becomes None.
     """
     load = facts.more.get("load")
     load = load if isinstance(load, dict) else {}

@@ -14,9 +14,9 @@ from farm.rules.planning.plans import Arm
 from farm.rules.reporting.records import BlockRecord
 from farm.rules.wording.numbers import counted, latency, plain, share
 
-# Other programs are blamed where a whole answer takes more than so many times its own prompt and tokens.
+# Other programs are named as the cause where a whole answer takes more than so many times its prompt and tokens.
 MAX_SLOWDOWN = 1.5
-# Time that the times of prompt and tokens leave out is named from this share on.
+# Time that is spent neither on the prompt nor on tokens is mentioned from this share on.
 MIN_NAMED_SHARE = 0.02
 
 # How far the scores of the same text may be apart in two runtimes; another precision than these rounds more.
@@ -38,10 +38,10 @@ class Generated:
 
 
 def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generated:
-    """Compare the tokens of an arm's first launch with its other launches, or, where these agree, with another arm.
+    """Compare the tokens of an arm's first launch with its other launches, and then with the first arm that has tokens.
 
-    That is the first arm of the block that has tokens. A model of another precision may choose other tokens, which is
-    not wrong. The result is empty for an arm without tokens.
+    Arms are compared only where the launches agree. Other tokens from a model of another precision are not wrong. The
+    result is empty for an arm without tokens.
     """
     launches = [sample for sample in evidence.samples(arm.arm) if sample.tokens]
     if not launches:
@@ -63,7 +63,7 @@ def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generate
 def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm) -> Generated:
     """Compare the tokens, then the scores of the same text.
 
-    Where tokens are drawn and the scores agree, only the draw differs, which is not wrong.
+    Where tokens are sampled at random and the scores agree, different tokens are not wrong.
     """
     is_same_recipe = baseline.spec.recipe == arm.spec.recipe
     scored = None
@@ -88,10 +88,9 @@ def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm)
 
 
 def fail_on_tokens(parity: doc_cells.Parity, generated: Generated, summary: CellSummary | None) -> doc_cells.Parity:
-    """Return the parity as failed where tokens differ that should not, or rows of a batch differ from the same rows
-    alone.
+    """Return the parity as failed where tokens differ that should not; otherwise unchanged.
 
-    Otherwise it is unchanged.
+    It also fails where rows of a batch chose other tokens than the same rows alone.
     """
     rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
     wrong = [generated.text] if generated.is_wrong else []

@@ -1,4 +1,4 @@
-"""Corrects the verdicts of a run for how many there are: a change that may be chance among them becomes undecided."""
+"""Corrects the verdicts of a run for multiple tests: a change that may be chance among them becomes undecided."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from farm.rules.wording.vocabulary import is_change
 
 
 def correct_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return a run's comparisons; changes that so many would show by chance become undecided (Benjamini-Hochberg).
+    """Return a run's comparisons; changes that may be chance among so many become undecided (Benjamini-Hochberg).
 
     Headlines are corrected among themselves, so that they do not depend on how many other metrics launches report;
     further metrics are corrected among all that were tested, with the headlines. A/A copies are no hypotheses and keep
@@ -31,6 +31,7 @@ def correct_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def is_tested(comparison: Comparison) -> bool:
+    """Whether a comparison counts among the tests of a run: it has a p-value, and is no A/A copy."""
     return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 

@@ -55,7 +55,7 @@ def attribute_change(judge: BlockJudge, judged: Judged) -> Attribution:
         TracedArm(old[0], [times for times, _ in rounds]),
         TracedArm(new[0], [times for _, times in rounds]),
         margin=judge.block.margin,
-        per_pair=ROUNDS[judge.block.budget].per_pair,
+        rounds_per_pair=ROUNDS[judge.block.budget].per_pair,
         is_judged=judged.verdict != "not comparable" and judged.planned.axis in JUDGED_AXES,
     )
 

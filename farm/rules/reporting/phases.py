@@ -29,7 +29,7 @@ def describe_result(summary: CellSummary | None, scenario: Scenario, phases: Seq
 def fail_on_answers(parity: doc_cells.Parity, summary: CellSummary | None, *, what: str) -> doc_cells.Parity:
     """Return the parity as failed where answers differed from those of the same inputs alone.
 
-    `what` is the noun that the figure counts, such as answers. Where none differed, the parity is unchanged.
+    `what` is the plural noun that the sentence counts, such as `answers`. Where none differs, the parity is unchanged.
     """
     figure = summary.launched.get(DIFFERING) if summary is not None else None
     if figure is None or not figure.value:

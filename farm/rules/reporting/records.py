@@ -13,7 +13,7 @@ from farm.rules.runtimes.models import ModelFacts
 
 @dataclass(frozen=True, slots=True)
 class BlockRecord:
-    """A block with the reports of the attempts that count, the oldest first.
+    """A block with the reports of its valid attempts, the oldest first.
 
     `node` is the name of the node. `reason` says why the block failed or was stopped. `is_over` says that no report
     will follow.
@@ -30,14 +30,14 @@ class BlockRecord:
 class RunRecord:
     """Everything a document is made from.
 
-    `machine` are facts of the machine that measured, or of the farm's nodes by name. By the digests of cells,
-    `references` say what outputs were compared with, and `sizes` are the bytes of the files that were measured.
+    `machine` has facts about the machine that measured, or about the farm's nodes by name. `references` and `sizes` are
+    keyed by the digest of a cell: what its outputs were compared with, and the size of its model files in bytes.
     `preset` replaces the tolerances that follow from the precision.
     """
 
     model: ModelFacts
     # other models that were measured in the same blocks
-    beside: Sequence[ModelFacts] = ()
+    other_models: Sequence[ModelFacts] = ()
     blocks: Sequence[BlockRecord] = ()
     refused: Sequence[RefusedPoint] = ()
     machine: Mapping[str, object] = field(default_factory=dict)
@@ -52,4 +52,5 @@ class RunRecord:
     url: str | None = None
 
     def model_of(self, spec: CellSpec) -> ModelFacts:
-        return next((model for model in self.beside if model.bundle_sha256 == spec.artifact_sha256), self.model)
+        """Return the model that a cell measures: one of `other_models` by its artifact, or else `model`."""
+        return next((model for model in self.other_models if model.bundle_sha256 == spec.artifact_sha256), self.model)

@@ -1,7 +1,8 @@
-"""Finds which nodes of an earlier graph each node of a later one stands for. Operators' names are not used.
+"""Maps the nodes of a rewritten graph back to the nodes of the graph that it was made from.
 
-The later graph is the earlier one after something rewrote it: ONNX Runtime's optimiser, a quantiser, an opset
-converter. Rewriters keep the names of the tensors at the seams and derive new names from old ones; only this is used.
+The later graph is the earlier one after ONNX Runtime's optimiser, a quantiser or an opset converter rewrote it. These
+keep the names of tensors between the parts that they rewrite, and derive new names from old ones. Only names and
+connections are used, not what an operator does.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from farm.rules.tracing.graphs import Graph, GraphNode
 
 @dataclass(frozen=True)
 class Origin:
-    """Labels of the earlier graph: the node that a later one stands for, and others fused into it."""
+    """The earlier node that a later one stands for, None where none was found, and the others fused into it: labels."""
 
     node: str | None
     covers: tuple[str, ...] = ()
@@ -20,15 +21,17 @@ class Origin:
 
 @dataclass
 class _State:
-    """Which later node owns which earlier node."""
+    """The alignment so far: which later node owns which earlier node, by label."""
 
     later: Graph
     earlier: Graph
+    # earlier node → the later node that owns it
     owner: dict[str, str] = field(default_factory=dict)
+    # later node → the first earlier node that it claimed
     primary: dict[str, str] = field(default_factory=dict)
-    # later nodes none of whose outputs has a name of the earlier graph: where their work ends is not known
+    # later nodes without an output that the earlier graph names: where their work ends is not known
     lost: set[str] = field(default_factory=set)
-    # the earlier node a later one reminds of, though another stands for it
+    # later node → an earlier node that its name or output points to, but that another node owns
     hint: dict[str, str] = field(default_factory=dict)
 
     def claim(self, node: GraphNode, by: GraphNode) -> None:
@@ -39,9 +42,9 @@ class _State:
 def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     """Return the origin in `earlier` of every node of `later`, by label.
 
-    Nodes are matched by 1. the same name, 2. an output tensor of the same name, 3. the longest beginning of the name
-    that names a node or tensor. Then what lies between these is given to the node that computes it, and inserted nodes
-    count for the one node they serve.
+    Nodes are matched by 1. the same name, 2. an output of the same name, 3. the longest prefix of the name that names a
+    node or tensor. Nodes between the matched ones go to the later node that computes them, and inserted nodes count for
+    the one node that reads their output.
     """
     later = later.restore_converted()
     state = _State(later=later, earlier=earlier)
@@ -90,14 +93,14 @@ def _claim_by_prefix(state: _State) -> None:
 
 
 def _only_hands_on(state: _State, found: GraphNode, node: GraphNode) -> bool:
-    """Whether the owner of a node, which claimed it by a tensor's name, only copies what this node hands on to it."""
+    """Whether the owner of `found`, which claimed it by a tensor's name, only copies an output of `node`."""
     owner = state.owner[found.label]
     is_read = any(reader.label == owner for name in node.outputs for reader in state.later.consumers.get(name, ()))
     return is_read and node.label in state.lost and _is_weak(state, found, owner)
 
 
 def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> None:
-    """Claim the nodes before the seed, back to one of the node's own kind, which the node was fused with."""
+    """Claim the nodes before the seed, back to one of `node`'s operator type, which `node` was fused with."""
     at, between = seed, []
     while at.op_type != node.op_type:
         makers = [state.earlier.producer[name] for name in at.inputs if name in state.earlier.producer]
@@ -112,7 +115,7 @@ def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> 
 
 
 def _absorb_after_lost_ends(state: _State) -> None:
-    """Give what follows a node with a lost end, up to the next known tensor, to that node, which it was fused into."""
+    """Assign the nodes after one in `state.lost`, up to the next known tensor, to it: they were fused into it."""
     position = {node.label: index for index, node in enumerate(state.later.top)}
     open_ends = {label for label, owner in state.owner.items() if owner in state.lost}
     for node in state.earlier.top:
@@ -126,7 +129,7 @@ def _absorb_after_lost_ends(state: _State) -> None:
         if not lost_before:
             continue
         if owner is not None:
-            # the node that only hands this tensor on has no work of its own
+            # the node that only passes this tensor on does no work itself
             state.hint[owner] = node.label
             state.primary.pop(owner, None)
         else:
@@ -135,14 +138,14 @@ def _absorb_after_lost_ends(state: _State) -> None:
 
 
 def _is_weak(state: _State, node: GraphNode, owner: str) -> bool:
-    """Whether a node was claimed only by a tensor's name, by a node of another kind that stands for nothing else."""
+    """Whether a node was claimed only by a tensor's name, by a node of another type that claimed nothing else."""
     claimer = state.later.by_label[owner]
     is_only_this = state.primary.get(owner) == node.label and owner not in state.lost
     return is_only_this and claimer.name != node.name and claimer.op_type != node.op_type
 
 
 def _absorb_before_seeds(state: _State) -> None:
-    """Give what lies before a claimed node, back to tensors that still exist, to its owner: it was fused."""
+    """Assign the nodes before a claimed one, back to tensors that still exist, to its owner: they were fused."""
     claimed_by = group_by(state.owner, state.owner.__getitem__)
     for node in state.later.top:
         todo = list(claimed_by.get(node.label, ()))
@@ -167,7 +170,7 @@ def _collect_origins(state: _State) -> dict[str, Origin]:
 
 
 def _choose_main_part(state: _State, node: GraphNode, parts: list[GraphNode]) -> str | None:
-    """Return the one part of the executed kind where there is exactly one, or else the node found first."""
+    """Return the only part of the executed operator type, or else the node that was claimed first."""
     primary = state.primary.get(node.label)
     of_its_kind = [part.label for part in parts if part.op_type == node.op_type]
     if primary is None or len(of_its_kind) != 1:
@@ -176,16 +179,15 @@ def _choose_main_part(state: _State, node: GraphNode, parts: list[GraphNode]) ->
 
 
 def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
-    """Make an inserted node count for the one node it serves, or else for the one its name points to, or for its
-    source."""
+    """Let an inserted node count for the one node that reads it, else for its hint, else for the node that it reads."""
     for node in reversed(state.later.top):
         if origins[node.label].node is not None:
             continue
         readers = [reader for name in node.outputs for reader in state.later.consumers.get(name, ())]
-        served = {origins[reader.label].node for reader in readers}
-        hands_on = any(name in state.earlier.producer for name in node.outputs)
-        if len(served) == 1 and not hands_on:
-            origins[node.label] = Origin(node=served.pop())
+        read_by = {origins[reader.label].node for reader in readers}
+        has_known_output = any(name in state.earlier.producer for name in node.outputs)
+        if len(read_by) == 1 and not has_known_output:
+            origins[node.label] = Origin(node=read_by.pop())
         else:
             origins[node.label] = Origin(node=state.hint.get(node.label))
     for node in state.later.top:
@@ -195,7 +197,7 @@ def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
 
 
 def _assign_nested(state: _State, origins: dict[str, Origin]) -> None:
-    """Make nodes inside control flow keep their label, or count for the node around them."""
+    """Let nodes inside control flow keep their label, or else count for the node around them."""
     for node in state.later.nodes:
         if not node.path:
             continue

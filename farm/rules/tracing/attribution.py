@@ -1,9 +1,9 @@
 """Finds which operators explain a change: the traces of two arms, joined by the model's own nodes.
 
-Runtimes fuse differently, so that one executes as one operator what the other executes as three. Executed operators are
-therefore joined into the smallest groups of the model's own nodes that both sides execute completely, and the time of a
-group is compared. Times are microseconds per inference, medians over traces of separate processes; one trace misleads.
-Where every round traced a few inferences, its times take the traces' place, and each group gets a verdict.
+Runtimes fuse differently: one executes as a single operator what the other executes as three. The model's own nodes are
+therefore joined into the smallest groups that both sides execute completely, and the groups' times are compared.
+Times are µs per inference, medians over traces of separate processes, since a single trace misleads. Where every round
+traced a few inferences, the times of the rounds are used instead, and each group gets a verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from farm.contract.reports import Operator, TraceReport
 from farm.rules.tracing.executions import MIN_TRACES, join_groups
 
 if TYPE_CHECKING:
-    # what is told of operators needs no numpy
+    # the client reads attributions without numpy
     from farm.rules.comparing.comparisons import Comparison
 
 INTERVAL_LEVEL = 0.9
@@ -27,12 +27,16 @@ MIN_CHANGE = 0.002
 # an operator type that explains less of a change is not named
 NAMED_SHARE = 0.1
 
-# own nodes of a group but one, and the operator that it is named after
-Head = tuple[tuple[str, ...], Operator]
+
+class GroupHead(NamedTuple):
+    """The executed operator that a group is named after, and the other own nodes of the group."""
+
+    operator: Operator
+    other_nodes: tuple[str, ...]
 
 
 class NodeTime(NamedTuple):
-    """An own node and its time in one launch."""
+    """One of the model's own nodes, and its time per inference in one launch."""
 
     node: str
     time_us: float
@@ -40,7 +44,10 @@ class NodeTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """One group of the model's own nodes, in both arms. `is_doubtful` says that the interval spans zero."""
+    """How the time of one group of the model's own nodes changed between two arms.
+
+    The group is named by `node`; `covers` are its other nodes.
+    """
 
     node: str
     covers: tuple[str, ...]
@@ -54,13 +61,13 @@ class NodeChange:
     moved_us: float
     change_low_us: float | None = None
     change_high_us: float | None = None
-    # its part of the whole change, negative where it is against it; None where an arm has fewer than five traces
+    # its part of the whole change, negative where it goes the other way; None where it cannot be told
     share: float | None = None
-    # of the node's own pairs; None where rounds were not traced, or where it could not be judged
+    # the verdict on the group's times in paired rounds; None where rounds were not traced, or are too few
     figures: "Comparison | None" = None
 
     @property
-    def is_doubtful(self) -> bool:
+    def spans_zero(self) -> bool:
         return self.change_low_us is not None and self.change_low_us < 0 < (self.change_high_us or 0.0)
 
 
@@ -104,28 +111,28 @@ def attribute_traces(baseline: Sequence[TraceReport], candidate: Sequence[TraceR
 
 
 def attribute_times(
-    heads: Mapping[str, Head], olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]
+    heads: Mapping[str, GroupHead], olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]
 ) -> Attribution:
-    """Return the change of every group from its times in µs.
+    """Return the change of every group from its times in µs, by the group's name.
 
     `olds` and `news` have one mapping for each process, equally many of either arm; `heads` are as find_group_heads
     returns them. No change has a share where there are too few traces, or where they disagree about more than changed.
     """
     changes = [
-        _make_node_change(members, head, [t.get(key, 0.0) for t in olds], [t.get(key, 0.0) for t in news])
-        for key, (members, head) in heads.items()
+        _make_node_change(head, [times.get(group, 0.0) for times in olds], [times.get(group, 0.0) for times in news])
+        for group, head in heads.items()
     ]
-    whole = sum(change.moved_us for change in changes)
-    everything = sum(max(change.baseline_us, change.candidate_us) for change in changes)
+    whole_us = sum(change.moved_us for change in changes)
+    total_us = sum(max(change.baseline_us, change.candidate_us) for change in changes)
     # traces of a busy machine may disagree about more than what is to be explained
-    doubtful = sum(abs(change.moved_us) for change in changes if change.is_doubtful)
-    explains = len(olds) >= MIN_TRACES and abs(whole) > max(MIN_CHANGE * everything, doubtful)
-    shared = [replace(change, share=change.moved_us / whole) for change in changes] if explains else changes
-    return Attribution(len(olds), tuple(sorted(shared, key=lambda c: (-abs(c.moved_us), c.node))))
+    doubtful_us = sum(abs(change.moved_us) for change in changes if change.spans_zero)
+    if len(olds) >= MIN_TRACES and abs(whole_us) > max(MIN_CHANGE * total_us, doubtful_us):
+        changes = [replace(change, share=change.moved_us / whole_us) for change in changes]
+    return Attribution(len(olds), tuple(sorted(changes, key=lambda change: (-abs(change.moved_us), change.node))))
 
 
 def sum_group_times(operators: Iterable[Operator | NodeTime], group_of: Mapping[str, str]) -> dict[str, float]:
-    """Return the time of each group in one process, in µs. `group_of` gives the group of a node."""
+    """Return the time of each group in one process, in µs. `group_of` maps each node to its group."""
     times: dict[str, float] = {}
     for operator in operators:
         group = group_of[operator.node]
@@ -133,11 +140,8 @@ def sum_group_times(operators: Iterable[Operator | NodeTime], group_of: Mapping[
     return times
 
 
-def find_group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, Head]:
-    """Return for each group its other own nodes, and the operator it is named after.
-
-    That operator is the one with the most time in any trace.
-    """
+def find_group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str]) -> dict[str, GroupHead]:
+    """Return the head of each group: the operator with the most time in any of these traces."""
     members: dict[str, set[str]] = {}
     for node, group in group_of.items():
         members.setdefault(group, set()).add(node)
@@ -147,17 +151,17 @@ def find_group_heads(traces: Sequence[TraceReport], group_of: Mapping[str, str])
             group = group_of[operator.node]
             if group not in heads or operator.time_us > heads[group].time_us:
                 heads[group] = operator
-    return {group: (tuple(sorted(members[group] - {head.node})), head) for group, head in heads.items()}
+    return {group: GroupHead(head, tuple(sorted(members[group] - {head.node}))) for group, head in heads.items()}
 
 
-def _make_node_change(covers: tuple[str, ...], head: Operator, olds: list[float], news: list[float]) -> NodeChange:
+def _make_node_change(head: GroupHead, olds: list[float], news: list[float]) -> NodeChange:
     differences = [new - old for old, new in zip(olds, news, strict=True)]
     low, high = _find_interval(differences)
     return NodeChange(
-        node=head.node,
-        covers=covers,
-        op_type=head.op_type,
-        provider=head.provider,
+        node=head.operator.node,
+        covers=head.other_nodes,
+        op_type=head.operator.op_type,
+        provider=head.operator.provider,
         baseline_us=median(olds),
         candidate_us=median(news),
         moved_us=median(differences),
@@ -186,6 +190,7 @@ def group_by_type(changes: Iterable[NodeChange | OperatorChange]) -> list[TypeCh
 
 
 def find_largest_share(changes: Iterable[NodeChange | OperatorChange]) -> TypeChange | None:
+    """Return the operator type with the largest share of the change; None where no share is known."""
     shared = [change for change in group_by_type(changes) if change.share is not None]
     return max(shared, key=lambda change: change.share or 0.0, default=None)
 

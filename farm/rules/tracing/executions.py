@@ -1,8 +1,8 @@
-"""What a trace executed: how often each operator ran on each provider, and what executes a node of the model.
+"""What a trace executed: how often each operator ran on each provider, and which kernels execute a node of the model.
 
-Copies are left out. A copy between layouts (ReorderInput, ReorderOutput, a Transpose beside the operator that it
-serves) is how a kernel wants its tensors, neither work of the model nor a fusion. A copy between host and device is
-evidence of fallback, and is counted apart.
+Copies are left out. A copy between layouts (ReorderInput, ReorderOutput, a Transpose next to the operator that needs
+it) only gives a kernel its preferred layout: it is neither work of the model nor a fusion. Copies between host and
+device are evidence of a fallback, and are counted separately.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ COPY_TO_DEVICE = "MemcpyFromHost"
 DEVICE_COPIES = frozenset({COPY_TO_HOST, COPY_TO_DEVICE})
 COPIES = DEVICE_COPIES | {"ReorderInput", "ReorderOutput"}
 TRANSPOSE = "Transpose"
-# what explains a change rests on at least so many traces of each arm
+# Explaining a change takes at least so many traces of each arm.
 MIN_TRACES = 5
 
 
@@ -28,7 +28,7 @@ Executed = Operator | OperatorTime
 
 @dataclass(frozen=True, order=True, slots=True)
 class Kernel:
-    """An operator on a provider."""
+    """An operator type, as one provider executes it."""
 
     provider: str
     op_type: str
@@ -54,10 +54,10 @@ def counts_to_histogram(counts: Mapping[str, Mapping[str, int]]) -> Histogram:
 
 
 def select_computing(executed: Iterable[Executed]) -> list[Executed]:
-    """Return the executed nodes that compute.
+    """Return the executed nodes that compute something, without copies.
 
-    Copies are left out, as is a Transpose beside the operator that it serves. Rows without an operator are left out
-    too: they sum further nodes, of which nothing is known.
+    A Transpose is left out where another operator was executed for the same node. So are rows without an operator type:
+    they are sums over further nodes.
     """
     rows = [execution for execution in executed if execution.op_type and execution.op_type not in COPIES]
     worked = {row.node for row in rows if row.op_type != TRANSPOSE}
@@ -69,13 +69,12 @@ class NodeKernels:
     """Which kernels execute each of the model's own nodes."""
 
     by_node: Mapping[str, frozenset[Kernel]]
-    # nodes that run together with others, and as what
+    # the kernel of each node that is fused with others
     fused: Mapping[str, Kernel]
 
     @classmethod
     def of(cls, executed: Sequence[Executed]) -> Self:
-        """Collect the kernels of each own node; a node has the kernels of all rows that stand for it, as row order
-        means nothing."""
+        """Collect the kernels of each own node, from all rows of that node in any order."""
         by_node: dict[str, set[Kernel]] = {}
         fused: dict[str, set[Kernel]] = {}
         around = _find_covered(executed)

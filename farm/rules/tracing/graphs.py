@@ -1,4 +1,4 @@
-"""A model's graph as far as mapping needs it: nodes, their names and what connects them."""
+"""A model's graph as mapping needs it: the nodes, their names and the tensors between them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,15 +7,15 @@ from functools import cached_property
 
 from farm.base.grouping import group_by
 
-# operators that hand on what they are given: no runtime executes them once it has optimised the graph
+# operators that only pass their input on: no runtime executes them once it has optimised the graph
 IDLE = frozenset({"Identity", "Dropout"})
-# what ONNX Runtime puts before the name of a tensor that it converts to another precision; nodes are named after those
+# prefixes that ONNX Runtime gives a tensor that it converts to another precision, and the nodes named after it
 _CONVERTED = re.compile(r"^(?:InsertedPrecisionFreeCast_|InsertedCast_)+")
 
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One node."""
+    """One node of a graph, or of a subgraph inside control flow."""
 
     # its name, or `OpType_index` where it has none; unique in the model
     label: str
@@ -31,7 +31,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in stored (topological) order, Constant nodes left out; `given` are graph inputs and initialisers."""
+    """Nodes in stored (topological) order, without Constant nodes. `given` names graph inputs and initialisers."""
 
     nodes: tuple[GraphNode, ...] = ()
     given: frozenset[str] = field(default_factory=frozenset)
@@ -60,15 +60,14 @@ class Graph:
         return {output: node for node in self.top for output in node.outputs if output}
 
     def find_maker(self, tensor: str) -> GraphNode | None:
-        """Return the node of the main graph that computes a tensor, passing over operators that only hand it on
-        (IDLE).
+        """Return the node of the main graph that computes a tensor, skipping operators that only pass it on (IDLE).
 
-        Return None for a tensor that no node makes.
+        Return None for a tensor that no such node computes.
         """
         node = self.producer.get(tensor)
         while node is not None and node.op_type in IDLE:
             before = self.producer.get(next(iter(node.inputs), ""))
-            # a graph in a circle is nobody's that ran
+            # no graph with a cycle was ever executed
             node = before if before is not None and before.index < node.index else None
         return node
 
@@ -91,8 +90,7 @@ class Graph:
         return group_by((node for node in self.nodes if node.path), lambda node: node.path)
 
     def find_by_prefix(self, name: str) -> GraphNode | None:
-        """Return the node, or the maker of the tensor, whose name is the longest beginning of `name`; None where there
-        is none.
+        """Return the node whose own name, or whose output's name, is the longest prefix of `name`; None without one.
 
         ONNX Runtime and quantisers derive new names by adding to old ones (`…_nchwc`, `…_token_3`, `…/Fusion/`,
         `…_quant`), sometimes to a node's name and sometimes to its output's.
@@ -105,8 +103,10 @@ class Graph:
         return None
 
     def restore_converted(self) -> "Graph":
-        """Return the graph with tensors that their maker gives in another precision under the name of before. What
-        converts such a tensor back then makes one of another name."""
+        """Return the graph with the original names of tensors that a node outputs in another precision.
+
+        The tensor that converts such an output back gets the converted name in exchange.
+        """
         names: dict[str, str] = {}
         for tensor in self.producer:
             plain = strip_conversion(tensor)
@@ -128,8 +128,7 @@ def strip_conversion(name: str) -> str:
 
 
 def list_beginnings(name: str) -> Iterator[str]:
-    """Yield the name itself, then each shorter name from which it may be derived by adding to the end, the longest
-    first."""
+    """Yield the name and each prefix of it that ends before `_`, `/`, `.` or `:`, the longest first."""
     while name:
         yield name
         name = name[: max(0, *(name.rfind(mark) for mark in "_/.:"))]

@@ -1,7 +1,8 @@
 """Maps what ONNX Runtime executed back to the model's own nodes.
 
-MEASURING.md, "What really ran": `node_index` below the number of the graph's own non-Constant nodes is that node;
-otherwise names and tensors of the saved optimised graph lead back. A variant's nodes lead on to the uploaded model's.
+MEASURING.md, "What really ran": a `node_index` below the number of the graph's own non-Constant nodes is that node.
+Any other node is traced back by the names and tensors of the saved optimised graph. The nodes of a variant are mapped
+further, to those of the uploaded model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ class Executed:
 
 @dataclass(frozen=True)
 class Assigned:
-    """Nodes of the measured model that a provider took, by label; one entry a compiled subgraph, in order."""
+    """One subgraph that a provider compiled: the labels of the measured model's nodes in it, in order."""
 
     provider: str
     labels: tuple[str, ...]
@@ -45,7 +46,7 @@ def map_executed(
 
     `model` is the graph that was loaded (equal to `source` unless it is a variant), `optimized` the one that ONNX
     Runtime saved, None when it could not be saved. `assigned` are the subgraphs that providers compiled. Nodes that
-    only hand a tensor on are never listed as fused into another.
+    only pass a tensor on (`graphs.IDLE`) are never listed as fused into another.
     """
     finder = _Finder(model=model, optimized=optimized, alignment=align(optimized, model) if optimized else {})
     order = sorted(range(len(executed)), key=lambda at: len(executed[at].path))
@@ -62,7 +63,7 @@ def compute_mapped_share(origins: Sequence[Origin]) -> float | None:
 
 
 class _Finder:
-    """Executed nodes to nodes of the measured model."""
+    """Finds the node of the measured model that an executed node stands for."""
 
     def __init__(self, *, model: Graph, optimized: Graph | None, alignment: Mapping[str, Origin]) -> None:
         self._model = model
@@ -132,7 +133,7 @@ def _map_compiled(
         groups = [group.labels for group in assigned if group.provider == provider and group.labels]
         nowhere = [at for at, node in enumerate(executed) if node.provider == provider and found[at].node is None]
         if len(groups) != len(nowhere):
-            # more were assigned than executed or the other way round: which is which cannot be told
+            # which executed node belongs to which group cannot be told
             continue
         for at, labels in zip(sorted(nowhere, key=lambda at: executed[at].index), groups, strict=True):
             # the last node makes what leaves the subgraph

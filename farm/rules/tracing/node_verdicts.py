@@ -1,12 +1,11 @@
-"""Judges which of a model's own nodes changed, by the pair rule of cells for each node, corrected for their number.
+"""Judges which of a model's own nodes changed, by the same test of pairs as cells, corrected for their number.
 
-A round that traces a few inferences of both arms gives every group of own nodes a pair of times. Each is judged as a
-cell is, by what all rounds say at once, for it was the cells' verdicts that ended the rounds. Then three things are
-checked of each change:
+A round that traces a few inferences of both arms gives each group of own nodes a pair of times. A group is judged once,
+over all rounds, since the verdicts of cells decided when the rounds ended. Each change then has to pass three checks:
 
-many nodes    Benjamini-Hochberg over all that were judged, at a level under which hardly a block names a wrong one;
-the clock     the profiler counts whole microseconds: a change has to be one at least;
-moved time    a node and those of its neighbours that changed the other way must, taken together, still have changed.
+many nodes    Benjamini-Hochberg over all groups that were judged, at a level that rarely names a wrong one in a block;
+the clock     the profiler counts whole microseconds, so a change must be at least one;
+moved time    the group and its neighbours that changed in the other direction must, summed, still have changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +23,9 @@ Neighbours = Mapping[str, frozenset[str]]
 
 # durations in a profile are whole microseconds, cut off
 TICK_US = 1.0
-# what takes less in both arms is mostly the clock's rounding
+# Shorter times in both arms are mostly the rounding of the clock.
 MIN_US = 5.0
-# the nodes with the most time; an interval takes milliseconds to work out
+# The groups with the most time are judged; an interval takes milliseconds to compute.
 MAX_JUDGED = 256
 # Of blocks with one changed node about twice this share name another one too: docs/results.md, "Operators".
 LEVEL = 0.005
@@ -35,8 +34,8 @@ LEVEL = 0.005
 def judge_nodes(pairs: Mapping[str, Sequence[Pair]], *, neighbours: Neighbours, margin: float) -> dict[str, Comparison]:
     """Return the verdict on each group of own nodes that can be judged, by the group's name.
 
-    `pairs` are (baseline, candidate) µs per inference of the same rounds, in their order; `neighbours` are the groups
-    that a group reads from, or that read from it. Not judged are groups with fewer than eight pairs, groups too short
+    `pairs` are (baseline, candidate) µs per inference, in order of rounds. `neighbours` are the groups that a group
+    reads from, or that read from it. Left out are groups with fewer than eight pairs, groups whose times are too short
     for the clock, and all but the MAX_JUDGED groups with the most time.
     """
     enough = {node: blocks for node, blocks in pairs.items() if len(blocks) >= PLANNED_LOOKS[0]}

@@ -1,12 +1,12 @@
-"""Removes the weights of a model, which a picture of its graph does not need.
+"""Removes the weights of a model, which a drawing of its graph does not need.
 
 Works on protobuf's wire format (https://protobuf.dev/programming-guides/encoding/) with onnx.proto's field numbers, so
-that a model of gigabytes costs no more memory than its graph. Of a tensor, name, type and shape stay; its values only
-where they are a few 64-bit integers, which say what happens to shapes. Biases and scales are weights, however small.
+that a model of gigabytes needs no more memory than its graph. Tensors keep their name, type and shape. They keep their
+values only where these are a few 64-bit integers, which determine shapes. Biases and scales are removed, however small.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 # tensors of 64-bit integers up to this size keep their values: shapes, axes, pads
 KEPT_BYTES: Final = 1024
@@ -34,6 +34,15 @@ LARGE: Final = {"attribute": frozenset({4, 8, 9})}
 NEVER: Final = {"tensor": frozenset({13, 14}), "attribute": frozenset({7}), "model": frozenset({20})}
 
 
+class _Field(NamedTuple):
+    """A field of a message: its number, its wire type, its bytes as a whole, and those of its content."""
+
+    number: int
+    wire: int
+    whole: memoryview
+    content: memoryview
+
+
 def remove_weights(model: memoryview) -> bytes:
     """Return the bytes of an ONNX model without its weights.
 
@@ -45,34 +54,34 @@ def remove_weights(model: memoryview) -> bytes:
 def _copy_message(view: memoryview, *, kind: str, depth: int) -> bytes:
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} messages")
-    inside, gone = INSIDE[kind], _list_dropped_fields(view, kind=kind)
+    dropped = _list_dropped_fields(view, kind=kind)
     parts: list[bytes | memoryview] = []
-    for number, wire, whole, body in _iterate_fields(view):
-        if number in gone:
+    for field in _iterate_fields(view):
+        if field.number in dropped:
             continue
-        inner = inside.get(number) if wire == LEN else None
-        if inner is None or (inner != "tensor" and len(body) <= EMPTY_BYTES):
-            parts.append(whole)
+        inner = INSIDE[kind].get(field.number) if field.wire == LEN else None
+        if inner is None or (inner != "tensor" and len(field.content) <= EMPTY_BYTES):
+            parts.append(field.whole)
             continue
-        content = _copy_message(body, kind=inner, depth=depth + 1)
-        parts += (_encode_varint(number << 3 | LEN), _encode_varint(len(content)), content)
+        content = _copy_message(field.content, kind=inner, depth=depth + 1)
+        parts += (_encode_varint(field.number << 3 | LEN), _encode_varint(len(content)), content)
     return b"".join(parts)
 
 
 def _list_dropped_fields(view: memoryview, *, kind: str) -> frozenset[int]:
     """Return the field numbers of a message that are removed."""
-    gone = NEVER.get(kind, frozenset())
+    dropped = NEVER.get(kind, frozenset())
+    if len(view) > KEPT_BYTES:
+        return dropped | (VALUES if kind == "tensor" else LARGE.get(kind, frozenset()))
     if kind == "tensor":
-        is_small = len(view) <= KEPT_BYTES
-        types = {bytes(body) for number, _, _, body in _iterate_fields(view) if number == 2} if is_small else set()
-        if types != {INT64}:
-            return gone | VALUES
-    return gone | LARGE.get(kind, frozenset()) if len(view) > KEPT_BYTES else gone
+        # field 2 is the type of the tensor's values
+        types = {bytes(field.content) for field in _iterate_fields(view) if field.number == 2}
+        return dropped if types == {INT64} else dropped | VALUES
+    return dropped
 
 
-def _iterate_fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
-    """Yield the number, the wire type, the whole field and its content of each field. Raises ValueError where the view
-    is malformed."""
+def _iterate_fields(view: memoryview) -> Iterator[_Field]:
+    """Yield the fields of a message. Raises ValueError where it is malformed."""
     at, end = 0, len(view)
     while at < end:
         start = at
@@ -88,7 +97,7 @@ def _iterate_fields(view: memoryview) -> Iterator[tuple[int, int, memoryview, me
             raise ValueError(f"field {number} has the unknown wire type {wire}")
         if number == 0 or at + length > end:
             raise ValueError(f"field {number} goes past the end of its message")
-        yield number, wire, view[start : at + length], view[at : at + length]
+        yield _Field(number, wire, whole=view[start : at + length], content=view[at : at + length])
         at += length
 
 

@@ -1,13 +1,13 @@
-"""Finds what changed in placement between two cells: deterministic, so no statistics.
+"""Finds what changed in placement between two cells. Placement is deterministic, so no statistics are needed.
 
 The counts of executed operators per provider decide: where they are equal there is no change, however the model's own
-nodes were found in the two traces. A change is described by those nodes: another provider executes one, a fusion is
-gone or new, copies between host and device were added.
+nodes were mapped in the two traces. Each change names the nodes concerned: another provider executes them, a fusion is
+gone or new, or copies between host and device were added.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from farm.base.grouping import group_by
 from farm.contract.document_cells import Cell
@@ -22,16 +22,29 @@ from farm.rules.tracing.executions import (
     select_computing,
 )
 
+CPU = "CPUExecutionProvider"
 Kind = Literal["moved", "fusion_gone", "fusion_new", "copies"]
+
+
+class _Difference(NamedTuple):
+    """How one node's placement differs. Of a fusion only one of the two sides is set."""
+
+    kind: Kind
+    before: str
+    after: str
+
+    @property
+    def is_worse(self) -> bool:
+        return self.kind == "fusion_gone" or (self.kind == "moved" and self.after == CPU)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementChange:
-    """One difference in placement."""
+    """One difference in placement, and the nodes that it concerns; of copies there are none."""
 
     kind: Kind
     nodes: tuple[str, ...]
-    # where or as what the nodes ran before and after; of a fusion only one of the two is set
+    # where or as what the nodes ran; of a fusion only one of the two is set, and of copies these are their numbers
     before: str
     after: str
     # whether copies were added, a fusion is gone, or a node fell back to the CPU
@@ -48,11 +61,8 @@ class PlacementChange:
         return f"{named} {when} {run} fused as {self.before or self.after}."
 
 
-CPU = "CPUExecutionProvider"
-
-
 def compare_cell_placements(old: Cell, new: Cell) -> list[PlacementChange]:
-    """Return the placement changes between two traced cells of a document."""
+    """Return the placement changes from one traced cell of a document to another; empty where nothing changed."""
     histograms = None
     if old.executed and new.executed:
         histograms = counts_to_histogram(old.executed), counts_to_histogram(new.executed)
@@ -74,23 +84,25 @@ def compare_placements(
     """
     before, after = NodeKernels.of(old), NodeKernels.of(new)
     shown = _find_changed_kernels(old, new, histograms or (count_kernels(old), count_kernels(new)))
-    groups: dict[tuple[Kind, str, str], list[str]] = {}
+    groups: dict[_Difference, list[str]] = {}
     for node in before.by_node.keys() & after.by_node.keys():
-        for key in _compare_node(node, before, after, shown.get(node, {})):
-            groups.setdefault(key, []).append(node)
+        for difference in _compare_node(node, before, after, shown.get(node, {})):
+            groups.setdefault(difference, []).append(node)
     changes = [
-        PlacementChange(kind, tuple(sorted(nodes)), a, b, kind == "fusion_gone" or (kind == "moved" and b == CPU))
-        for (kind, a, b), nodes in sorted(groups.items())
+        PlacementChange(found.kind, tuple(sorted(nodes)), found.before, found.after, is_worse=found.is_worse)
+        for found, nodes in sorted(groups.items())
     ]
-    if copies[0] != copies[1]:
-        changes.append(PlacementChange("copies", (), str(copies[0]), str(copies[1]), is_worse=copies[1] > copies[0]))
+    old_copies, new_copies = copies
+    if old_copies != new_copies:
+        is_worse = new_copies > old_copies
+        changes.append(PlacementChange("copies", (), str(old_copies), str(new_copies), is_worse=is_worse))
     return changes
 
 
 def _find_changed_kernels(
     old: Sequence[Executed], new: Sequence[Executed], histograms: tuple[Histogram, Histogram]
 ) -> dict[str, dict[Kernel, int]]:
-    """Return for each node the kernels whose count changed in its group, and in the same direction in the trace."""
+    """Return, for each node, the kernels whose count changed in its group and, in the same direction, in the trace."""
     whole = _subtract(*histograms)
     if not whole:
         return {}
@@ -107,19 +119,17 @@ def _subtract(old: Histogram, new: Histogram) -> dict[Kernel, int]:
     return {kernel: new[kernel] - old[kernel] for kernel in old.keys() | new.keys() if new[kernel] != old[kernel]}
 
 
-def _compare_node(
-    node: str, old: NodeKernels, new: NodeKernels, shown: Mapping[Kernel, int]
-) -> list[tuple[Kind, str, str]]:
-    differences: list[tuple[Kind, str, str]] = []
+def _compare_node(node: str, old: NodeKernels, new: NodeKernels, shown: Mapping[Kernel, int]) -> list[_Difference]:
+    differences: list[_Difference] = []
     was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))
     if was_on != is_on:
         came_from, went_to = min(was_on - is_on or was_on), min(is_on - was_on or is_on)
         if {kernel.provider for kernel in shown} & {came_from, went_to}:
-            differences.append(("moved", came_from, went_to))
+            differences.append(_Difference("moved", came_from, went_to))
     was, now = old.fused.get(node), new.fused.get(node)
     # a fusion is gone where fewer of it run, or more of anything else; it is new the other way round
     if was and not now and (shown.get(was, 0) < 0 or any(change > 0 for change in shown.values())):
-        differences.append(("fusion_gone", was.op_type, ""))
+        differences.append(_Difference("fusion_gone", was.op_type, ""))
     if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):
-        differences.append(("fusion_new", "", now.op_type))
+        differences.append(_Difference("fusion_new", "", now.op_type))
     return differences

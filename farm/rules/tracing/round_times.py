@@ -1,7 +1,7 @@
-"""Works out times, shares and verdicts of the model's own nodes from the launches of a comparison's rounds.
+"""Computes times, shares and verdicts of the model's own nodes from the launches of a comparison's rounds.
 
-A launch that also traces a few inferences sends one time for each own node, in the order of their names in the arm's
-first trace, which says what was executed for them.
+A launch that also traces a few inferences sends one time for each own node, sorted by the node's name. The arm's first
+trace says which operators were executed for each node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from farm.rules.tracing.attribution import Attribution, NodeTime, attribute_time
 from farm.rules.tracing.executions import join_groups
 from farm.rules.tracing.node_verdicts import Pair, judge_nodes
 
-# µs by own node, in the order of `list_own_nodes`
+# µs per inference of each own node, in the order of `list_own_nodes`
 Times = Sequence[float]
 
 
@@ -36,11 +36,12 @@ def list_own_nodes(trace: TraceReport) -> list[str]:
 
 
 def attribute_rounds(
-    old: TracedArm, new: TracedArm, *, margin: float, per_pair: int, is_judged: bool = True
+    old: TracedArm, new: TracedArm, *, margin: float, rounds_per_pair: int, is_judged: bool = True
 ) -> Attribution:
     """Return the change of every group of own nodes between two arms, with verdicts on those that can be judged.
 
-    `per_pair` rounds make one pair, as for the cells. Without `is_judged` nothing gets a verdict.
+    The times of `rounds_per_pair` rounds are pooled into one pair, as for the cells. Without `is_judged` nothing gets a
+    verdict.
     """
     firsts = [old.first, new.first]
     group_of, neighbours = group_own_nodes(firsts)
@@ -49,11 +50,13 @@ def attribute_rounds(
     whole = attribute_times(heads, olds, news)
     if not is_judged:
         return whole
-    pairs = {group: pool_rounds(_pair_times(group, olds, news), per_pair=per_pair) for group in heads}
+    pairs = {group: pool_rounds(_pair_times(group, olds, news), per_pair=rounds_per_pair) for group in heads}
     judged = judge_nodes(pairs, neighbours=neighbours, margin=margin)
     figures = {
-        heads[group][1].node: replace(
-            comparison, rounds_used=comparison.rounds_used * per_pair, set_aside=comparison.set_aside * per_pair
+        heads[group].operator.node: replace(
+            comparison,
+            rounds_used=comparison.rounds_used * rounds_per_pair,
+            set_aside=comparison.set_aside * rounds_per_pair,
         )
         for group, comparison in judged.items()
     }
@@ -61,8 +64,7 @@ def attribute_rounds(
 
 
 def _pair_times(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:
-    """Return no pairs where a launch of either arm has no time for the group, since a ratio to nothing means
-    nothing."""
+    """Pair the times of a group by round; no pairs where any launch lacks a time, as its ratio would mean nothing."""
     pairs = [(old.get(group, 0.0), new.get(group, 0.0)) for old, new in zip(olds, news, strict=True)]
     return pairs if all(old > 0.0 and new > 0.0 for old, new in pairs) else []
 

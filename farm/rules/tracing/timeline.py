@@ -19,7 +19,7 @@ MAX_NAME: Final = 200
 
 @dataclass(slots=True)
 class Span:
-    """A node as it ran once. Times are µs since the inference began."""
+    """One execution of a node. `start_us` counts from the beginning of the inference."""
 
     name: str
     op_type: str
@@ -40,9 +40,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The inference of median length among `runs` that had warmed up.
+    """The inference of median length among `runs`, which are those after the warm-up.
 
-    `number` is its place among all runs, from 1; `in_nodes_us` is the time of its nodes, each counted once.
+    `number` counts it among all runs, from 1.
     """
 
     runs: int
@@ -52,6 +52,7 @@ class Timeline:
 
     @property
     def in_nodes_us(self) -> float:
+        """The time of all nodes, without counting nested ones twice."""
         return sum(span.self_us for span in self.spans)
 
 
@@ -69,7 +70,7 @@ class _Event(TypedDict):
 def parse_timeline(trace: object) -> Timeline | None:
     """Return the timeline of the inference of median length in a parsed trace.
 
-    `trace` is a list of events or a mapping with `traceEvents`. Return None where the trace has no whole run.
+    `trace` is a list of events or a mapping with `traceEvents`. Return None where it has no complete inference.
     """
     events = trace.get("traceEvents") if isinstance(trace, Mapping) else trace
     if not isinstance(events, Sequence):

@@ -289,7 +289,7 @@ def block_document(
     facts, *others = collect_model_facts(block.versions)
     budget = Budget(block.run.budget)
     run_record = RunRecord(
-        model=facts, beside=others, blocks=[record], references=references, sizes=sizes, budget=budget
+        model=facts, other_models=others, blocks=[record], references=references, sizes=sizes, budget=budget
     )
     return assemble(run_record, is_part=True)
 
@@ -329,7 +329,7 @@ def _list_refused(run: Run) -> list[doc_cells.Cell]:
     if not rows:
         return []
     facts, *others = collect_model_facts(run.versions)
-    record = RunRecord(model=facts, beside=others)
+    record = RunRecord(model=facts, other_models=others)
     return [make_refused_cell(_make_refused_point(row, row.reason), record) for row in rows if row.reason is not None]
 
 

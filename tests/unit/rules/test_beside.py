@@ -47,7 +47,7 @@ def document(
         *(make_check(arm.arm) for arm in block.arms),
         EnginesReport(pairs=(EnginePair(one=0, other=1, outputs=outputs),)),
     ]
-    return assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+    return assemble(RunRecord(model=BASE, other_models=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
 
 
 def test_each_point_is_measured_of_both_models_side_by_side_and_compared_between_them() -> None:
@@ -195,7 +195,7 @@ def labelled(wrong_of_the_new: int) -> Document:
             for arm, wrong in enumerate((0, wrong_of_the_new))
         ),
     ]
-    return assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+    return assemble(RunRecord(model=BASE, other_models=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
 
 
 def test_a_model_that_labelled_data_show_to_be_wrong_is_led_with_and_nothing_says_that_nobody_judged_it() -> None:
@@ -217,7 +217,7 @@ def test_an_output_under_another_name_is_told_in_the_runs_sentence() -> None:
         *(make_check(arm.arm) for arm in block.arms),
         EnginesReport(pairs=(EnginePair(one=0, other=1, outputs=(same,)),)),
     ]
-    found = assemble(RunRecord(model=BASE, beside=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
+    found = assemble(RunRecord(model=BASE, other_models=[NEW], blocks=[BlockRecord(block=block, reports=reports)]))
     assert "Output 'scores' is now called 'logits': callers that name it break." in found.sentence
     assert found.cells[1].engines[0].renamed == {"scores": "logits"}
 

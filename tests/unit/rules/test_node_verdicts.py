@@ -135,7 +135,7 @@ def times_of(operators: list[Operator], rounds: int, *, s: float = 0.01, seed: i
 
 
 def attributed(old: list[Operator], new: list[Operator], *, rounds: int = 8, per_pair: int = 1) -> Attribution:
-    return attribute_rounds(times_of(old, rounds), times_of(new, rounds, seed=6), margin=0.02, per_pair=per_pair)
+    return attribute_rounds(times_of(old, rounds), times_of(new, rounds, seed=6), margin=0.02, rounds_per_pair=per_pair)
 
 
 def test_nodes_that_one_release_fuses_get_one_verdict_with_those_that_the_other_runs_apart():
