@@ -65,7 +65,7 @@ _CODES = {
 }
 
 
-R = TypeVar("R", bound=BaseModel)
+Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class WorkshopError(ReasonedError):
@@ -76,12 +76,14 @@ class WorkshopError(ReasonedError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """The files of a child: the bundle it reads, further files it may read, and the folder it may write in."""
+class ChildFiles:
+    """The files of a child: the model file `main` in `bundle_dir`, what else it may read, and where it may write."""
 
     bundle_dir: Path
     main: str
+    # what it may read besides the bundle
     reads: Sequence[Path] = ()
+    # the folder that it may write in; None: it may write nothing
     out_dir: Path | None = None
 
 
@@ -89,41 +91,41 @@ def ask_child(
     function: str,
     payload: Mapping[str, object],
     *,
-    place: Place,
+    files: ChildFiles,
     timeout_s: float,
-    as_a: type[R],
-    is_one_of_many: bool = False,
-) -> R:
-    """Call `module:function` of farm.workshop.child and return its answer, validated as an `as_a`.
+    answer_type: type[Answer],
+    uses_fork_server: bool = False,
+) -> Answer:
+    """Call `module:function` of farm.workshop.child and return its answer, validated as `answer_type`.
 
-    Afterwards the place's `out_dir` holds plain files and folders only. For `is_one_of_many` see `call_child`. Raises
-    WorkshopError where the child answers a problem or something else, or does not end normally.
+    Afterwards `out_dir` of the files holds plain files and folders only. For `uses_fork_server` see `call_child`.
+    Raises WorkshopError if the child answers with a problem or with anything unexpected, or does not end normally.
     """
-    outcome = ask_child_for_outcome(
-        function, payload, place=place, timeout_s=timeout_s, as_a=as_a, is_one_of_many=is_one_of_many
+    outcome = ask_child_or_problem(
+        function, payload, files=files, timeout_s=timeout_s, answer_type=answer_type, uses_fork_server=uses_fork_server
     )
     if isinstance(outcome, ModelProblem):
         raise WorkshopError(_CODES.get(outcome.code, ReasonCode.NOT_SUPPORTED), outcome.text)
     return outcome
 
 
-def ask_child_for_outcome(
+def ask_child_or_problem(
     function: str,
     payload: Mapping[str, object],
     *,
-    place: Place,
+    files: ChildFiles,
     timeout_s: float,
-    as_a: type[R],
-    is_one_of_many: bool = False,
-) -> R | ModelProblem:
-    """Do what `ask_child` does, but return a ModelProblem where that raises WorkshopError."""
+    answer_type: type[Answer],
+    uses_fork_server: bool = False,
+) -> Answer | ModelProblem:
+    """Call the function as `ask_child` does, but return a ModelProblem where that raises WorkshopError."""
     try:
-        ending = call_child(function, payload, place=place, timeout_s=timeout_s, is_one_of_many=is_one_of_many)
+        ending = call_child(function, payload, files=files, timeout_s=timeout_s, uses_fork_server=uses_fork_server)
         if (problem := _find_problem(ending, _ACTIVITIES[function.split(":")[0]])) is not None:
             return problem
-        if place.out_dir is not None:
-            plain_files.check_plain_files(place.out_dir)
-        return as_a.model_validate(_read_reply(ending)["answer"])
+        if files.out_dir is not None:
+            plain_files.check_plain_files(files.out_dir)
+        return answer_type.model_validate(_read_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
     except plain_files.NotPlainFileError as error:
@@ -141,23 +143,25 @@ def require_file(path: Path) -> Path:
 
 
 def call_child(
-    function: str, payload: Mapping[str, object], *, place: Place, timeout_s: float, is_one_of_many: bool = False
+    function: str, payload: Mapping[str, object], *, files: ChildFiles, timeout_s: float, uses_fork_server: bool = False
 ) -> Ending:
-    """Run `module:function` of farm.workshop.child on the place's model, and return how the child ended.
+    """Run `module:function` of farm.workshop.child on the model, and return how the child ended.
 
-    `is_one_of_many`: this process calls it often, so that a fork server with its imports is worth its memory. Raises
-    WorkshopError with the code sandbox_missing where the child cannot be started or confined.
+    With `uses_fork_server` a process that has imported onnx stays alive for later calls: fast, but it takes memory.
+    Raises WorkshopError with the code sandbox_missing if the child cannot be started or confined.
     """
-    readable = (path for place_read in (place.bundle_dir, *place.reads) for path in (place_read, *place_read.glob("*")))
-    size = sum(path.stat().st_size for path in readable if path.is_file())
+    # a model takes several times its size in memory
+    readable = (files.bundle_dir, *files.reads)
+    paths = (path for root in readable for path in (root, *root.glob("*")))
+    size = sum(path.stat().st_size for path in paths if path.is_file())
     policy = Policy(
-        read_only=(place.bundle_dir, *place.reads),
-        read_write=(place.out_dir,) if place.out_dir else (),
+        read_only=readable,
+        read_write=(files.out_dir,) if files.out_dir else (),
         memory_bytes=_BASE_BYTES + _BYTES_PER_BUNDLE_BYTE * size,
         cpu_s=timeout_s * 4,
     )
-    order = {"folder": str(place.bundle_dir), "main": place.main, **payload}
-    preloaded = _PRELOADED if is_one_of_many else ()
+    order = {"folder": str(files.bundle_dir), "main": files.main, **payload}
+    preloaded = _PRELOADED if uses_fork_server else ()
     name = f"farm.workshop.child.{function}"
     try:
         return child.run_function(name, order, policy=policy, timeout_s=timeout_s, preloaded=preloaded)
@@ -169,7 +173,7 @@ def call_child(
 
 
 def _find_problem(ending: Ending, activity: str) -> ModelProblem | None:
-    """Return the problem that a child answered, or one that explains its end; None where all went well."""
+    """Return the problem that a child answered with, or one that explains its end; None if it ended well."""
     if not ending.is_done:
         doing = activity.capitalize()
         texts = {

@@ -15,7 +15,7 @@ from farm.contract.reports import OutputParity
 from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, inputs_from_outside
 from farm.rules.quality.looks import CandidateError, Divergence, Look, Sides
 from farm.workshop import arrays, confined, replies
-from farm.workshop.confined import R
+from farm.workshop.confined import Answer
 
 _RUN_S = 120.0
 _MAX_STEPS = 12
@@ -63,7 +63,7 @@ class _Search:
             self.visible &= _list_made_tensors(self._read(bundles.variant)[0])
 
     def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
-        facts = self._order("list_graph", {}, folder=folder, as_a=replies.Graph)
+        facts = self._order("list_graph", {}, folder=folder, answer_type=replies.Graph)
         nodes = [GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in facts.nodes]
         return Graph(nodes), list(facts.outputs), set(facts.stored)
 
@@ -177,7 +177,7 @@ class _Search:
     ) -> Look:
         folder, refer = self._folder(), self._sides.refer
         order = {**payload, "inputs": str(inputs), "with_reference": with_reference and refer is None}
-        self._order(function, order, folder=of, as_a=replies.Done, out=folder, reads=[inputs])
+        self._order(function, order, folder=of, answer_type=replies.FileReply, out=folder, reads=[inputs])
         look = Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=folder / "reference.npz")
         if with_reference and refer is not None:
             refer(look)
@@ -195,16 +195,21 @@ class _Search:
         payload: Mapping[str, object],
         *,
         folder: Path,
-        as_a: type[R],
+        answer_type: type[Answer],
         out: Path | None = None,
         reads: Sequence[Path] = (),
-    ) -> R:
+    ) -> Answer:
         self._sides.check()
-        place = confined.Place(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
+        files = confined.ChildFiles(bundle_dir=folder, main=self._bundles.main, reads=reads, out_dir=out)
         order = {**payload, "out": str(out) if out else ""}
         # dozens of looks, each less work than the imports of a fresh interpreter
         return confined.ask_child(
-            f"subgraphs:{function}", order, place=place, timeout_s=_RUN_S, as_a=as_a, is_one_of_many=True
+            f"subgraphs:{function}",
+            order,
+            files=files,
+            timeout_s=_RUN_S,
+            answer_type=answer_type,
+            uses_fork_server=True,
         )
 
 

@@ -1,6 +1,5 @@
 """The result of an inspection: the message that leaves the child."""
 
-from itertools import chain
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, field_validator
@@ -32,7 +31,7 @@ class Port(Message):
 
 
 class ModelProblem(Message):
-    """Why a model cannot be taken: a code, and one sentence that names the thing and the way out."""
+    """Why a model is refused: a code, and a sentence that says what is wrong and what to do."""
 
     code: str
     text: str
@@ -48,16 +47,17 @@ class FoundFinding(Message):
 
 
 class Feed(Message):
-    """What a model is fed where the user does not say."""
+    """The sizes and input values that a model runs with where the user names none."""
 
-    # of dynamic dimensions, by name
+    # sizes of dynamic dimensions, by name
     sizes: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
     # fills of inputs (farm.rules.cells.fills) by name; `given` where the inputs came with the model
     inputs: Annotated[dict[PortName, str], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
     # sizes with which a decoder takes a whole prompt without a cache; empty where no run showed that it does
     prompt: Annotated[dict[PortName, Size], Field(max_length=MAX_PORTS)] = Field(default_factory=dict)
-    # how often the model was run to find them, and why it never ran
+    # how often the model was run to find them
     tries: Count = 0
+    # why it ran in none of these tries; else empty
     problem: Annotated[str, StringConstraints(max_length=4000)] = ""
 
     @field_validator("inputs")
@@ -74,6 +74,7 @@ class Inspection(Message):
     """A model's facts, or its problem. Sizes are in bytes."""
 
     ok: bool
+    # None where `ok` is true
     problem: ModelProblem | None = None
     main_sha256: Sha256 | None = None
     main_bytes: Count = 0
@@ -89,11 +90,12 @@ class Inspection(Message):
     batch: int | str | None = None
     # names of dynamic dimensions, the batch among them
     dims: tuple[str, ...] = ()
+    # of the main graph
     nodes: Count = 0
+    # of subgraphs and functions
     nodes_below: Count = 0
     functions: Count = 0
-    # numbers of nodes by operator, also inside subgraphs and functions; the domain stands in front where it is not
-    # ONNX's
+    # numbers of nodes by operator, in subgraphs and functions too; the domain is a prefix where it is not ONNX's
     operators: dict[str, int] = Field(default_factory=dict)
     subgraphs: dict[str, int] = Field(default_factory=dict)
     # domains of operators that neither the model's functions nor ONNX Runtime define
@@ -127,26 +129,28 @@ class Inspection(Message):
     def opset(self) -> int | None:
         return self.opsets.get("")
 
-    def port(self, name: str) -> Port | None:
-        return next((port for port in self.inputs if port.name == name), None)
+    @property
+    def binding_problem(self) -> str:
+        """The first input or output that I/O binding cannot bind, in words; empty where all can be bound.
+
+        Inputs of strings, and outputs that are sequences or maps, cannot.
+        """
+        for port in self.inputs:
+            if port.dtype == "string":
+                return f"the input {port.name} takes strings"
+        for port in self.outputs:
+            if port.dtype in ("sequence", "map"):
+                return f"the output {port.name} is a {port.dtype}"
+        return ""
 
     @property
-    def unbound(self) -> str:
-        """Say which input or output cannot be bound (strings in, sequences and maps out); empty where all can."""
-        inputs = (f"the input {port.name} takes strings" for port in self.inputs if port.dtype == "string")
-        outputs = (
-            f"the output {port.name} is a {port.dtype}" for port in self.outputs if port.dtype in ("sequence", "map")
-        )
-        return next(chain(inputs, outputs), "")
-
-    @property
-    def draws(self) -> str:
-        """Name the operators that draw random numbers without a seed; empty where there are none."""
+    def unseeded_operators(self) -> str:
+        """The operators that draw random numbers without a seed, separated by commas; empty where there are none."""
         where = next((finding.where for finding in self.findings if finding.id == RANDOM_DRAWS), ())
         return ", ".join(where)[:MAX_WORDS]
 
     @property
-    def fed(self) -> tuple[ModelInput, ...]:
+    def inputs_with_fills(self) -> tuple[ModelInput, ...]:
         """The inputs with their fills; empty where an input's rank is unknown or no fill was chosen."""
         chosen = self.feed.inputs if self.feed is not None else {}
         ports = [port for port in self.inputs if port.shape is not None and port.name in chosen]
@@ -160,7 +164,10 @@ class Inspection(Message):
     def make_facts(
         self, bundle: Bundle, *, name: str, inputs_sha256: Sha256 | None, inputs_batch: int | None
     ) -> ModelFacts:
-        """Collect what planning must know of a model of these files. `inputs_*`: of given inputs."""
+        """Collect what planning must know of a model with these files.
+
+        `inputs_sha256` and `inputs_batch` are the digest and the batch of inputs that came with the model, if any did.
+        """
         return ModelFacts(
             name=name,
             main=bundle.main,
@@ -177,7 +184,7 @@ class Inspection(Message):
             uploaded=self.uploaded,
             inputs_sha256=inputs_sha256,
             inputs_batch=inputs_batch,
-            inputs=self.fed,
+            inputs=self.inputs_with_fills,
             outputs=tuple(port.name for port in self.outputs),
             inputs_problem=self.feed.problem if self.feed else "",
             sizes=self.feed.sizes if self.feed else {},
@@ -187,8 +194,8 @@ class Inspection(Message):
             compiled=self.compiled,
             context=self.context,
             is_grouped=decoders.has_grouped_attention(self.operators),
-            unbound=self.unbound,
-            draws=self.draws,
+            unbound=self.binding_problem,
+            draws=self.unseeded_operators,
         )
 
 

@@ -1,6 +1,6 @@
-"""Orders to the workshop: each runs in a confined child, so that no caller ever parses a model in its own process.
+"""Orders to the workshop: each runs in a confined child, so that callers never parse a model in their own process.
 
-Nothing here imports onnx. A `bundle` is a folder that holds the model file `main` and its external data as plain files.
+This module does not import onnx. A bundle is a folder with the model file `main` and its external data as plain files.
 """
 
 import logging
@@ -24,7 +24,7 @@ from farm.workshop import confined, replies
 from farm.workshop.inspection import Coverage, Feed, Inspection, ModelProblem, QuantisedReport
 
 INSPECT_S = 60.0
-# planning works without the answer; where it takes longer, making the variant shows whether it works
+# planning works without the answer; a conversion that takes longer is tried when the variant is made
 REACH_S = 20.0
 FEED_S = 90.0
 GUESS_S = 20.0
@@ -45,33 +45,40 @@ MAX_OUTLINE_BYTES = 64 * 1024**2
 log = logging.getLogger(__name__)
 WorkshopError = confined.WorkshopError
 _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
-W = TypeVar("W", bound=replies.Written)
+FileReplyType = TypeVar("FileReplyType", bound=replies.FileReply)
 
 
 @dataclass(frozen=True)
-class Job(Generic[W]):
-    """A function of `farm.workshop.child` that writes one file: its answer, the file's name, and its time limit.
+class Job(Generic[FileReplyType]):
+    """A function of `farm.workshop.child` that writes one file.
 
-    Calling the job with a bundle and further entries of the payload, for which `defaults` stand in, runs it in a child
-    that may read the files among these entries, and returns the answer with the written file's path. The call raises
-    WorkshopError.
+    Call the job with a bundle and the further entries of the function's payload. The function then runs in a child,
+    which may read every path among these entries, and the call returns its reply with the path of the written file.
+    The call raises WorkshopError.
     """
 
+    # as `module:function`
     function: str
-    answer: type[W]
-    file: str
+    reply_type: type[FileReplyType]
+    file_name: str
     timeout_s: float = RUN_S
+    # entries of the payload that a call may leave out
     defaults: Mapping[str, object] = field(default_factory=dict)
 
-    def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **arguments: object) -> W:
-        out = out_dir / self.file
-        place = confined.Place(
-            bundle_dir=bundle_dir, main=main, reads=_list_paths(list(arguments.values())), out_dir=out_dir
+    def __call__(self, bundle_dir: Path, main: str, *, out_dir: Path, **entries: object) -> FileReplyType:
+        out = out_dir / self.file_name
+        reads = _list_paths(list(entries.values()))
+        files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+        texts = {name: _convert_paths(value) for name, value in entries.items()}
+        reply = confined.ask_child(
+            self.function,
+            {**self.defaults, **texts, "out": str(out)},
+            files=files,
+            timeout_s=self.timeout_s,
+            answer_type=self.reply_type,
         )
-        order = {**self.defaults, **{name: _convert_paths(value) for name, value in arguments.items()}, "out": str(out)}
-        answer = confined.ask_child(self.function, order, place=place, timeout_s=self.timeout_s, as_a=self.answer)
-        answer.set_path(confined.require_file(out))
-        return answer
+        reply.set_path(confined.require_file(out))
+        return reply
 
 
 def _list_paths(value: object) -> list[Path]:
@@ -90,28 +97,35 @@ def _convert_paths(value: object) -> object:
     return value
 
 
-# make the inputs of a workload, the same arrays for the same seed, sizes and `inputs` (fills by name); refused as
-# fixed_batch, no_batch, not_supported
+# Make the inputs of a workload: the same arrays for the same seed, sizes and `inputs` (fills by name). Raises
+# WorkshopError with the code fixed_batch, no_batch or not_supported.
 prepare_inputs = Job(
-    "inputs:make_inputs", replies.Fed, "inputs.npz", defaults={"batch": None, "shapes": {}, "seed": 0, "inputs": {}}
+    "inputs:make_inputs",
+    replies.InputsReply,
+    "inputs.npz",
+    defaults={"batch": None, "shapes": {}, "seed": 0, "inputs": {}},
 )
-# check names, dtypes and shapes of the user's `inputs`
-accept_inputs = Job("inputs:accept_inputs", replies.Fed, "inputs.npz")
-# check ids and shapes of the user's `prompts`; the same ids give the same file, whichever program saved them
-accept_prompts = Job("prompts:accept_prompts", replies.Prompted, "prompts.npz")
-# run the model on `inputs` by the CPU provider without optimisations; refused as model_not_loaded, inference_failed
-make_reference = Job("reference:make_reference", replies.Referenced, "reference.npz")
-# check names, dtypes, shapes and counts of samples: an `.npz` (`data`), else `sets` of ONNX's own `input_N.pb` by set
-# of test data, in the model's order; refused as variant_impossible
+# Check names, dtypes and shapes of the user's `inputs`, an `.npz`.
+accept_inputs = Job("inputs:accept_inputs", replies.InputsReply, "inputs.npz")
+# Check ids and shapes of the user's `prompts`, an `.npz`. The same ids give the same file, whatever program saved them.
+accept_prompts = Job("prompts:accept_prompts", replies.PromptsReply, "prompts.npz")
+# Run the model on `inputs` with the CPU provider and without optimisations. Raises WorkshopError with the code
+# model_not_loaded or inference_failed.
+make_reference = Job("reference:make_reference", replies.ReferenceReply, "reference.npz")
+# Check names, dtypes, shapes and counts of calibration samples: the `.npz` `data`, or `sets`, which holds a list of
+# ONNX's own `input_N.pb`, in the model's order, for each set of test data. Raises WorkshopError with the code
+# variant_impossible.
 accept_calibration = Job(
-    "calibration:accept_calibration", replies.Calibrated, "calibration.npz", defaults={"data": None, "sets": []}
+    "calibration:accept_calibration", replies.CalibrationReply, "calibration.npz", defaults={"data": None, "sets": []}
 )
-CHECK_EVALUATION = Job("evaluation:check_labelled_data", replies.Labelled, "evaluation.npz")
-# check the data of a user's own judge: the inputs among them, and the first batch's outputs
-accept_samples = Job("evaluation:accept_samples", replies.Labelled, "evaluation.npz")
-UNPACK_TEST_DATA = {side: Job("inputs:unpack_test_data", replies.Done, f"{side}s.npz") for side in ("input", "output")}
-MAKE_OUTLINE = Job("outline:write_outline", replies.Done, "outline.onnx", OUTLINE_S)
-READ_TIMELINE = Job("timelines:write_timeline", replies.Done, "timeline.json", TIMELINE_S)
+CHECK_EVALUATION = Job("evaluation:check_labelled_data", replies.LabelledDataReply, "evaluation.npz")
+# Check the data for a user's own judge: the inputs among them, and that the model runs on the first batch.
+accept_samples = Job("evaluation:accept_samples", replies.LabelledDataReply, "evaluation.npz")
+UNPACK_TEST_DATA = {
+    side: Job("inputs:unpack_test_data", replies.FileReply, f"{side}s.npz") for side in ("input", "output")
+}
+MAKE_OUTLINE = Job("outline:write_outline", replies.FileReply, "outline.onnx", OUTLINE_S)
+READ_TIMELINE = Job("timelines:write_timeline", replies.FileReply, "timeline.json", TIMELINE_S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,14 +142,19 @@ class Variant:
     coverage: tuple[Coverage, ...] = ()
 
 
-def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, is_one_of_many: bool = False) -> Inspection:
-    """Inspect a model and return its facts, or its problem; it never raises, whatever the model does.
+def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, uses_fork_server: bool = False) -> Inspection:
+    """Inspect a model and return its facts, or its problem. It never raises, whatever the model does.
 
-    With `is_one_of_many` a process with the imports stays alive for further calls (see `farm.sandbox.forks`).
+    With `uses_fork_server` a process that has imported onnx stays alive for further calls (see `farm.sandbox.forks`).
     """
-    place = confined.Place(bundle_dir=bundle_dir, main=main)
-    outcome = confined.ask_child_for_outcome(
-        "inspection:inspect", {}, place=place, timeout_s=timeout_s, as_a=Inspection, is_one_of_many=is_one_of_many
+    files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
+    outcome = confined.ask_child_or_problem(
+        "inspection:inspect",
+        {},
+        files=files,
+        timeout_s=timeout_s,
+        answer_type=Inspection,
+        uses_fork_server=uses_fork_server,
     )
     return Inspection(ok=False, problem=outcome) if isinstance(outcome, ModelProblem) else outcome
 
@@ -146,32 +165,32 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
     The Feed has a `problem` where nothing runs. A model that cannot be tried, because it is too slow or ends the
     process, gets the likeliest sizes and inputs. `out_dir` is a folder for scratch files.
     """
-    place = confined.Place(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
+    files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     try:
         return confined.ask_child(
-            "feed:choose_feed", {"out": str(out_dir)}, place=place, timeout_s=timeout_s, as_a=Feed
+            "feed:choose_feed", {"out": str(out_dir)}, files=files, timeout_s=timeout_s, answer_type=Feed
         )
     except WorkshopError as error:
         log.info("what %s takes was not tried out: %s", main, error.reason.text)
-    place = confined.Place(bundle_dir=bundle_dir, main=main)
+    files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
     try:
-        return confined.ask_child("feed:guess_feed", {}, place=place, timeout_s=GUESS_S, as_a=Feed)
+        return confined.ask_child("feed:guess_feed", {}, files=files, timeout_s=GUESS_S, answer_type=Feed)
     except WorkshopError as error:
         return Feed(problem=error.reason.text)
 
 
 def find_opset_range(
-    bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, is_one_of_many: bool = False
+    bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, uses_fork_server: bool = False
 ) -> OpsetReach | None:
     """Find how far the model's operator set can be converted; None where the converter failed or took too long."""
-    place = confined.Place(bundle_dir=bundle_dir, main=main)
-    outcome = confined.ask_child_for_outcome(
+    files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
+    outcome = confined.ask_child_or_problem(
         "opset_range:find_opset_range",
         {},
-        place=place,
+        files=files,
         timeout_s=timeout_s,
-        as_a=OpsetReach,
-        is_one_of_many=is_one_of_many,
+        answer_type=OpsetReach,
+        uses_fork_server=uses_fork_server,
     )
     return None if isinstance(outcome, ModelProblem) else outcome
 
@@ -213,20 +232,20 @@ def make_variant(
         "program": program,
     }
     reads = [calibration] if calibration else []
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+    files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     main = program or main
-    answer = confined.ask_child("variants:make_variant", payload, place=place, timeout_s=timeout_s, as_a=replies.Made)
-    # the files are listed from the disk, as the child's answer is not trusted
-    files = (
-        confined.require_file(out_dir / main).name,
-        *plain_files.list_plain_files(out_dir, re.escape(f"{main}.data")),
+    answer = confined.ask_child(
+        "variants:make_variant", payload, files=files, timeout_s=timeout_s, answer_type=replies.VariantReply
     )
-    return Variant(folder=out_dir, main=main, files=files, history=answer.history, coverage=answer.coverage)
+    # the files are listed from the disk, as the child's answer is not trusted
+    data_names = plain_files.list_plain_files(out_dir, re.escape(f"{main}.data"))
+    names = (confined.require_file(out_dir / main).name, *data_names)
+    return Variant(folder=out_dir, main=main, files=names, history=answer.history, coverage=answer.coverage)
 
 
 def check_evaluation(
     bundle_dir: Path, main: str, *, data: Path, recipe: EvaluationRecipe, out_dir: Path
-) -> replies.Labelled:
+) -> replies.LabelledDataReply:
     """Check labelled data against the model's inputs and the first batch's output, and write it into `out_dir`.
 
     Raises WorkshopError with a sentence on what does not fit.
@@ -268,10 +287,10 @@ def read_timeline(folder: Path, name: str, *, out_dir: Path) -> Timeline:
 
 def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Path) -> list[Path]:
     """Unpack the named files of an npm package into `out_dir`, and return their paths. Raises WorkshopError."""
-    place = confined.Place(bundle_dir=folder, main=name, out_dir=out_dir)
+    files = confined.ChildFiles(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
-    confined.ask_child("packages:unpack_package", order, place=place, timeout_s=UNPACK_S, as_a=replies.Done)
+    confined.ask_child("packages:unpack_package", order, files=files, timeout_s=UNPACK_S, answer_type=replies.FileReply)
     return [confined.require_file(out_dir / unpacked) for unpacked in names]
 
 
@@ -284,8 +303,8 @@ def report_quantised(
     files.
     """
     reads = [variant_dir, *([data] if data else [])]
-    place = confined.Place(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
+    files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
     return confined.ask_child(
-        "quantisation_report:make_report", payload, place=place, timeout_s=VARIANT_S, as_a=QuantisedReport
+        "quantisation_report:make_report", payload, files=files, timeout_s=VARIANT_S, answer_type=QuantisedReport
     )

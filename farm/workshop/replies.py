@@ -1,6 +1,6 @@
-"""The answers of the workshop's functions, checked, as they come from a process that a model may have taken over.
+"""The replies of the workshop's functions, validated, since they come from a process that a model may have taken over.
 
-Sizes are limited to what a row, a sentence and a page can hold. No answer holds a path: files have the names that the
+Sizes are limited to what a row, a sentence and a page can hold. No reply holds a path: files have the names that the
 order gave them.
 """
 
@@ -21,13 +21,13 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Reply(Message):
-    """Base of the answers; further keys are ignored."""
+    """Base of the replies; unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class Written(Reply):
-    """The answer of a function that writes a file; the caller sets the path, which is never read from the answer."""
+class FileReply(Reply):
+    """The reply of a function that writes a file. The caller sets the path, which is never read from the reply."""
 
     _path: Path = PrivateAttr()
 
@@ -39,47 +39,43 @@ class Written(Reply):
         self._path = path
 
 
-class Done(Written):
-    """An answer without fields."""
-
-
-class Fed(Written):
-    """Inputs that were written: their batch, the sizes of dynamic dimensions."""
+class InputsReply(FileReply):
+    """Written inputs: their batch, and the sizes of dynamic dimensions."""
 
     batch: Number | None
     sizes: dict[Name, Number]
 
 
-class Referenced(Written):
-    """A reference that was written: how it was made, and the outputs that are no tensors."""
+class ReferenceReply(FileReply):
+    """Written reference outputs: how they were made, and the outputs left out because they are not tensors."""
 
     made_by: Annotated[str, StringConstraints(max_length=60)]
     skipped: tuple[Name, ...]
 
 
-class Made(Reply):
-    """A variant that was written: what was done, in sentences, and which operators a quantiser took."""
+class VariantReply(Reply):
+    """A written variant: what was done, in sentences, and which operators were quantised."""
 
     history: Annotated[tuple[Text, ...], Field(max_length=200)]
     coverage: tuple[Coverage, ...]
 
 
-class Prompted(Written):
-    """Prompts that were written: rows, the tokens of each, and those of the text to score."""
+class PromptsReply(FileReply):
+    """Written prompts: how many rows, tokens in each row, and tokens in the text to score."""
 
     rows: Annotated[int, Field(ge=1, le=2**31 - 1)]
     tokens: Annotated[int, Field(ge=1, le=2**31 - 1)]
     text_tokens: Number
 
 
-class Calibrated(Written):
-    """Calibration data that were written: how many samples they hold."""
+class CalibrationReply(FileReply):
+    """Written calibration data: how many samples they hold."""
 
     samples: Number
 
 
-class Labelled(Written):
-    """Labelled data that were written: how many samples, the output that is judged, how many classes it has."""
+class LabelledDataReply(FileReply):
+    """Written labelled data: how many samples, which output is judged, and how many classes there are, if any."""
 
     n: Number
     output: Annotated[str, StringConstraints(max_length=200)]
@@ -87,7 +83,7 @@ class Labelled(Written):
 
 
 class GraphNode(Reply):
-    """One node, with the names of the tensors that it reads and makes."""
+    """A node, with the names of the tensors that it reads and writes."""
 
     name: str
     op_type: str
@@ -96,7 +92,7 @@ class GraphNode(Reply):
 
 
 class Graph(Reply):
-    """A model's nodes in order, its outputs, and the names of what it stores."""
+    """A model's nodes in order, the names of its outputs, and the names of its stored tensors."""
 
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]

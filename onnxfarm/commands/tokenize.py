@@ -102,7 +102,7 @@ def _run_tokenizer(
         raise Infrastructure(str(problem)) from problem
 
 
-def _accept_prompts(imported: bundle.ImportedModel, token_ids: Path, *, folder: Path) -> replies.Prompted:
+def _accept_prompts(imported: bundle.ImportedModel, token_ids: Path, *, folder: Path) -> replies.PromptsReply:
     """Check the token ids as the file of a stranger, because a sandboxed child wrote them. Raises Usage."""
     checked = folder / "checked"
     checked.mkdir()

@@ -75,7 +75,9 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
         out = folder / "out"
         out.mkdir()
         bundle = copy_artifact_into(artifact, folder / "bundle")
-        inspection = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, is_one_of_many=True)
+        inspection = orders.inspect(
+            bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, uses_fork_server=True
+        )
         if inspection.problem is not None:
             return None, inspection.problem.text
         try:
@@ -84,7 +86,7 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
         except orders.WorkshopError as problem:
             return None, problem.reason.text
         accept_calibration(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
-        reach = orders.find_opset_range(bundle, artifact.main, is_one_of_many=True)
+        reach = orders.find_opset_range(bundle, artifact.main, uses_fork_server=True)
         if sizes is None:
             feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
         else:

@@ -48,9 +48,9 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> TakenOver:
     """taken_over(reply, leave): every child of the workshop leaves something in its folder and answers this."""
 
     def take(reply: bytes, leave: Callable[[Path], object] = lambda out: None) -> None:
-        def call(function: str, payload: dict[str, Any], *, place: confined.Place, **_: Any) -> Ending:
-            assert place.out_dir is not None
-            leave(place.out_dir)
+        def call(function: str, payload: dict[str, Any], *, files: confined.ChildFiles, **_: Any) -> Ending:
+            assert files.out_dir is not None
+            leave(files.out_dir)
             return Ending(kind="done", exit_code=0, reply=reply)
 
         monkeypatch.setattr(confined, "call_child", call)
