@@ -7,24 +7,24 @@ from farm.rules.runtimes.nearest import nearest_word
 from farm.workshop.problems import Problem
 
 _SEQUENCE = 64
-_PICTURE = 224
-_PICTURE_WORDS = ("height", "width")
-_PICTURE_NAMES = {"h", "w"}
+_IMAGE_SIDE = 224
+_IMAGE_WORDS = ("height", "width")
+_IMAGE_NAMES = {"h", "w"}
 
 
-class Sized(TypedDict):
-    """The part of a model's signature that is needed here: its batch, and the names of dynamic dimensions."""
+class DynamicDims(TypedDict):
+    """The part of a model's signature that is needed here: its batch, and the names of all dynamic dimensions."""
 
     batch: int | str | None
     dims: list[str]
 
 
-def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
+def resolve_sizes(facts: DynamicDims, *, batch: int | None, shapes: Mapping[str, int]) -> dict[str, int]:
     """Choose the size of every dynamic dimension, by name.
 
-    A size in `shapes` comes first. Else the batch gets `batch`, or 1 where that is None, dimensions that are named like
-    a picture's side get 224, and all others 64. Raises Problem fixed_batch or no_batch where the model does not take
-    `batch`, and unknown_dim for a name that the model does not have.
+    `shapes` holds the sizes that the user chose. Of the others, the batch gets `batch`, or 1 where that is None,
+    dimensions named like an image's side get 224, and the rest 64. Raises Problem with the code fixed_batch or no_batch
+    if the model does not take `batch`, and unknown_dim for a name in `shapes` that the model does not have.
     """
     chosen, model_batch = dict(shapes), facts["batch"]
     if batch is not None:
@@ -46,8 +46,8 @@ def resolve_sizes(facts: Sized, *, batch: int | None, shapes: Mapping[str, int])
 
 def _guess_size(name: str) -> int:
     lowered = name.lower()
-    is_picture = lowered in _PICTURE_NAMES or any(word in lowered for word in _PICTURE_WORDS)
-    return _PICTURE if is_picture else _SEQUENCE
+    is_image = lowered in _IMAGE_NAMES or any(word in lowered for word in _IMAGE_WORDS)
+    return _IMAGE_SIDE if is_image else _SEQUENCE
 
 
 def fill_shape(shape: list[int | str], sizes: Mapping[str, int]) -> list[int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from farm.workshop import arrays
 from farm.workshop.arrays import Array
-from farm.workshop.samples.digits import CLASSES, COMMITTED, CONVOLUTIONS, FLAT, HIDDEN, make_pictures
+from farm.workshop.samples.digits import CLASSES, COMMITTED, CONVOLUTIONS, FLAT, HIDDEN, make_images
 
 Floats = NDArray[np.float32]
 Weights = dict[str, Floats]
@@ -32,7 +32,7 @@ def main() -> None:
     random = np.random.RandomState(_SEED)
     order = random.permutation(len(labels))
     held, learnt = order[:_EVALUATION], order[_EVALUATION:]
-    weights = _train(make_pictures(pixels[learnt].astype(np.uint8)), labels[learnt], random=random)
+    weights = _train(make_images(pixels[learnt].astype(np.uint8)), labels[learnt], random=random)
     rounded = {name: value.astype(np.float16) for name, value in weights.items()}
     stored: dict[str, Array] = {
         **rounded,
@@ -41,9 +41,9 @@ def main() -> None:
         "calibration_pixels": pixels[learnt[:_CALIBRATION]].astype(np.uint8),
     }
     arrays.write_npz(COMMITTED, stored)
-    scores = _forward(
-        {k: v.astype(np.float32) for k, v in rounded.items()}, make_pictures(stored["evaluation_pixels"])
-    )[-1]
+    scores = _forward({k: v.astype(np.float32) for k, v in rounded.items()}, make_images(stored["evaluation_pixels"]))[
+        -1
+    ]
     print(f"top-1 on {_EVALUATION} pictures held back: {np.mean(scores.argmax(1) == labels[held]):.4f}")
 
 

@@ -1,4 +1,4 @@
-"""Finds the size that a dynamic dimension must have from the nodes that read it, such as a Conv. Child only.
+"""Finds the size that a dynamic dimension must have, from the nodes that consume it, such as a Conv. Child only.
 
 Shape inference carries the names of dimensions through the graph, reshapes included; where a name then meets a number
 that it must equal, that is its size.
@@ -21,29 +21,29 @@ _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
 
 
 @dataclass
-class Required:
-    """What the graph says of dynamic dimensions, and the shapes that were inferred."""
+class SizeRequirements:
+    """The sizes that a graph requires of dynamic dimensions, and the shapes that were inferred."""
 
     shapes: Shapes = field(default_factory=dict)
-    # by dimension: each size that a node requires, with the first node that does
+    # by dimension: each size that some node requires → the first such node
     sizes: dict[str, dict[int, str]] = field(default_factory=dict)
     # by dimension: the smallest possible size
     minimums: dict[str, int] = field(default_factory=dict)
     # pairs of dimensions that must be equal
-    same: set[tuple[str, str]] = field(default_factory=set)
-    # numbers of rows of stored tables that are added to an input's values, such as tables of positions
-    tables: list[int] = field(default_factory=list)
-    # dimensions that are the length of a cache of earlier steps
-    pasts: set[str] = field(default_factory=set)
+    equal_dims: set[tuple[str, str]] = field(default_factory=set)
+    # row counts of stored tables that are added to an input's values, such as position embeddings
+    table_rows: list[int] = field(default_factory=list)
+    # dimensions that are the length of a decoder's cache
+    past_dims: set[str] = field(default_factory=set)
     # dimensions by which that cache grows, where inference finds them
-    steps: set[str] = field(default_factory=set)
+    step_dims: set[str] = field(default_factory=set)
 
     def list_sizes(self, dim: str) -> list[int]:
         """List the sizes required of a dimension: several where nodes disagree, none where nothing requires one."""
         return list(self.sizes.get(dim, ())) or ([self.minimums[dim]] if dim in self.minimums else [])
 
     def describe_disagreements(self) -> str:
-        """Write a sentence for each dimension that nodes want at different sizes; empty where they agree."""
+        """Write a sentence for each dimension of which nodes require different sizes; empty where they agree."""
         return " ".join(
             f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in sizes.items())}: "
             f"say which with --shape {printable(dim)}=SIZE."
@@ -52,33 +52,32 @@ class Required:
         )
 
 
-def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Required:
-    """Find what the graph requires of the dynamic dimensions, the batch left out.
+def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> SizeRequirements:
+    """Find the sizes that the graph requires of the dynamic dimensions, except the batch.
 
-    Where shape inference fails, only shapes that the model declares are looked at, so that little or nothing is
-    required.
+    If shape inference fails, only the shapes that the model declares are known, so that few sizes or none are found.
     """
     light = _name_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
-    required, dims = Required(shapes), set(facts["dims"]) - {facts["batch"]}
+    required, dims = SizeRequirements(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
-    places = constants.read_constants(light, names=picked)
+    indices = constants.read_constants(light, names=picked)
     for node in light.graph.node:
         for left, right in size_constraints.list_constraints(node, shapes):
             dim, required_size = (left, right) if isinstance(left, str) else (right, left)
             if isinstance(dim, str) and isinstance(required_size, str) and {dim, required_size} <= dims:
-                required.same.add((dim, required_size))
+                required.equal_dims.add((dim, required_size))
             elif isinstance(required_size, int) and dim in dims:
                 node_name = printable(f"{node.op_type} {node.name or node.output[0]}")
                 required.sizes.setdefault(str(dim), {}).setdefault(required_size, node_name)
-        for dim, minimum in _list_minimums(node, shapes, places):
+        for dim, minimum in _list_minimums(node, shapes, indices):
             if dim in dims:
                 required.minimums[str(dim)] = max(minimum, required.minimums.get(str(dim), 0))
-        required.tables += _list_added_table_rows(node, shapes, dims)
+        required.table_rows += _list_added_table_rows(node, shapes, dims)
         for past, step in _list_growing_dims(node, shapes, fed):
-            required.pasts |= {str(past)} & dims
-            required.steps |= {str(step)} & dims
+            required.past_dims |= {str(past)} & dims
+            required.step_dims |= {str(step)} & dims
     _share_sizes(required)
     return required
 
@@ -93,17 +92,17 @@ def _name_inputs(light: onnx.ModelProto, facts: signature.Signature) -> onnx.Mod
     return light
 
 
-def _list_minimums(node: onnx.NodeProto, shapes: Shapes, places: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
-    """Yield dimensions that a node picks an index from, with the smallest size that has this index."""
+def _list_minimums(node: onnx.NodeProto, shapes: Shapes, indices: arrays.Arrays) -> Iterator[tuple[int | str, int]]:
+    """Yield each dimension from which a node picks by a stored index, with the smallest size that has this index."""
     shape = shapes.get(node.input[0]) if node.input else None
     if not shape:
         return
     if node.op_type in _TREES:
         yield shape[-1], max(traversal.read_attribute(node, "nodes_featureids", []), default=0) + 1
-    picked = places.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
+    picked = indices.get(node.input[1]) if node.op_type in _PICKS and len(node.input) > 1 else None
     if picked is not None and picked.size:
         axis = traversal.read_attribute(node, "axis", 0) if node.op_type == "Gather" else -1
-        # a dimension of any size has the first place
+        # every dimension has index 0
         if has_axis(shape, axis) and (picked.max() > 0 or node.op_type != "Gather"):
             yield shape[axis], int(picked.max()) + 1
 
@@ -127,7 +126,7 @@ def _list_added_table_rows(node: onnx.NodeProto, shapes: Shapes, dims: set[str])
 
 
 def _list_growing_dims(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> Iterator[tuple[int | str, int | str]]:
-    """Yield the length of keys or values of earlier steps that an input holds, with the length that is appended."""
+    """Yield the length of cached keys or values that an input holds, with the length that the node appends."""
     at = _PASTS.get((node.domain.removesuffix("ai.onnx"), node.op_type), 0)
     if not node.input or at >= len(node.input) or node.input[at] not in fed:
         return
@@ -142,9 +141,9 @@ def _list_growing_dims(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> I
         yield past[-2], step[-2]
 
 
-def _share_sizes(required: Required) -> None:
+def _share_sizes(required: SizeRequirements) -> None:
     """Give dimensions that must be equal each other's sizes."""
-    pairs = sorted(required.same)
+    pairs = sorted(required.equal_dims)
     for _ in pairs:
         for dim, other in pairs:
             for name, source in ((dim, other), (other, dim)):

@@ -27,7 +27,7 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
     conversion_failed. Functions of the model are inlined where it is converted. Whether the outputs stay the same is
     for `check_same_outputs`.
     """
-    current = version_stamps.read_opset(model)
+    current = version_stamps.read_default_opset(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     history: list[str] = []
@@ -92,7 +92,7 @@ def convert_with_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
     except Exception as error:  # the converter raises RuntimeError and others, undocumented
         for pattern in _NO_ADAPTER:
             if match := pattern.search(str(error)):
-                age = "an older" if target < (version_stamps.read_opset(model) or 0) else "a newer"
+                age = "an older" if target < (version_stamps.read_default_opset(model) or 0) else "a newer"
                 text = f"no adapter leads to {age} version of {match['operator']}"
                 raise Problem("no_adapter", text) from error
         raise Problem("conversion_failed", f"onnx's converter fails ({first_line(error)})") from error

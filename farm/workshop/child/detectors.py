@@ -1,4 +1,4 @@
-"""Recognises models that detect objects, which take larger pictures than classifiers. Child only."""
+"""Recognises models that detect objects, which take larger images than classifiers. Child only."""
 
 import itertools
 import re

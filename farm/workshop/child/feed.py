@@ -49,7 +49,7 @@ class FoundFeed:
     tries: int = 0
     problem: str = ""
     # seconds of the run that worked; None: none was made or none worked
-    took_s: float | None = field(default=None, kw_only=True)
+    run_s: float | None = field(default=None, kw_only=True)
     prompt: dict[str, int] = field(default_factory=dict, kw_only=True)
     session: onnxruntime.InferenceSession | None = field(default=None, kw_only=True)
 
@@ -63,7 +63,7 @@ def choose_feed(payload: payloads.Written) -> dict[str, object]:
     path = Path(payload["folder"], payload["main"])
     model = model_file.read_model(path.parent, path.name)
     feed = find_feed(model, path, profile=Path(payload["out"], "profile"))
-    if feed.took_s is not None:
+    if feed.run_s is not None:
         feed.inputs = _fix_seeds(model, feed)
     return {name: getattr(feed, name) for name in ("sizes", "inputs", "prompt", "tries", "problem")}
 
@@ -101,7 +101,7 @@ def find_feed(
         return FoundFeed(sizes, fill_texts)
     feed = _try_sizes(model, facts, fill_texts, session=session, candidates=candidates)
     feed.session = session
-    if feed.took_s is not None:
+    if feed.run_s is not None:
         prompt = size_candidates.make_prompt_sizes(feed.sizes, facts, required)
         feed.prompt = prompt if prompt and _runs_with(session, model, facts, fill_texts, prompt) else {}
     if feed.problem and (disagreements := required.describe_disagreements()):
@@ -138,15 +138,15 @@ def _try_sizes(
         began = time.monotonic()
         try:
             feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, fills=fill_texts)
-            complaint = trials.find_complaint(session, feed)
+            complaint = trials.find_run_error(session, feed)
         except trials.TookTooLongError:
             return FoundFeed(sizes, fill_texts, len(tried))
         except Problem as problem:
             complaint = problem.text
         if complaint is None:
-            return FoundFeed(sizes, fill_texts, len(tried), took_s=time.monotonic() - began)
+            return FoundFeed(sizes, fill_texts, len(tried), run_s=time.monotonic() - began)
         first_complaint = first_complaint or complaint
-        hinted += size_candidates.suggest_sizes_from_complaint(complaint, sizes)
+        hinted += size_candidates.suggest_sizes_from_error(complaint, sizes)
     failure = _explain_failure(facts, fill_texts, tried=tried, complaint=first_complaint)
     return FoundFeed(tried[0], fill_texts, len(tried), failure)
 
@@ -160,7 +160,7 @@ def _runs_with(
 ) -> bool:
     try:
         feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, fills=fill_texts)
-        return trials.find_complaint(session, feed) is None
+        return trials.find_run_error(session, feed) is None
     except (Problem, trials.TookTooLongError):
         return False
 
@@ -206,15 +206,15 @@ def _list_random_inputs(fill_texts: Mapping[str, str]) -> list[str]:
 
 def _is_same_work(model: onnx.ModelProto, feed: FoundFeed) -> bool:
     """Say whether the model was seen to do the same work for several seeds; False where that took too long to see."""
-    took_s = feed.took_s or 0.0
-    if took_s >= _QUICK_S or feed.session is None:
+    run_s = feed.run_s or 0.0
+    if run_s >= _QUICK_S or feed.session is None:
         return False
     facts = signature.read_signature(model)
     feeds = [
         inputs.make_seeded_inputs(model, facts, chosen=feed.sizes, seed=seed, fills=feed.inputs) for seed in _SEEDS
     ]
     try:
-        work = trials.count_output_bytes(feed.session, feeds, limit_s=1.0 + _MAX_SLOWDOWN * took_s)
+        work = trials.count_output_bytes(feed.session, feeds, limit_s=1.0 + _MAX_SLOWDOWN * run_s)
     except (trials.TookTooLongError, OSError, ValueError, LookupError, TypeError):
         return False
     return bool(work) and max(work) <= (1 + _MAX_DIFFERENCE) * min(work)

@@ -14,7 +14,7 @@ from farm.workshop.arrays import Array
 from farm.workshop.child import bounds, consumers, input_roles, signature, traversal
 from farm.workshop.problems import Problem, printable
 
-# values of inputs that are a count, and the side of a picture
+# values of inputs that are a count, and the side of an image
 _COUNT, _SIDE = 3, 640
 # the largest coordinate of a box in whole numbers
 _PAGE = 1000
@@ -27,11 +27,13 @@ _STRING_TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabu
 _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
-def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required) -> dict[str, str]:
+def choose_fills(
+    model: onnx.ModelProto, facts: signature.Signature, required: consumers.SizeRequirements
+) -> dict[str, str]:
     """Choose a fill for each input, by name, with values that the operators behind it accept."""
     limits = bounds.find_upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}
-    pasts = [dim for dim in facts["dims"] if dim in required.pasts]
+    pasts = [dim for dim in facts["dims"] if dim in required.past_dims]
     for port in facts["inputs"]:
         if (choices := input_roles.find_greatest_compared_number(port, model)) and choices >= 1:
             limits.setdefault(port["name"], choices + 1)

@@ -25,7 +25,7 @@ def find_opset_range(payload: payloads.Model) -> dict[str, object]:
     up. Answers the problem no_adapter where the model names no default operator set.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
-    current = version_stamps.read_opset(model)
+    current = version_stamps.read_default_opset(model)
     if current is None:
         raise Problem("no_adapter", "The model names no default operator set, so it cannot be converted to another.")
     light = _copy_without_weights(inliner.inline_local_functions(model) if model.functions else model)

@@ -106,9 +106,9 @@ def finish_quantised(
         raise Problem("nothing_quantised", text)
     version_stamps.remove_unused_opsets(after)
     history = [f"Quantised with onnxruntime {onnxruntime.__version__}: {description}."]
-    old_opset = version_stamps.read_opset(before)
+    old_opset = version_stamps.read_default_opset(before)
     # None where only operators of ONNX Runtime's own domain are left
-    new_opset = version_stamps.read_opset(after) or old_opset
+    new_opset = version_stamps.read_default_opset(after) or old_opset
     if old_opset != new_opset:
         history.append(f"The tool raised the opset from {old_opset} to {new_opset}.")
     # with the same operator set the variant has to load wherever the original does

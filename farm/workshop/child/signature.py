@@ -16,8 +16,8 @@ _BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "n
 _THINGS = re.compile(
     r"(num|n|nb|number_of)?_?(images|pictures|texts|captions|samples|examples|sentences|documents|prompts)", re.I
 )
-# shorter sides are hardly a picture's
-_MIN_PICTURE = 32
+# shorter sides are hardly an image's
+_MIN_IMAGE_SIDE = 32
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
 _NAMELESS = {"?", "-1", "None", "none", "unk", "unknown"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
@@ -170,7 +170,7 @@ def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
         return None
     if isinstance(first, int):
         has_rows = first > 0 and any(len(shape) > 1 for shape in shapes)
-        return first if has_rows and not any(map(_is_picture, shapes)) else None
+        return first if has_rows and not any(map(_is_image, shapes)) else None
     return None if any(word in first.lower() for word in _OTHER_NAMES) else first
 
 
@@ -209,19 +209,19 @@ def is_batch_name(dim: str) -> bool:
 def counts_items(dim: int | str, shapes: Sequence[Sequence[int | str] | None]) -> bool:
     """Say whether a dimension's name counts items that are computed at once, like `batch` or `num_images`.
 
-    A name of items must be the first of several dimensions: alone or later it is a length, like `num_samples` of sound.
+    A name of items must be the first of several dimensions: alone or later it is a length, like `num_samples` of audio.
     """
     if not isinstance(dim, str) or not _THINGS.fullmatch(dim):
         return isinstance(dim, str) and is_batch_name(dim)
     return all(dim not in shape or (shape[0] == dim and len(shape) > 1) for shape in shapes if shape)
 
 
-def _is_picture(shape: Sequence[int | str]) -> bool:
-    """Say whether a fixed first dimension is a picture's channels: nobody fixes a batch and leaves the rest open."""
+def _is_image(shape: Sequence[int | str]) -> bool:
+    """Say whether a fixed first dimension is an image's channels: nobody fixes a batch and leaves the rest open."""
     first, *others = shape
     return len(others) == 2 and (
         (first != 1 and all(isinstance(dim, str) for dim in others))
-        or (first == 3 and all(isinstance(dim, str) or dim >= _MIN_PICTURE for dim in others))
+        or (first == 3 and all(isinstance(dim, str) or dim >= _MIN_IMAGE_SIDE for dim in others))
     )
 
 

@@ -9,20 +9,20 @@ from typing import NamedTuple
 import onnx
 
 from farm.workshop.child import consumers, context, detectors, input_roles, signature, size_hints
-from farm.workshop.child.size_hints import MAX_HINT, SAMPLES, SEQUENCE, Shape, is_picture, is_spectrum
+from farm.workshop.child.size_hints import AUDIO_SAMPLES, MAX_HINT, SEQUENCE, Shape, is_image, is_spectrum
 
 MAX_TRIES = 20
-PICTURE = 224
-# the side of a picture in which objects are detected; how many points a prompt of a segmentation model has
-DETECTION_PICTURE, POINTS = 640, 2
+IMAGE_SIDE = 224
+# the side of an image in which objects are detected; how many points a prompt of a segmentation model has
+DETECTION_SIDE, POINTS = 640, 2
 # a decoder's usual work: the tokens in its cache, and those of the next step
 PAST, STEP = 256, 1
-# sizes to try in turn: a small one may run and be no work, so larger ones come first, but not the largest pictures
-SEQUENCES = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
-PICTURES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8, 1)
-_PICTURE_WORDS = re.compile(r"height|width|^[hw]$", re.IGNORECASE)
-_SOUND_WORDS = re.compile(r"sample|audio|wav", re.IGNORECASE)
-# a diffusion model works on latents, eight times smaller than its pictures
+# sizes to try in turn: a small one may run and be no work, so larger ones come first, but not the largest images
+SEQUENCE_LENGTHS = (64, 96, 128, 192, 224, 256, 320, 512, 576, 640, 1024, 48, 32, 16, 8, 1)
+IMAGE_SIDES = (224, 256, 320, 192, 128, 96, 64, 48, 32, 512, 640, 576, 1024, 16, 8, 1)
+_IMAGE_WORDS = re.compile(r"height|width|^[hw]$", re.IGNORECASE)
+_AUDIO_WORDS = re.compile(r"sample|audio|wav", re.IGNORECASE)
+# a diffusion model works on latents, eight times smaller than its images
 _LATENT_WORDS = re.compile(r"latent|^(noisy_)?sample$", re.IGNORECASE)
 _LATENT = 64
 # errors of ONNX Runtime that name the size that the model was exported with
@@ -32,16 +32,16 @@ _PAST, _TOTAL = re.compile(r"past", re.IGNORECASE), re.compile(r"total", re.IGNO
 _SUM = re.compile(r"^\(?\s*([A-Za-z_]\w*)\s*\+\s*(\w+)\s*\)?$")
 # limit of the combinations of sizes that are tried where nodes disagree about them
 _MAX_COMBINATIONS = 4
-# ten seconds of sound in frames of 10 ms
+# ten seconds of audio in frames of 10 ms
 FRAMES = 1000
 
 
 class CacheDims(NamedTuple):
-    """Dimensions of a decoder's cache."""
+    """The names of the dimensions of a decoder's cache."""
 
-    # lengths of its earlier steps
+    # lengths of the cached steps
     pasts: Sequence[str]
-    # lengths of what is appended
+    # lengths of what one run appends
     steps: Sequence[str]
 
     def make_sizes(self, *, past: int, step: int) -> dict[str, int]:
@@ -49,13 +49,13 @@ class CacheDims(NamedTuple):
 
 
 def list_candidates(
-    model: onnx.ModelProto, facts: signature.Signature, *, required: consumers.Required, batch: int = 1
+    model: onnx.ModelProto, facts: signature.Signature, *, required: consumers.SizeRequirements, batch: int = 1
 ) -> Iterator[dict[str, int]]:
-    """Yield at most MAX_TRIES different choices of a size for every dynamic dimension, the likeliest first.
+    """Yield choices of a size for every dynamic dimension, the likeliest first, at most MAX_TRIES.
 
-    Sizes that the graph requires are kept; where its consumers disagree, a few combinations of them are tried. For the
-    rest come first sizes that the model hints at, then one size for all, and last another size for each dimension in
-    turn.
+    Sizes that the graph requires stay the same; where nodes require different ones, a few combinations are tried. For
+    the other dimensions come first the sizes that the model hints at, then one size for all, and last another size for
+    each dimension in turn.
     """
     candidates: list[dict[str, int]] = []
     for sizes in _propose_sizes(model, facts, batch, required):
@@ -68,7 +68,7 @@ def list_candidates(
 
 
 def _propose_sizes(
-    model: onnx.ModelProto, facts: signature.Signature, batch: int, required: consumers.Required
+    model: onnx.ModelProto, facts: signature.Signature, batch: int, required: consumers.SizeRequirements
 ) -> Iterator[dict[str, int]]:
     choices = {dim: sizes for dim in facts["dims"] if (sizes := required.list_sizes(dim))}
     free = [dim for dim in facts["dims"] if dim not in choices]
@@ -79,46 +79,51 @@ def _propose_sizes(
 
 
 def _propose_others(
-    fixed: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.Required
+    fixed: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.SizeRequirements
 ) -> Iterator[dict[str, int]]:
-    """Yield the fixed sizes with several choices of the others."""
+    """Yield the fixed sizes with several choices of the others, as `list_candidates` says."""
     free = [dim for dim in facts["dims"] if dim not in fixed]
     ports = [(port, [fixed.get(str(dim), dim) for dim in port["shape"] or ()]) for port in facts["inputs"]]
-    pictures = [shape for port, shape in ports if not input_roles.holds_state(port, model)]
+    images = [shape for port, shape in ports if not input_roles.holds_state(port, model)]
+
+    # the usual sizes, by the names of dimensions and inputs
     latents = set()
     for port, shape in ports:
         is_named = len(shape) == 4 and _LATENT_WORDS.search(port["name"])
         if is_named and (shape[1] == 4 or "latent" in port["name"].lower()):
             latents.update(shape[2:])
-    usual = {dim: _LATENT if dim in latents else _guess_size(dim, pictures) for dim in free}
-    detection = {dim: DETECTION_PICTURE if size == PICTURE else size for dim, size in usual.items()}
+    usual = {dim: _LATENT if dim in latents else _guess_size(dim, images) for dim in free}
+    detection = {dim: DETECTION_SIDE if size == IMAGE_SIDE else size for dim, size in usual.items()}
     if detection != usual and detectors.is_detector(model, facts, required.shapes, {**fixed, **detection}):
         usual = detection
     usual |= dict.fromkeys(_find_point_dims(model, facts) & {*free}, POINTS)
     framed = {dim for port, shape in ports if is_spectrum(port["name"], shape) for dim in shape[1:]}
     usual |= {dim: FRAMES for dim in free if dim in framed}
+
+    # a decoder's next token after a cache
     if cache := _find_cache_dims(free, facts, required):
         max_tokens = context.count_context_tokens(model, inputs=facts["inputs"]) or PAST + STEP
         for past in dict.fromkeys((min(PAST, max_tokens - STEP), SEQUENCE)):
             yield {**fixed, **usual, **cache.make_sizes(past=past, step=STEP)}
+
     yield from ({**fixed, **usual, **hint} for hint in size_hints.propose_hints(model, ports, free, required))
     yield {**fixed, **usual}
-    ordered = PICTURES if set(usual.values()) in ({PICTURE}, {DETECTION_PICTURE}) else SEQUENCES
+    ordered = IMAGE_SIDES if set(usual.values()) in ({IMAGE_SIDE}, {DETECTION_SIDE}) else SEQUENCE_LENGTHS
     yield from ({**fixed, **dict.fromkeys(free, size)} for size in ordered)
     if len(free) > 1:
         yield from ({**fixed, **usual, dim: size} for dim in free for size in (1, SEQUENCE))
 
 
-def suggest_sizes_from_complaint(complaint: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-    """Change one size so that what ONNX Runtime complained of fits the size that the model was exported with.
+def suggest_sizes_from_error(error: str, sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """Change one of the sizes so that they fit the size that ONNX Runtime's error names.
 
-    Return a dict for each size that may be meant; none where the complaint names no sizes.
+    Return a copy of `sizes` for each change that may be meant; none where the error names no sizes.
     """
     pairs: list[tuple[int, int]] = []
-    if reshaped := _RESHAPED.search(complaint):
+    if reshaped := _RESHAPED.search(error):
         before, after = ([int(size) for size in shape.split(",")] for shape in reshaped.groups())
         pairs = [(size, _find_fitting_size(after, size, math.prod(before) // size)) for size in before if size > 1]
-    elif broadcast := _BROADCAST.search(complaint):
+    elif broadcast := _BROADCAST.search(error):
         left, right = map(int, broadcast.groups())
         pairs = [(left, right), (right, left)]
     return [
@@ -143,7 +148,7 @@ def _find_fitting_size(shape: list[int], size: int, numbers_per_place: int) -> i
 
 
 def make_prompt_sizes(
-    sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required
+    sizes: Mapping[str, int], facts: signature.Signature, required: consumers.SizeRequirements
 ) -> dict[str, int]:
     """Make sizes for a prompt of SEQUENCE tokens with an empty cache from those of one step after a cache.
 
@@ -154,16 +159,18 @@ def make_prompt_sizes(
     return _add_sums({**sizes, **prompt}, facts, required) if set(prompt.values()) == {0, SEQUENCE} else {}
 
 
-def _find_cache_dims(dims: Iterable[str], facts: signature.Signature, required: consumers.Required) -> CacheDims | None:
-    past_dims = [dim for dim in dims if dim in required.pasts]
+def _find_cache_dims(
+    dims: Iterable[str], facts: signature.Signature, required: consumers.SizeRequirements
+) -> CacheDims | None:
+    past_dims = [dim for dim in dims if dim in required.past_dims]
     return CacheDims(past_dims, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if past_dims else None
 
 
-def _find_step_dims(facts: signature.Signature, required: consumers.Required) -> set[str]:
+def _find_step_dims(facts: signature.Signature, required: consumers.SizeRequirements) -> set[str]:
     """Find the dimensions by which the cache grows: those that inference found, else the lengths of token inputs."""
     tokens = (port for port in facts["inputs"] if input_roles.is_integer(port) and not input_roles.is_mask(port))
     lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
-    return required.steps or {dim for dim in lasts if isinstance(dim, str)} - required.pasts
+    return required.step_dims or {dim for dim in lasts if isinstance(dim, str)} - required.past_dims
 
 
 def _counts_items(dim: str, model: onnx.ModelProto, facts: signature.Signature) -> bool:
@@ -192,23 +199,25 @@ def _find_point_dims(model: onnx.ModelProto, facts: signature.Signature) -> set[
 
 
 def _guess_size(dim: str, shapes: Sequence[Shape]) -> int:
-    """Guess the size of a dimension from its name and place: a picture's side, samples of sound, else a sequence."""
-    if _PICTURE_WORDS.search(dim) or any(is_picture(shape, dim) for shape in shapes):
-        return PICTURE
-    return SAMPLES if _SOUND_WORDS.search(dim) else SEQUENCE
+    """Guess the size of a dimension from its name and place: an image's side, audio samples, else a sequence."""
+    if _IMAGE_WORDS.search(dim) or any(is_image(shape, dim) for shape in shapes):
+        return IMAGE_SIDE
+    return AUDIO_SAMPLES if _AUDIO_WORDS.search(dim) else SEQUENCE
 
 
-def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: consumers.Required) -> dict[str, int]:
+def _add_sums(
+    sizes: Mapping[str, int], facts: signature.Signature, required: consumers.SizeRequirements
+) -> dict[str, int]:
     """Set dimensions that are sums of others.
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
     """
     summed, dims = dict(sizes), facts["dims"]
-    past = next((dim for dim in dims if dim in required.pasts), None) or next(
+    past = next((dim for dim in dims if dim in required.past_dims), None) or next(
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None
     )
     named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
-    steps = _find_step_dims(facts, required) if required.pasts else set()
+    steps = _find_step_dims(facts, required) if required.past_dims else set()
     step = next((dim for dim in dims if dim in steps), None) or next(named, None)
     others = {dim for port in facts["inputs"] if not input_roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
@@ -216,6 +225,8 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: co
             numbers = [int(part) if part.isdecimal() else sizes.get(part) for part in parts.groups()]
             if all(number is not None for number in numbers):
                 summed[dim] = sum(number for number in numbers if number is not None)
-        elif past is not None and step is not None and (_TOTAL.search(dim) or (required.pasts and dim not in others)):
+        elif (
+            past is not None and step is not None and (_TOTAL.search(dim) or (required.past_dims and dim not in others))
+        ):
             summed[dim] = sizes[past] + sizes[step]
     return summed

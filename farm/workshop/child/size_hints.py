@@ -1,4 +1,4 @@
-"""Proposes sizes of pictures and of sound that a model hints at. Runs in the child only."""
+"""Proposes sizes of images and of audio that a model hints at. Runs in the child only."""
 
 import json
 import math
@@ -9,52 +9,55 @@ import onnx
 
 from farm.workshop.child import consumers, input_roles, signature, traversal
 
-# tokens of a text, and one second of sound
-SEQUENCE, SAMPLES = 64, 16_000
+# tokens of a text, and one second of audio
+SEQUENCE, AUDIO_SAMPLES = 64, 16_000
 MAX_HINT = 8192
-# samples of sound that a streaming model takes at once: 32 ms at 16,000 a second
-FRAME = 512
-# how many strides of the first convolution a proposed length of sound has
+# audio samples that a streaming model takes at once: 32 ms at 16,000 a second
+AUDIO_FRAME = 512
+# how many strides of the first convolution a proposed length of audio has
 _STRIDES = 4
 _CHANNELS = (1, 3, 4)
 # usual numbers of frequency bands in a spectrum
 _BANDS = {40, 64, 80, 96, 128}
 _SPECTRUM_WORDS = re.compile(r"^input_features$|audio|speech|mel|spectr|fbank|filter_?bank", re.IGNORECASE)
-# metadata keys under which exporters note the size of the pictures that a model was made for
-_PICTURE_SIZE_KEYS = ("imgsz", "input_size", "image_size")
-# rows of a table of positions that stand for tokens in front of the picture
+# metadata keys under which exporters note the size of the images that a model was made for
+_IMAGE_SIZE_KEYS = ("imgsz", "input_size", "image_size")
+# rows of a table of positions that stand for tokens in front of the image
 _MAX_LEADING_TOKENS = 8
 Shape = Sequence[int | str]
 
 
 def propose_hints(
-    model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: consumers.Required
+    model: onnx.ModelProto,
+    ports: Sequence[tuple[signature.Port, Shape]],
+    free: list[str],
+    required: consumers.SizeRequirements,
 ) -> Iterator[dict[str, int]]:
-    """Yield sizes that the model hints at: of the pictures it was made for, of the sound its convolutions take.
+    """Yield sizes that the model hints at: of the images it was made for, of the audio its convolutions take.
 
     Each has only the dimensions that it is about.
     """
     noted_size = _read_noted_size(model)
     for port, shape in ports:
-        # height before width, both where the picture's shape has them
-        sides = [dim for dim in shape if isinstance(dim, str) and dim in free and is_picture(shape, dim)]
+        # height before width, both where the image's shape has them
+        sides = [dim for dim in shape if isinstance(dim, str) and dim in free and is_image(shape, dim)]
         if noted_size and sides:
             yield dict(zip(sides, noted_size[-len(sides) :], strict=False))
         if len(sides) > 1:
             yield from (dict(zip(sides, grid, strict=False)) for grid in _propose_grids(model, port["name"], required))
         if sides:
-            yield from (dict.fromkeys(sides, side) for side in _propose_sides(model, port["name"], required.tables))
+            yield from (dict.fromkeys(sides, side) for side in _propose_sides(model, port["name"], required.table_rows))
     has_rate = any(input_roles.find_compared_number(port, model) == input_roles.USUAL_RATE for port, _ in ports)
     for port, shape in ports:
         last = shape[-1] if shape else None
         if isinstance(last, str) and last in free and is_spectrum(port["name"], shape):
-            yield from ({last: rows * _multiply_strides(model)} for rows in required.tables)
+            yield from ({last: rows * _multiply_strides(model)} for rows in required.table_rows)
         elif isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
             yield from ({last: size} for size in _propose_lengths(model, port["name"], required, has_rate=has_rate))
 
 
-def is_picture(shape: Shape, dim: str) -> bool:
-    """Say whether a dimension is a side of a picture: the shape has three more, one of them a number of channels."""
+def is_image(shape: Shape, dim: str) -> bool:
+    """Say whether a dimension is a side of an image: the shape has three more, one of them a number of channels."""
     if len(shape) != 4 or dim not in shape:
         return False
     return (shape[1] in _CHANNELS and dim in shape[2:]) or (shape[3] in _CHANNELS and dim in shape[1:3])
@@ -66,25 +69,25 @@ def is_spectrum(name: str, shape: Shape) -> bool:
 
 
 def _propose_lengths(
-    model: onnx.ModelProto, name: str, required: consumers.Required, *, has_rate: bool
+    model: onnx.ModelProto, name: str, required: consumers.SizeRequirements, *, has_rate: bool
 ) -> Iterator[int]:
-    """Yield lengths of sound: as a table of positions says, one second, or some strides of the first convolution.
+    """Yield lengths of audio: as a table of positions says, one second, or some strides of the first convolution.
 
     `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
     """
-    yield from (rows * _multiply_strides(model) for rows in required.tables)
+    yield from (rows * _multiply_strides(model) for rows in required.table_rows)
     convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
     stride = max((_read_strides(node)[0] for node in convolutions), default=0)
     if stride > 1:
-        # one channel that is taken in strides is sound as it was recorded
+        # one channel that is taken in strides is audio as it was recorded
         is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
-        yield from (SAMPLES,) if is_recorded and not has_rate else ()
+        yield from (AUDIO_SAMPLES,) if is_recorded and not has_rate else ()
         yield min(max(_STRIDES * stride, SEQUENCE), MAX_HINT)
-    yield from (FRAME,) if has_rate else ()
+    yield from (AUDIO_FRAME,) if has_rate else ()
 
 
-def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Required) -> Iterator[list[int]]:
-    """Yield picture sizes with as many patches as a stored grid of positions that the graph resizes."""
+def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.SizeRequirements) -> Iterator[list[int]]:
+    """Yield image sizes with as many patches as a stored grid of positions that the graph resizes."""
     fixed, stride = {tensor.name for tensor in model.graph.initializer}, _find_patch_side(model, name)
     for node in model.graph.node:
         grid = required.shapes.get(node.input[0], [])[2:] if node.op_type == "Resize" and node.input else []
@@ -96,7 +99,7 @@ def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.Requir
 
 
 def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
-    """Yield sides of square pictures with as many patches as a table of positions has rows, but for a few tokens."""
+    """Yield sides of square images with as many patches as a table of positions has rows, but for a few tokens."""
     stride = _find_patch_side(model, name)
     for rows in tables:
         patches = (rows - tokens for tokens in range(min(_MAX_LEADING_TOKENS, rows)))
@@ -106,14 +109,14 @@ def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iter
 
 
 def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
-    """Find the stride of a picture's first convolution, which is the side of one patch."""
+    """Find the stride of an image's first convolution, which is the side of one patch."""
     strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
     return max((stride[0] for stride in strides if len(stride) == 2), default=1)
 
 
 def _read_noted_size(model: onnx.ModelProto) -> list[int]:
     for entry in model.metadata_props:
-        if entry.key.lower() in _PICTURE_SIZE_KEYS:
+        if entry.key.lower() in _IMAGE_SIZE_KEYS:
             try:
                 value = json.loads(entry.value)
             except (ValueError, RecursionError):
@@ -138,7 +141,7 @@ def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.Nod
 
 
 def _multiply_strides(model: onnx.ModelProto) -> int:
-    """Multiply the strides of all convolutions along one axis: how many steps of sound become one."""
+    """Multiply the strides of all convolutions along one axis: how many steps of audio become one."""
     strides = [_read_strides(node) for node in model.graph.node if node.op_type == "Conv"]
     return min(math.prod(stride[0] for stride in strides if len(stride) == 1), MAX_HINT)
 

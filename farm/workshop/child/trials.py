@@ -47,13 +47,16 @@ def load_session(
         raise NoSessionError(first_line(error)) from error
 
 
-def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
-    """Run the model once and return the first line of its error; None where it ran. Raises TookTooLongError."""
+def find_run_error(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *, limit_s: float = TRY_S) -> str | None:
+    """Run the model once, for at most `limit_s`, and return the first line of its error; None if it ran.
+
+    Raises TookTooLongError at the time limit.
+    """
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
-    watch = threading.Timer(limit_s, lambda: setattr(options, "terminate", True))
-    watch.daemon = True
-    watch.start()
+    timer = threading.Timer(limit_s, lambda: setattr(options, "terminate", True))
+    timer.daemon = True
+    timer.start()
     try:
         run_session(session, feed, options)
     except Exception as error:  # onnxruntime raises many kinds, none of them documented
@@ -61,24 +64,24 @@ def find_complaint(session: onnxruntime.InferenceSession, feed: arrays.Arrays, *
             raise TookTooLongError from error
         return first_line(error)
     finally:
-        watch.cancel()
+        timer.cancel()
     return None
 
 
 def run_session(
     session: onnxruntime.InferenceSession, feed: arrays.Arrays, options: onnxruntime.RunOptions | None = None
 ) -> list[Any]:
-    """Run the model and return its outputs; inputs of type bfloat16 are passed as their bits.
+    """Run the model and return its outputs in order.
 
-    An output of type bfloat16 is replaced by the name of its type.
+    The array of a bfloat16 input holds its bits as uint16. In place of a bfloat16 output stands the name of its type.
     """
-    bits = {node.name for node in session.get_inputs() if node.type == "tensor(bfloat16)"}
-    if not bits:
+    bfloat16_names = {node.name for node in session.get_inputs() if node.type == "tensor(bfloat16)"}
+    if not bfloat16_names:
         return list(session.run(None, feed, options))
     make = onnxruntime.OrtValue
     values = {
         name: make.ortvalue_from_numpy_with_onnx_type(array, onnx.TensorProto.BFLOAT16)
-        if name in bits
+        if name in bfloat16_names
         else make.ortvalue_from_numpy(array)
         for name, array in feed.items()
     }
@@ -94,17 +97,18 @@ def count_output_bytes(
 ) -> list[int]:
     """Count the bytes that all nodes together compute for each feed, as a measure of work that needs no clock.
 
-    `session` must write a profile, which this ends and reads. Empty where a run fails or the profile is too large; only
-    otherwise is the profile deleted. Raises TookTooLongError, OSError or ValueError.
+    `session` must write a profile, which this ends, reads and deletes. Return an empty list if a run fails or the
+    profile is too large. Raises TookTooLongError, OSError or ValueError.
     """
     try:
-        has_run = all(find_complaint(session, feed, limit_s=limit_s) is None for feed in feeds)
+        has_run = all(find_run_error(session, feed, limit_s=limit_s) is None for feed in feeds)
     finally:
         profile = Path(session.end_profiling())
-    if not has_run or profile.stat().st_size > _MAX_PROFILE_BYTES:
+        content = profile.read_bytes() if profile.stat().st_size <= _MAX_PROFILE_BYTES else b""
+        profile.unlink()
+    if not has_run or not content:
         return []
-    events = [event for event in json.loads(profile.read_bytes()) if isinstance(event, dict)]
-    profile.unlink()
+    events = [event for event in json.loads(content) if isinstance(event, dict)]
     spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("name") == "model_run")
     kernels = [e for e in events if e.get("cat") == "Node" and str(e.get("name", "")).endswith("_kernel_time")]
     # a node with hardly any output is work too

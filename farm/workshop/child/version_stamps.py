@@ -6,15 +6,15 @@ from farm.rules.runtimes import opsets
 from farm.workshop.child import traversal
 
 
-def read_opset(model: onnx.ModelProto) -> int | None:
+def read_default_opset(model: onnx.ModelProto) -> int | None:
     versions = [entry.version for entry in model.opset_import if entry.domain in opsets.ONNX_DOMAINS]
     return max(versions, default=None)
 
 
 def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
-    """Remove operator sets that no node uses, in place, and say in sentences what was done.
+    """Remove operator sets that no node uses, in place, and return a sentence for each removed one.
 
-    Empty where none was removed; a model without nodes keeps all of them.
+    A model without nodes keeps all of them.
     """
     used = {node.domain for node in traversal.iterate_nodes(model)} | {function.domain for function in model.functions}
     if used & set(opsets.ONNX_DOMAINS):
@@ -28,8 +28,8 @@ def remove_unused_opsets(model: onnx.ModelProto) -> list[str]:
 
 
 def lower_ir_version(model: onnx.ModelProto) -> list[str]:
-    """Lower an IR version that is higher than needed, in place, and say in sentences what was done."""
-    needed = max(opsets.ir_of_opset(read_opset(model) or 0), _find_needed_ir(model))
+    """Lower an IR version that is higher than needed, in place; return one sentence on it, or none if it stays."""
+    needed = max(opsets.ir_of_opset(read_default_opset(model) or 0), _find_needed_ir(model))
     if model.ir_version <= needed:
         return []
     old, model.ir_version = model.ir_version, needed

@@ -12,11 +12,11 @@ import onnx
 
 from farm.workshop.samples.graphs import GraphBuilder
 
-_FAR = -1e9
+_MASKED_SCORE = -1e9
 
 
 @dataclass(frozen=True)
-class Parts:
+class AttentionInputs:
     """A layer's query, key and value [batch, sequence, heads × width], before they are parted into heads."""
 
     layer: int
@@ -33,7 +33,7 @@ class Parts:
         return [(f"past_key_values.{name}", f"present.{name}") for name in named]
 
 
-Attend = Callable[[GraphBuilder, Parts], str]
+Attend = Callable[[GraphBuilder, AttentionInputs], str]
 Prepare = Callable[[GraphBuilder], None]
 
 
@@ -53,12 +53,13 @@ def prepare_mask(graph: GraphBuilder) -> None:
     spread = graph.add("Unsqueeze", "mask_spread", [mask, graph.add_weight("mask_axes", _make_int64([1, 2, 3]))])
     allowed = graph.add("And", "allowed", [causal, spread])
     nothing, far = (
-        graph.add_weight(name, np.array(value, dtype=np.float32)) for name, value in (("zero", 0), ("far", _FAR))
+        graph.add_weight(name, np.array(value, dtype=np.float32))
+        for name, value in (("zero", 0), ("far", _MASKED_SCORE))
     )
     graph.add("Where", "bias", [allowed, nothing, far], output="score_bias")
 
 
-def attend(graph: GraphBuilder, parts: Parts) -> str:
+def attend(graph: GraphBuilder, parts: AttentionInputs) -> str:
     """Add attention by standard operators, and return the name of its output."""
     group, prefix = parts.heads // parts.key_heads, f"layer{parts.layer}"
     split = graph.add_weight(f"{prefix}_query_split", _make_int64([0, 0, parts.key_heads, group, parts.width]))
@@ -89,7 +90,7 @@ def prepare_lengths(graph: GraphBuilder) -> None:
     graph.add("Cast", "total_cast", [whole], output="total_length", to=onnx.TensorProto.INT32)
 
 
-def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
+def attend_grouped(graph: GraphBuilder, parts: AttentionInputs) -> str:
     """Add attention as one GroupQueryAttention of ONNX Runtime, and return the name of its output."""
     mixed = f"layer{parts.layer}_mixed"
     pasts, presents = zip(*parts.caches, strict=True)
@@ -105,7 +106,7 @@ def attend_grouped(graph: GraphBuilder, parts: Parts) -> str:
     return mixed
 
 
-def _join_past(graph: GraphBuilder, parts: Parts, part: int) -> str:
+def _join_past(graph: GraphBuilder, parts: AttentionInputs, part: int) -> str:
     """Join past and new keys (`part` 0) or values (1) to the present cache.
 
     Return them as [batch, key heads, 1, total, width].

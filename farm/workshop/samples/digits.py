@@ -15,7 +15,7 @@ CONVOLUTIONS = (("conv1", 16, 1, 1), ("conv2", 32, 16, 2), ("conv3", 32, 32, 1))
 FLAT = 32 * 4 * 4
 HIDDEN = 64
 CLASSES = 10
-# the pictures hold whole numbers from 0 to 16
+# the images hold whole numbers from 0 to 16
 FULL = np.float32(16)
 
 
@@ -43,17 +43,17 @@ def _add_gemm(graph: GraphBuilder, weights: dict[str, Array], x: str, *, name: s
 
 
 def make_evaluation_data() -> dict[str, Array]:
-    """Make pictures that the model was not trained on: `x` [540, 1, 8, 8] float and `labels` [540] int64, 0 to 9."""
+    """Make images that the model was not trained on: `x` [540, 1, 8, 8] float and `labels` [540] int64, 0 to 9."""
     with np.load(COMMITTED) as stored:
-        return {"x": make_pictures(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
+        return {"x": make_images(stored["evaluation_pixels"]), "labels": stored["evaluation_labels"].astype(np.int64)}
 
 
 def make_calibration_data() -> dict[str, Array]:
-    """Make pictures of the training set for static quantisation: `x` [512, 1, 8, 8] float."""
+    """Make images of the training set for static quantisation: `x` [512, 1, 8, 8] float."""
     with np.load(COMMITTED) as stored:
-        return {"x": make_pictures(stored["calibration_pixels"])}
+        return {"x": make_images(stored["calibration_pixels"])}
 
 
-def make_pictures(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+def make_images(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Turn pixels of 0 to 16 [n, 64] into the model's input [n, 1, 8, 8] of 0 to 1."""
     return np.asarray((pixels.astype(np.float32) / FULL).reshape(-1, 1, 8, 8), dtype=np.float32)

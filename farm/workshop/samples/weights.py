@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 Weights = NDArray[np.float32]
 
 
-class Seeded:
+class SeededWeights:
     """A stream of weights from one seed.
 
     They are integers of numpy's frozen generator, scaled by powers of two and one factor, without any library function

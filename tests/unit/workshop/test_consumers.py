@@ -25,7 +25,7 @@ def zeros(*shape: int) -> Any:
     return np.zeros(shape, np.float32)
 
 
-def required(model: onnx.ModelProto) -> consumers.Required:
+def required(model: onnx.ModelProto) -> consumers.SizeRequirements:
     return consumers.find_required_sizes(model, signature.read_signature(model))
 
 
@@ -214,7 +214,7 @@ def test_a_size_that_a_reshape_was_exported_with_is_tried_next() -> None:
     ],
 )
 def test_what_onnx_runtime_complains_of_says_a_size(complaint: str, sizes: list[int]) -> None:
-    assert [way["s"] for way in size_candidates.suggest_sizes_from_complaint(complaint, {"b": 1, "s": 64})] == sizes
+    assert [way["s"] for way in size_candidates.suggest_sizes_from_error(complaint, {"b": 1, "s": 64})] == sizes
 
 
 @pytest.mark.parametrize(
@@ -341,4 +341,4 @@ def test_indices_into_what_another_input_has_become_stay_below_its_size() -> Non
 def test_a_pair_of_sizes_that_many_nodes_want_equal_is_one_pair() -> None:
     ports = [making.port("x", ["rows", "a"]), making.port("y", ["rows", "b"])]
     nodes = [node("Concat", "x", "y", output=f"z{number}", axis=0) for number in range(50)]
-    assert len(required(making.model(nodes, ports, [making.port("z0", None)])).same) == 1
+    assert len(required(making.model(nodes, ports, [making.port("z0", None)])).equal_dims) == 1

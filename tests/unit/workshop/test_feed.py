@@ -202,8 +202,8 @@ def test_an_endless_model_is_ended_and_nothing_is_said_against_its_sizes(
 ) -> None:
     session = trials.load_session(making.save(endless(), tmp_path) / "model.onnx")
     with pytest.raises(trials.TookTooLongError):
-        trials.find_complaint(session, {"x": np.zeros((1, 64), np.float32)}, limit_s=0.3)
-    monkeypatch.setattr(trials, "find_complaint", _never)
+        trials.find_run_error(session, {"x": np.zeros((1, 64), np.float32)}, limit_s=0.3)
+    monkeypatch.setattr(trials, "find_run_error", _never)
     found = chosen(endless(), tmp_path)
     assert (found.problem, found.tries) == ("", 1)
 

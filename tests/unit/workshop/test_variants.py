@@ -43,7 +43,7 @@ def outputs(path: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def test_a_newer_opset_is_stamped_checked_and_told(tmp_path: Path) -> None:
     made, history = done(making.save(making.linear(), tmp_path / "in"), tmp_path / "out", opset=21)
-    assert version_stamps.read_opset(made) == 21
+    assert version_stamps.read_default_opset(made) == 21
     assert history[0] == f"Converted from opset 17 to 21 with onnx {onnx.__version__}."
     assert history[-1].startswith("The outputs are the original's on seeded inputs")
 
@@ -101,7 +101,7 @@ def test_dynamic_int8_of_the_transformer_is_small_and_close(tmp_path: Path) -> N
         tmp_path / "in", tmp_path / "out", main="transformer.onnx", precision="int8-dynamic", options=REDUCED
     )
     assert quantised.is_quantised(made)
-    assert (version_stamps.read_opset(made), made.ir_version) == (17, 8)
+    assert (version_stamps.read_default_opset(made), made.ir_version) == (17, 8)
     assert history == ["Quantised with onnxruntime 1.31.1: int8-dynamic, weights int8, reduced range."]
     assert (tmp_path / "out" / "transformer.onnx").stat().st_size < 0.3 * path.stat().st_size
     x = {"x": np.random.default_rng(0).standard_normal((1, 64, 256)).astype(np.float32)}
@@ -117,7 +117,10 @@ def test_dynamic_int8_of_exported_models_runs_and_keeps_its_stamps(name: str, tm
         (folder / path.name).write_bytes(path.read_bytes())
     made, _ = done(folder, tmp_path / "out", main=f"{name}.onnx", precision="int8-dynamic")
     before = onnx.load(folder / f"{name}.onnx", load_external_data=False)
-    assert (made.ir_version, version_stamps.read_opset(made)) == (before.ir_version, version_stamps.read_opset(before))
+    assert (made.ir_version, version_stamps.read_default_opset(made)) == (
+        before.ir_version,
+        version_stamps.read_default_opset(before),
+    )
     outputs(tmp_path / "out" / f"{name}.onnx", arrays.read_npz(MODELS / f"{name}.inputs.npz"))
 
 
