@@ -74,17 +74,20 @@ def make_feeds(model: onnx.ModelProto, samples_path: Path | None) -> tuple[Feeds
 
     `samples_path` is an `.npz` with samples along the batch, or along a first axis of their own where the model has no
     batch; None takes seeded random samples. A fixed batch takes whole batches only, so that the last samples may be
-    left out. Raises Problem with the code bad_calibration or bad_arrays.
+    left out. Raises Problem with the code bad_calibration or bad_arrays for samples that do not fit, and with the codes
+    of `inputs.make_seeded_inputs` where random ones cannot be made.
     """
     facts = signature.read_signature(model)
     if samples_path is None:
         return _make_random_feeds(model, facts)
     samples = _read_samples(samples_path, facts)
-    feeds, count = _make_checked_feeds(samples, facts), _count_samples(samples, facts)
-    history = [f"Calibrated with {count:,} samples of {samples_path.name}."]
-    if count < _FEW:
-        history.append(f"Warning: {count} samples are few; take at least {_FEW}, better {_ENOUGH}.")
-    elif count < _ENOUGH:
+    feeds, batch = _make_checked_feeds(samples, facts), facts["batch"]
+    # a fixed batch may leave out the last samples
+    used = len(feeds) * batch if isinstance(batch, int) else _count_samples(samples, facts)
+    history = [f"Calibrated with {used:,} samples of {samples_path.name}."]
+    if used < _FEW:
+        history.append(f"Warning: {used} samples are few; take at least {_FEW}, better {_ENOUGH}.")
+    elif used < _ENOUGH:
         history.append(f"Advice: {_ENOUGH} samples or more give steadier ranges.")
     return feeds, history
 
@@ -149,14 +152,15 @@ def _count_samples(samples: arrays.Arrays, facts: signature.Signature) -> int:
 def _split_into_feeds(samples: arrays.Arrays, facts: signature.Signature, *, count: int) -> Iterator[arrays.Arrays]:
     batch = facts["batch"]
     if batch is None:
-        for at in range(count):
-            yield {name: array[at] for name, array in samples.items()}
+        for index in range(count):
+            # an array even where one sample is a single number, since ONNX Runtime takes no numpy scalars
+            yield {name: np.asarray(array[index]) for name, array in samples.items()}
         return
     size = batch if isinstance(batch, int) else _AT_ONCE
     if isinstance(batch, int) and count < batch:
         text = f"The calibration data hold {count} samples, the model's fixed batch is {batch}: give at least {batch}."
         raise Problem("bad_calibration", text)
     # a fixed batch takes whole batches only
-    ends = range(0, count - size + 1 if isinstance(batch, int) else count, size)
-    for at in ends:
-        yield {name: np.ascontiguousarray(array[at : at + size]) for name, array in samples.items()}
+    end = count - size + 1 if isinstance(batch, int) else count
+    for start in range(0, end, size):
+        yield {name: np.ascontiguousarray(array[start : start + size]) for name, array in samples.items()}

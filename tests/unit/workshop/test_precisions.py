@@ -128,8 +128,9 @@ def test_samples_are_cut_along_the_batch(tmp_path: Path) -> None:
 
 
 def test_a_fixed_batch_gets_whole_batches_only(tmp_path: Path) -> None:
-    found, _ = feeds(making.relu(), tmp_path, x=np.zeros((5, 4), np.float32))
+    found, history = feeds(making.relu(), tmp_path, x=np.zeros((5, 4), np.float32))
     assert [feed["x"].shape for feed in found] == [(2, 4), (2, 4)]
+    assert history[0] == "Calibrated with 4 samples of c.npz."
 
 
 def test_without_a_batch_samples_lie_along_one_more_axis(tmp_path: Path) -> None:
@@ -137,6 +138,12 @@ def test_without_a_batch_samples_lie_along_one_more_axis(tmp_path: Path) -> None
     model = making.model([node], [making.port("x", ["rows", 4]), ], [making.port("y", None)])  # fmt: skip
     found, _ = feeds(model, tmp_path, x=np.zeros((3, 7, 4), np.float32))
     assert [feed["x"].shape for feed in found] == [(7, 4)] * 3
+
+
+def test_a_sample_that_is_one_number_is_an_array_of_rank_0(tmp_path: Path) -> None:
+    model = making.model([helper.make_node("Relu", ["x"], ["y"])], [making.port("x", [])], [making.port("y", [])])
+    found, _ = feeds(model, tmp_path, x=np.ones(3, np.float32))
+    assert [reference.run_reference(model.SerializeToString(), feed)[0]["y"] for feed in found] == [1.0] * 3
 
 
 @pytest.mark.parametrize(
