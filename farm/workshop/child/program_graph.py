@@ -70,18 +70,15 @@ def parse_graph(name: str, content: Json) -> Graph:
         ) from error
 
 
-def remove_executable_parts(content: Json) -> Json:
-    """Return the graph without what PyTorch would run or look up beside it: guards, source notes, modules' calls.
-
-    Do not use `content` afterwards: the nodes in it lose their notes too.
-    """
-    module = dict(cast(Json, content["graph_module"]))
-    module |= {"module_call_graph": cast(list[Json], module["module_call_graph"])[:1], "treespec_namedtuple_fields": {}}
+def remove_executable_parts(content: Json) -> None:
+    """Remove from the graph, in place, what PyTorch would run or look up: guards, metadata, calls of inner modules."""
+    module = cast(Json, content["graph_module"])
+    calls = cast(list[Json], module["module_call_graph"])
+    module |= {"module_call_graph": calls[:1], "treespec_namedtuple_fields": {}, "metadata": {}}
     for node in _iterate_objects(module):
         if "target" in node and "metadata" in node:
             node["metadata"] = {}
-    module["metadata"] = {}
-    return {**content, "graph_module": module, "guards_code": []}
+    content["guards_code"] = []
 
 
 def _read_graph(name: str, content: Json, *, operators: int) -> Graph:

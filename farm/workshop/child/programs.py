@@ -15,14 +15,14 @@ from farm.workshop.child.program_graph import Graph, Tensor
 from farm.workshop.child.signature import Port
 from farm.workshop.problems import Problem, printable
 
-# how the runner is told which tensor is which
+# the member that tells the runner which tensor is which
 PORTS = "extra/onnxfarm.json"
 
 
 def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
     """Describe the program in a folder by the fields of `plans.SourceFacts`; None where there is no program.
 
-    What is wrong with it is a sentence in the field `problem`.
+    If it cannot be used, the field `problem` says why, and no error is raised.
     """
     programs = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not programs:
@@ -54,8 +54,9 @@ def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs
         content = archive.read_json(program_archive.GRAPH)
         graph = program_graph.parse_graph(archive.name, content)
         ports = match_ports(archive.name, graph, inputs=inputs, outputs=outputs)
+        program_graph.remove_executable_parts(content)
         more = {PORTS: json.dumps(ports).encode()}
-        program_archive.write_archive(archive, target, graph=program_graph.remove_executable_parts(content), more=more)
+        program_archive.write_archive(archive, target, graph=content, more=more)
     return (
         f"The program of {printable(archive.name)} was taken over without its pickled sample inputs, guards and notes."
     )
