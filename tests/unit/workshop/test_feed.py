@@ -197,6 +197,12 @@ def test_a_model_that_runs_with_nothing_says_what_was_tried_and_what_to_give(tmp
     assert ModelFacts(bundle_sha256="a" * 64, main_sha256="b" * 64, inputs_problem=found.problem)
 
 
+def test_the_profile_of_a_run_that_fails_is_deleted(tmp_path: Path) -> None:
+    session = trials.load_session(making.save(making.linear(), tmp_path) / "model.onnx", profile=tmp_path / "profile")
+    assert trials.count_output_bytes(session, [{"x": np.zeros((1, 5), np.float32)}]) == []
+    assert list(tmp_path.glob("profile*")) == []
+
+
 def test_an_endless_model_is_ended_and_nothing_is_said_against_its_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
