@@ -93,16 +93,16 @@ def ask_child(
     *,
     files: ChildFiles,
     timeout_s: float,
-    answer_type: type[Answer],
+    expects: type[Answer],
     uses_fork_server: bool = False,
 ) -> Answer:
-    """Call `module:function` of farm.workshop.child and return its answer, validated as `answer_type`.
+    """Call `module:function` of farm.workshop.child and return its answer, validated as the model `expects`.
 
     Afterwards `out_dir` of the files holds plain files and folders only. For `uses_fork_server` see `call_child`.
     Raises WorkshopError if the child answers with a problem or with anything unexpected, or does not end normally.
     """
     outcome = ask_child_or_problem(
-        function, payload, files=files, timeout_s=timeout_s, answer_type=answer_type, uses_fork_server=uses_fork_server
+        function, payload, files=files, timeout_s=timeout_s, expects=expects, uses_fork_server=uses_fork_server
     )
     if isinstance(outcome, ModelProblem):
         raise WorkshopError(_CODES.get(outcome.code, ReasonCode.NOT_SUPPORTED), outcome.text)
@@ -115,7 +115,7 @@ def ask_child_or_problem(
     *,
     files: ChildFiles,
     timeout_s: float,
-    answer_type: type[Answer],
+    expects: type[Answer],
     uses_fork_server: bool = False,
 ) -> Answer | ModelProblem:
     """Call the function as `ask_child` does, but return a ModelProblem where that raises WorkshopError."""
@@ -125,7 +125,7 @@ def ask_child_or_problem(
             return problem
         if files.out_dir is not None:
             plain_files.check_plain_files(files.out_dir)
-        return answer_type.model_validate(_read_reply(ending)["answer"])
+        return expects.model_validate(_read_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
     except plain_files.NotPlainFileError as error:

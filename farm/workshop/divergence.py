@@ -63,7 +63,7 @@ class _Search:
             self.visible &= _list_made_tensors(self._read(bundles.variant)[0])
 
     def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
-        facts = self._order("list_graph", {}, folder=folder, answer_type=replies.Graph)
+        facts = self._order("list_graph", {}, folder=folder, expects=replies.Graph)
         nodes = [GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in facts.nodes]
         return Graph(nodes), list(facts.outputs), set(facts.stored)
 
@@ -177,7 +177,7 @@ class _Search:
     ) -> Look:
         folder, refer = self._folder(), self._sides.refer
         order = {**payload, "inputs": str(inputs), "with_reference": with_reference and refer is None}
-        self._order(function, order, folder=of, answer_type=replies.FileReply, out=folder, reads=[inputs])
+        self._order(function, order, folder=of, expects=replies.FileReply, out=folder, reads=[inputs])
         look = Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=folder / "reference.npz")
         if with_reference and refer is not None:
             refer(look)
@@ -195,7 +195,7 @@ class _Search:
         payload: Mapping[str, object],
         *,
         folder: Path,
-        answer_type: type[Answer],
+        expects: type[Answer],
         out: Path | None = None,
         reads: Sequence[Path] = (),
     ) -> Answer:
@@ -204,12 +204,7 @@ class _Search:
         order = {**payload, "out": str(out) if out else ""}
         # dozens of looks, each less work than the imports of a fresh interpreter
         return confined.ask_child(
-            f"subgraphs:{function}",
-            order,
-            files=files,
-            timeout_s=_RUN_S,
-            answer_type=answer_type,
-            uses_fork_server=True,
+            f"subgraphs:{function}", order, files=files, timeout_s=_RUN_S, expects=expects, uses_fork_server=True
         )
 
 

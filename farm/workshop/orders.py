@@ -59,7 +59,7 @@ class Job(Generic[FileReplyType]):
 
     # as `module:function`
     function: str
-    reply_type: type[FileReplyType]
+    reply: type[FileReplyType]
     file_name: str
     timeout_s: float = RUN_S
     # entries of the payload that a call may leave out
@@ -70,13 +70,8 @@ class Job(Generic[FileReplyType]):
         reads = _list_paths(list(entries.values()))
         files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
         texts = {name: _convert_paths(value) for name, value in entries.items()}
-        reply = confined.ask_child(
-            self.function,
-            {**self.defaults, **texts, "out": str(out)},
-            files=files,
-            timeout_s=self.timeout_s,
-            answer_type=self.reply_type,
-        )
+        payload = {**self.defaults, **texts, "out": str(out)}
+        reply = confined.ask_child(self.function, payload, files=files, timeout_s=self.timeout_s, expects=self.reply)
         reply.set_path(confined.require_file(out))
         return reply
 
@@ -121,9 +116,8 @@ accept_calibration = Job(
 CHECK_EVALUATION = Job("evaluation:check_labelled_data", replies.LabelledDataReply, "evaluation.npz")
 # Check the data for a user's own judge: the inputs among them, and that the model runs on the first batch.
 accept_samples = Job("evaluation:accept_samples", replies.LabelledDataReply, "evaluation.npz")
-UNPACK_TEST_DATA = {
-    side: Job("inputs:unpack_test_data", replies.FileReply, f"{side}s.npz") for side in ("input", "output")
-}
+_UNPACK = "inputs:unpack_test_data"
+UNPACK_TEST_DATA = {side: Job(_UNPACK, replies.FileReply, f"{side}s.npz") for side in ("input", "output")}
 MAKE_OUTLINE = Job("outline:write_outline", replies.FileReply, "outline.onnx", OUTLINE_S)
 READ_TIMELINE = Job("timelines:write_timeline", replies.FileReply, "timeline.json", TIMELINE_S)
 
@@ -153,7 +147,7 @@ def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, uses_f
         {},
         files=files,
         timeout_s=timeout_s,
-        answer_type=Inspection,
+        expects=Inspection,
         uses_fork_server=uses_fork_server,
     )
     return Inspection(ok=False, problem=outcome) if isinstance(outcome, ModelProblem) else outcome
@@ -168,13 +162,13 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, out_dir=out_dir)
     try:
         return confined.ask_child(
-            "feed:choose_feed", {"out": str(out_dir)}, files=files, timeout_s=timeout_s, answer_type=Feed
+            "feed:choose_feed", {"out": str(out_dir)}, files=files, timeout_s=timeout_s, expects=Feed
         )
     except WorkshopError as error:
         log.info("what %s takes was not tried out: %s", main, error.reason.text)
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
     try:
-        return confined.ask_child("feed:guess_feed", {}, files=files, timeout_s=GUESS_S, answer_type=Feed)
+        return confined.ask_child("feed:guess_feed", {}, files=files, timeout_s=GUESS_S, expects=Feed)
     except WorkshopError as error:
         return Feed(problem=error.reason.text)
 
@@ -189,7 +183,7 @@ def find_opset_range(
         {},
         files=files,
         timeout_s=timeout_s,
-        answer_type=OpsetReach,
+        expects=OpsetReach,
         uses_fork_server=uses_fork_server,
     )
     return None if isinstance(outcome, ModelProblem) else outcome
@@ -235,7 +229,7 @@ def make_variant(
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     main = program or main
     answer = confined.ask_child(
-        "variants:make_variant", payload, files=files, timeout_s=timeout_s, answer_type=replies.VariantReply
+        "variants:make_variant", payload, files=files, timeout_s=timeout_s, expects=replies.VariantReply
     )
     # the files are listed from the disk, as the child's answer is not trusted
     data_names = plain_files.list_plain_files(out_dir, re.escape(f"{main}.data"))
@@ -290,7 +284,7 @@ def unpack_package(folder: Path, name: str, *, names: Sequence[str], out_dir: Pa
     files = confined.ChildFiles(bundle_dir=folder, main=name, out_dir=out_dir)
     limits = {"limit_files": MAX_PACKED_FILES, "limit_bytes": MAX_UNPACKED_BYTES}
     order = {**limits, "names": list(names), "out": str(out_dir)}
-    confined.ask_child("packages:unpack_package", order, files=files, timeout_s=UNPACK_S, answer_type=replies.FileReply)
+    confined.ask_child("packages:unpack_package", order, files=files, timeout_s=UNPACK_S, expects=replies.FileReply)
     return [confined.require_file(out_dir / unpacked) for unpacked in names]
 
 
@@ -306,5 +300,5 @@ def report_quantised(
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main, reads=reads, out_dir=out_dir)
     payload = {"variant": str(variant_dir), "data": str(data) if data else None, "out": str(out_dir)}
     return confined.ask_child(
-        "quantisation_report:make_report", payload, files=files, timeout_s=VARIANT_S, answer_type=QuantisedReport
+        "quantisation_report:make_report", payload, files=files, timeout_s=VARIANT_S, expects=QuantisedReport
     )

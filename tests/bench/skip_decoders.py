@@ -15,7 +15,7 @@ import onnx
 from farm.workshop.samples.attention import AttentionInputs, attend, prepare_mask
 from farm.workshop.samples.decoder import CONTEXT, HEADS, HIDDEN, INNER, KEY_HEADS, VOCABULARY, WIDTH
 from farm.workshop.samples.graphs import GraphBuilder, Port
-from farm.workshop.samples.weights import SeededWeights
+from farm.workshop.samples.weights import Seeded
 from tests.options import read_options
 
 NORMS = {"skip": "SkipLayerNormalization", "skip-simplified": "SkipSimplifiedLayerNormalization"}
@@ -37,7 +37,7 @@ def write(name: str, folder: Path, *, layers: int = 8) -> Path:
 
 
 def _decoder(name: str, layers: int) -> onnx.ModelProto:
-    graph, seeded = GraphBuilder(), SeededWeights(20_262)
+    graph, seeded = GraphBuilder(), Seeded(20_262)
     prepare_mask(graph)
     tokens = graph.add_weight("token_table", seeded.draw_matrix(HIDDEN, VOCABULARY).T * 4)
     places = graph.add_weight("position_table", seeded.draw_matrix(HIDDEN, CONTEXT).T * 8)
@@ -72,9 +72,7 @@ def _decoder(name: str, layers: int) -> onnx.ModelProto:
     )
 
 
-def _normed(
-    graph: GraphBuilder, seeded: SeededWeights, hidden: str, branch: str, *, name: str, place: str
-) -> tuple[str, str]:
+def _normed(graph: GraphBuilder, seeded: Seeded, hidden: str, branch: str, *, name: str, place: str) -> tuple[str, str]:
     """The normalised sum, and the sum."""
     weights = [graph.add_weight(f"{place}_scale", 1 + seeded.draw_uniform(HIDDEN, spread=0.1))]
     shift = seeded.draw_uniform(HIDDEN, spread=0.1)
@@ -84,7 +82,7 @@ def _normed(
     return outputs[0], outputs[3]
 
 
-def _linear(graph: GraphBuilder, seeded: SeededWeights, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
+def _linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
     weight, bias = seeded.draw_matrix(rows, columns), seeded.draw_uniform(columns, spread=0.02)
     return graph.add_linear(name, x, weight=weight, bias=bias)
 

@@ -8,24 +8,26 @@ import onnx
 from farm.workshop.child import size_constraints
 from farm.workshop.child.shapes import copy_without_weights, list_shapes
 
+# names that exporters number, as they know no better
 _NUMBERED = re.compile(r"(unk_+|unknown_*|(.+_)?dynamic_axes_|dim_|DynamicDimension\.)\d+")
-# each dimension is given a size from here on, by which it is recognised after inference
+# each dimension gets a size of its own, from this one on, by which it is recognised after shape inference
 _FIRST_MARK = 100_003
 _SIZES = {"Shape", "Size"}
 # operators whose input 1 holds indices into input 0
 _PICKS = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Scatter"}
 
 
-def are_numbered_names(firsts: Sequence[str]) -> bool:
-    return all(map(_NUMBERED.fullmatch, firsts))
+def are_numbered_names(dims: Sequence[str]) -> bool:
+    return all(map(_NUMBERED.fullmatch, dims))
 
 
 def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> bool:
-    """Say whether the first dimensions (names by input) are the same dimension under several names.
+    """Say whether the first dimensions (names by input) are one dimension under several names.
 
-    Each must have to equal another of them, or be the first dimension of an output. Where inference finds no first
-    dimension of any output, each input's rows must instead reach every output.
+    Each of them must be required to equal another one, or be the first dimension of an output. If inference finds no
+    first dimension of any output, every output must instead be computed from the rows of each input.
     """
+    # give each dimension a size of its own
     marks = {dim: _FIRST_MARK + number for number, dim in enumerate(dict.fromkeys(firsts.values()))}
     light = copy_without_weights(model)
     for value in light.graph.input:
@@ -33,11 +35,14 @@ def are_same_dimension(model: onnx.ModelProto, firsts: Mapping[str, str]) -> boo
             value.type.tensor_type.shape.dim[0].dim_value = marks[firsts[value.name]]
     for value in light.graph.output:
         value.type.tensor_type.ClearField("shape")
+
+    # remove those that a node requires to equal another one
     shapes, unmatched = list_shapes(light), set(marks.values())
     for node in light.graph.node:
         for pair in size_constraints.list_constraints(node, shapes):
             if len(set(pair)) == 2 and set(pair) <= set(marks.values()):
                 unmatched -= {size for size in pair if isinstance(size, int)}
+
     output_firsts = {(shapes.get(value.name) or [""])[0] for value in model.graph.output}
     declared = [list(value.type.tensor_type.shape.dim[:1]) for value in model.graph.output]
     return unmatched <= output_firsts or (

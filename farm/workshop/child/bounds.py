@@ -1,4 +1,4 @@
-"""Finds the largest integers that an input may hold from the operators that read it. Runs in the child only."""
+"""Finds the largest integers that an input may hold, from the operators that read it. Runs in the child only."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,16 +32,17 @@ Limit = int | str
 
 
 def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shapes) -> dict[str, Limit]:
-    """Find the exclusive upper bound of each input that indexes something or is a size; leave out the other inputs.
+    """Find the exclusive upper bound of each input that holds indices or a size. Other inputs are left out.
 
-    A bound is a number, the name of a dynamic dimension whose size it is, or COUNT or SIDE for an input that is itself
-    a size. `shapes` are those of the main graph's tensors.
+    A bound is a number, or the name of the dynamic dimension whose size it is, or COUNT or SIDE for an input that is
+    itself a size. `shapes` are those of the main graph's tensors.
     """
-    stored = {
-        tensor.name: list(tensor.dims) for graph in traversal.iterate_graphs(model) for tensor in graph.initializer
-    }
+    graphs = traversal.iterate_graphs(model)
+    stored = {tensor.name: list(tensor.dims) for graph in graphs for tensor in graph.initializer}
     shapes = {**stored, **shapes}
     nodes = list(traversal.iterate_nodes(model, with_functions=False))
+
+    # constants that limit values: depths of OneHot, and row counts that are added to negative indices
     depths = constants.read_constants(
         model, names={node.input[1] for node in nodes if node.op_type == "OneHot" and len(node.input) > 1}
     )
@@ -50,6 +51,8 @@ def find_upper_bounds(model: onnx.ModelProto, inputs: list[str], *, shapes: Shap
         model, names={name for node in nodes if node.op_type in _WRAPPING for name in node.input}
     )
     stored_row_counts = {name for name, value in operands.items() if value.size == 1 and value.item() in row_counts}
+
+    # follow each input's values through the graph
     bounds: dict[str, Limit] = {}
     for name in inputs:
         carriers, conditions, limits = {name}, set[str](), list[Limit]()
@@ -87,9 +90,9 @@ def _list_known_size(shape: Shape | None, axis: int) -> list[Limit]:
 
 
 def _follow_values(node: onnx.NodeProto, carriers: set[str], conditions: set[str], stored_row_counts: set[str]) -> None:
-    """Add the node's outputs to `carriers` or `conditions`, the tensors that an input's values reach.
+    """Add the node's outputs to `carriers` or `conditions` if an input's values reach them.
 
-    `carriers` hold the values themselves, or negative ones counted from the end; `conditions` say which are negative.
+    `carriers` hold these values, or negative ones counted from the end. `conditions` say which of them are negative.
     """
     inputs = set(node.input)
     if node.op_type in _PASS_THROUGH and carriers & (inputs if node.op_type == "Concat" else {*node.input[:1]}):

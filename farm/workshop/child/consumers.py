@@ -21,7 +21,7 @@ _TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"}
 
 
 @dataclass
-class SizeRequirements:
+class Requirements:
     """The sizes that a graph requires of dynamic dimensions, and the shapes that were inferred."""
 
     shapes: Shapes = field(default_factory=dict)
@@ -52,14 +52,14 @@ class SizeRequirements:
         )
 
 
-def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> SizeRequirements:
+def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> Requirements:
     """Find the sizes that the graph requires of the dynamic dimensions, except the batch.
 
     If shape inference fails, only the shapes that the model declares are known, so that few sizes or none are found.
     """
     light = _name_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
-    required, dims = SizeRequirements(shapes), set(facts["dims"]) - {facts["batch"]}
+    required, dims = Requirements(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
     indices = constants.read_constants(light, names=picked)
@@ -141,7 +141,7 @@ def _list_growing_dims(node: onnx.NodeProto, shapes: Shapes, fed: set[str]) -> I
         yield past[-2], step[-2]
 
 
-def _share_sizes(required: SizeRequirements) -> None:
+def _share_sizes(required: Requirements) -> None:
     """Give dimensions that must be equal each other's sizes."""
     pairs = sorted(required.equal_dims)
     for _ in pairs:

@@ -33,9 +33,8 @@ def _joins_scales(model: onnx.ModelProto, facts: signature.Signature, shapes: Sh
     joins = [parts for node in model.graph.node if len(parts := list(_list_open_parts(node, shapes))) > 1]
     sized = _list_sized_shapes(model, facts, sizes) if joins else {}
     for parts in joins:
-        lengths = sorted(
-            (size for name, axis in parts if isinstance(size := sized.get(name, shapes[name])[axis], int)), reverse=True
-        )
+        sizes_joined = [sized.get(name, shapes[name])[axis] for name, axis in parts]
+        lengths = sorted((size for size in sizes_joined if isinstance(size, int)), reverse=True)
         if len(lengths) > 1 and all(longer >= 2 * shorter for longer, shorter in itertools.pairwise(lengths)):
             return True
     return False

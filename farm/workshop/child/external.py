@@ -52,21 +52,20 @@ def read_location(tensor: TensorProto) -> dict[str, str]:
 
 def list_external_files(model: onnx.ModelProto) -> list[str]:
     """List, sorted, the names of the files that tensors of the model point to."""
-    return sorted(
-        {place["location"] for t in traversal.iterate_tensors(model) if (place := read_location(t)).get("location")}
-    )
+    locations = {read_location(tensor).get("location", "") for tensor in traversal.iterate_tensors(model)}
+    return sorted(locations - {""})
 
 
 def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> None:
-    """Check every tensor's external data, and that the folder holds no file that nothing uses.
+    """Check every tensor's external data, and that each file in the folder belongs to the model.
 
-    Files that come with a model, such as an .npz or a tokenizer's, may lie there. Raises Problem with the code
+    Files that come with a model, such as an .npz or a tokenizer's, are allowed. Raises Problem with the code
     external_name, external_link, external_missing, external_self, external_range or external_extra.
     """
     for tensor in traversal.iterate_tensors(model):
-        place = read_location(tensor)
-        if place:
-            _check_tensor(tensor, place, folder=folder, main=main)
+        entries = read_location(tensor)
+        if entries:
+            _check_tensor(tensor, entries, folder=folder, main=main)
     used = {main, *list_external_files(model)}
     companions = (*_COMPANIONS, *_TOKENIZER_ENDINGS) if (folder / CONFIG).exists() else _COMPANIONS
     extra = [path.name for path in folder.iterdir() if path.name not in used and not path.name.endswith(companions)]
@@ -76,8 +75,8 @@ def check_external_data(model: onnx.ModelProto, *, folder: Path, main: str) -> N
         )
 
 
-def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, main: str) -> None:
-    name, location = printable(tensor.name or "unnamed"), place.get("location", "")
+def _check_tensor(tensor: TensorProto, entries: dict[str, str], *, folder: Path, main: str) -> None:
+    name, location = printable(tensor.name or "unnamed"), entries.get("location", "")
     if not _NAME.fullmatch(location) or not location.strip("."):
         text = (
             f"The tensor {name} points to “{printable(location)}”, outside the bundle: "
@@ -95,13 +94,16 @@ def _check_tensor(tensor: TensorProto, place: dict[str, str], *, folder: Path, m
             f"The tensor {name} points into {printable(main)} itself: save its data in a file of their own beside it."
         )
         raise Problem("external_self", text)
-    _check_range(tensor, place, size=path.stat().st_size)
+    _check_range(tensor, entries, size=path.stat().st_size)
 
 
-def _check_range(tensor: TensorProto, place: dict[str, str], *, size: int) -> None:
-    name, location = printable(tensor.name or "unnamed"), place["location"]
+def _check_range(tensor: TensorProto, entries: dict[str, str], *, size: int) -> None:
+    name, location = printable(tensor.name or "unnamed"), entries["location"]
     try:
-        offset, length = int(place.get("offset") or 0), int(place.get("length") or size - int(place.get("offset") or 0))
+        offset, length = (
+            int(entries.get("offset") or 0),
+            int(entries.get("length") or size - int(entries.get("offset") or 0)),
+        )
     except ValueError as error:
         text = f"The tensor {name} has an offset or length in {location} that is not a number: export the model again."
         raise Problem("external_range", text) from error

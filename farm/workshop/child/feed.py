@@ -34,29 +34,34 @@ _SEEDS = (0, 1, 2)
 _VALUE_DEPENDENT = {"NonZero", "Loop", "NonMaxSuppression", "Unique", "Compress", "Range"}
 # kinds of fills whose values follow from the seed
 _RANDOM_FILLS = (fills.NORMAL, "range", fills.OF, fills.BOXES)
-# a model whose one run takes longer is not run three times more
-_QUICK_S = 4.0
+# a model whose run takes longer is not run again with other seeds
+_MAX_REPEATED_RUN_S = 4.0
 # how many times as long as the first run each run with another seed may take
 _MAX_SLOWDOWN = 4
 
 
 @dataclass
 class FoundFeed:
-    """The chosen sizes by dimension and fills by input. `problem`: why the model did not run, in words; else empty."""
+    """Sizes and fills for a model, and the session that they were tried with."""
 
+    # by dimension
     sizes: dict[str, int]
+    # fills by input (farm.rules.cells.fills)
     inputs: dict[str, str]
+    # how often the model was run
     tries: int = 0
+    # why the model did not run, in words; empty where it ran or was not tried
     problem: str = ""
     # seconds of the run that worked; None: none was made or none worked
     run_s: float | None = field(default=None, kw_only=True)
+    # sizes of a whole prompt without a cache, with which a decoder ran too; else empty
     prompt: dict[str, int] = field(default_factory=dict, kw_only=True)
     session: onnxruntime.InferenceSession | None = field(default=None, kw_only=True)
 
 
 @answer_problems
 def choose_feed(payload: payloads.Written) -> dict[str, object]:
-    """Try sizes on {folder, main} until it runs, and answer the fields of an `inspection.Feed`.
+    """Try sizes on the model {folder, main} until it runs, and answer the fields of an `inspection.Feed`.
 
     `out` is a folder for scratch files.
     """
@@ -81,11 +86,11 @@ def guess_feed(payload: payloads.Model) -> dict[str, object]:
 def find_feed(
     model: onnx.ModelProto, stored: Path | bytes, *, batch: int = 1, profile: Path | None = None
 ) -> FoundFeed:
-    """Find sizes and fills that the model runs with, or the likeliest where nothing is open or nothing can be tried.
+    """Find sizes and fills that the model runs with.
 
-    Where it ran in no try, or cannot be fed, the likeliest are returned with a `problem`. `stored` is the same model as
-    a file or as bytes; `profile` is a path prefix under which the session writes its profile where the model's work may
-    depend on values.
+    The likeliest are returned untried if nothing has to be chosen or the model cannot be loaded here, and with a
+    `problem` if the model ran in no try or cannot be fed. `stored` is the same model, as a file or as bytes. `profile`
+    is the path prefix of a profile, which the session writes only if the model's work may depend on its input values.
     """
     facts = signature.read_signature(model)
     required = consumers.find_required_sizes(model, facts)
@@ -93,12 +98,15 @@ def find_feed(
     sizes, fill_texts = candidates[0], input_values.choose_fills(model, facts, required)
     if problem := signature.explain_unfeedable(facts["inputs"]):
         return FoundFeed(sizes, fill_texts, problem=problem)
-    if any(port["shape"] is None for port in facts["inputs"]) or not _is_open(facts):
+    has_open_rank = any(port["shape"] is None for port in facts["inputs"])
+    if has_open_rank or not _has_choices(facts):
         return FoundFeed(sizes, fill_texts)
+
     try:
         session = trials.load_session(stored, profile=profile if _depends_on_values(model, fill_texts) else None)
     except trials.NoSessionError:
         return FoundFeed(sizes, fill_texts)
+
     feed = _try_sizes(model, facts, fill_texts, session=session, candidates=candidates)
     feed.session = session
     if feed.run_s is not None:
@@ -109,8 +117,8 @@ def find_feed(
     return feed
 
 
-def _is_open(facts: signature.Signature) -> bool:
-    """Say whether anything is open: a size beside the batch, or the meaning of inputs that are no floats."""
+def _has_choices(facts: signature.Signature) -> bool:
+    """Say whether anything has to be chosen: a size other than the batch, or values of inputs that are not floats."""
     return bool(set(facts["dims"]) - {facts["batch"]}) or any(
         signature.find_numpy_kind(port) != "f" for port in facts["inputs"]
     )
@@ -124,30 +132,32 @@ def _try_sizes(
     session: onnxruntime.InferenceSession,
     candidates: list[dict[str, int]],
 ) -> FoundFeed:
+    """Try the candidates in order, and before the next one those that ONNX Runtime's errors suggest."""
     ends_at = time.monotonic() + _MAX_TRYING_S
     tried: list[dict[str, int]] = []
-    first_complaint = ""
-    hinted: list[dict[str, int]] = []
-    while (hinted or candidates) and len(tried) < size_candidates.MAX_TRIES:
+    suggested: list[dict[str, int]] = []
+    first_error = ""
+    while (suggested or candidates) and len(tried) < size_candidates.MAX_TRIES:
         if tried and time.monotonic() >= ends_at:
             break
-        sizes = (hinted or candidates).pop(0)
+        sizes = (suggested or candidates).pop(0)
         if sizes in tried:
             continue
         tried.append(sizes)
+
         began = time.monotonic()
         try:
             feed = inputs.make_seeded_inputs(model, facts, chosen=sizes, seed=0, fills=fill_texts)
-            complaint = trials.find_run_error(session, feed)
+            error = trials.find_run_error(session, feed)
         except trials.TookTooLongError:
             return FoundFeed(sizes, fill_texts, len(tried))
         except Problem as problem:
-            complaint = problem.text
-        if complaint is None:
+            error = problem.text
+        if error is None:
             return FoundFeed(sizes, fill_texts, len(tried), run_s=time.monotonic() - began)
-        first_complaint = first_complaint or complaint
-        hinted += size_candidates.suggest_sizes_from_error(complaint, sizes)
-    failure = _explain_failure(facts, fill_texts, tried=tried, complaint=first_complaint)
+        first_error = first_error or error
+        suggested += size_candidates.suggest_sizes_from_error(error, sizes)
+    failure = _explain_failure(facts, fill_texts, tried=tried, error=first_error)
     return FoundFeed(tried[0], fill_texts, len(tried), failure)
 
 
@@ -166,18 +176,18 @@ def _runs_with(
 
 
 def _explain_failure(
-    facts: signature.Signature, fill_texts: Mapping[str, str], *, tried: list[dict[str, int]], complaint: str
+    facts: signature.Signature, fill_texts: Mapping[str, str], *, tried: list[dict[str, int]], error: str
 ) -> str:
-    """Name the inputs, what was tried, what the model said, and what the user can do."""
+    """Name the inputs, the sizes that were tried, the first error, and what the user can do."""
     ranges = []
     for dim in facts["dims"][:6]:
-        sizes = sorted({way[dim] for way in tried})
+        sizes = sorted({candidate[dim] for candidate in tried})
         ranges.append(f"{printable(dim)} {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else ""))
     ports = [f"{printable(port['name'])} {port['dtype']} ({fill_texts[port['name']]})" for port in facts["inputs"][:6]]
     return (
         f"The model ran in none of {_count_tries(len(tried))}, with {', '.join(ports)}"
         + (f" and sizes {', '.join(ranges)}" if ranges else "")
-        + f"; it said first: {complaint}. Give sizes that it takes with --shape NAME=SIZE, one input with "
+        + f"; it said first: {error}. Give sizes that it takes with --shape NAME=SIZE, one input with "
         "--input NAME=VALUE, or all of them with --inputs FILE.npz."
     )
 
@@ -205,9 +215,9 @@ def _list_random_inputs(fill_texts: Mapping[str, str]) -> list[str]:
 
 
 def _is_same_work(model: onnx.ModelProto, feed: FoundFeed) -> bool:
-    """Say whether the model was seen to do the same work for several seeds; False where that took too long to see."""
+    """Say whether the model does the same work for several seeds; False where finding out takes too long or fails."""
     run_s = feed.run_s or 0.0
-    if run_s >= _QUICK_S or feed.session is None:
+    if run_s >= _MAX_REPEATED_RUN_S or feed.session is None:
         return False
     facts = signature.read_signature(model)
     feeds = [

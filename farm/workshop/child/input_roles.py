@@ -34,17 +34,17 @@ _PASS_THROUGH = {
     *("Split", "Concat"),
 }
 USUAL_RATE = 16_000
-# a number this low in place of a score hides it: fp16 ends at -65,504
+# a score that is replaced by a number this low is hidden: fp16 ends at -65,504
 _HIDDEN = -10_000
 
 
 def is_mask(port: signature.Port) -> bool:
-    """Say whether the input is a mask by its name, in which ones let everything through."""
+    """Say whether the input's name says that it is a mask; ones in it let everything through."""
     return bool(_MASK.search(port["name"]))
 
 
 def is_hiding_mask(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Say whether ones in it hide what they mark: the graph puts about minus infinity in their places."""
+    """Say whether the input is a mask whose ones hide values: the graph replaces these by about minus infinity."""
     carriers = find_tensors_holding(model, port["name"])
     chosen = [
         node.input[1]
@@ -64,9 +64,9 @@ def holds_length(port: signature.Port) -> bool:
 
 
 def holds_factor(port: signature.Port) -> bool:
-    """Say whether it may be a number that scales others: a float input of one number, or with a factor's name.
+    """Say whether the input may be a factor: a single float, or floats called speed, scale, rate, temperature or tempo.
 
-    Such names are those of a speed, a scale or a temperature. An input of open rank is none.
+    An input of open rank is none.
     """
     is_float = signature.find_numpy_kind(port) == "f"
     is_one = all(dim == 1 for dim in port["shape"] or ())
@@ -74,10 +74,10 @@ def holds_factor(port: signature.Port) -> bool:
 
 
 def holds_state(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Say whether it is a state that one call hands to the next.
+    """Say whether the input is a state that one call hands to the next.
 
-    It is one where it feeds the state of a recurrent operator, or where its name says so and an output fits it. The
-    name of an input that is alone says nothing.
+    It is one if it feeds the state of a recurrent operator, or if its name says so and an output has its type and
+    shape. The name of a model's only input does not count.
     """
     if signature.find_numpy_kind(port) != "f" or len(port["shape"] or ()) < 2:
         return False
@@ -104,10 +104,10 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
 
 
 def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Find the number that the model compares a single integer input with; None where it compares it with none.
+    """Find the number that the model compares a single integer input with; None where there is none.
 
-    Of several numbers 16,000 is taken, the usual sampling rate, else the first. An input that is called like a sampling
-    rate gets 16,000 too where it is compared with none.
+    Of several numbers it is USUAL_RATE, the usual sampling rate, if that is among them, else the first. An input named
+    like a sampling rate that is compared with nothing gets USUAL_RATE too.
     """
     if not is_integer(port) or any(dim != 1 for dim in port["shape"] or ()) or port["shape"] is None:
         return None
@@ -118,7 +118,10 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
 
 
 def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Find the greatest number of a stored list that an input is compared with, as one-hot encodings do; else None."""
+    """Find the greatest number in the stored lists that an integer input is compared with; None where there is none.
+
+    One-hot encodings compare so.
+    """
     if not is_integer(port):
         return None
     lists = [
@@ -150,7 +153,7 @@ def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[
 
 
 def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Say whether it holds boxes: four columns (left, upper, right, lower), some subtracted from others."""
+    """Say whether the input holds boxes: four columns (left, upper, right, lower), some subtracted from others."""
     carriers = find_tensors_holding(model, port["name"])
     return (port["shape"] or [0])[-1] == 4 and any(
         node.op_type == "Sub" and carriers >= {*node.input}
@@ -159,7 +162,7 @@ def holds_boxes(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def find_scaled_range(port: signature.Port, model: onnx.ModelProto) -> int:
-    """Find the largest value of an input that the graph scales to 0..1 or -1..1, as it does pixels; 0: none."""
+    """Find the largest value of an input that the graph scales to 0..1 or -1..1, like 255 for pixels; 0: not scaled."""
     scaling = [node for node in model.graph.node if node.op_type in _SCALES and len(node.input) > 1]
     stored = constants.read_constants(model, names={node.input[1] for node in scaling})
     numbers = {name: value.item() for name, value in stored.items() if value.size == 1 and value.dtype.kind in "fiu"}
@@ -184,7 +187,7 @@ def _invert_scale(factor: float, offset: float) -> int:
 
 
 def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
-    """Say whether something is divided by its numbers, so that none may be 0."""
+    """Say whether the graph divides by the integers of the input, so that none of them may be 0."""
     carriers = find_tensors_holding(model, port["name"])
     return is_integer(port) and any(
         node.op_type in _DIVIDES and len(node.input) > 1 and node.input[1] in carriers
@@ -193,7 +196,7 @@ def holds_divisors(port: signature.Port, model: onnx.ModelProto) -> bool:
 
 
 def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
-    """Find the tensors that hold the input's own numbers, inside branches and loops too."""
+    """Find the tensors that hold the values of the input unchanged, itself included, in branches and loops too."""
     carriers = {name}
     for node in traversal.iterate_nodes(model, with_functions=False):
         if node.op_type in _PASS_THROUGH and node.input and node.input[0] in carriers:
@@ -202,7 +205,7 @@ def find_tensors_holding(model: onnx.ModelProto, name: str) -> set[str]:
 
 
 def _list_operands(model: onnx.ModelProto, name: str, kinds: set[str]) -> Iterator[np.ndarray]:
-    """Yield the stored values that operators of these kinds combine with the input's numbers."""
+    """Yield the stored values that operators of these kinds combine with the input's values."""
     carriers = find_tensors_holding(model, name)
     operands = [
         second

@@ -11,7 +11,8 @@ from farm.rules.cells import fills
 from farm.rules.cells.fills import Fill
 from farm.rules.cells.problems import MatrixProblem
 from farm.workshop.arrays import Array
-from farm.workshop.child import bounds, consumers, input_roles, signature, traversal
+from farm.workshop.child import bounds, input_roles, signature, traversal
+from farm.workshop.child.consumers import Requirements
 from farm.workshop.problems import Problem, printable
 
 # values of inputs that are a count, and the side of an image
@@ -27,9 +28,7 @@ _STRING_TABLES = ("pool_strings", "cats_strings", "keys_strings", "string_vocabu
 _SPLITS = {"Tokenizer", "StringSplit", "RegexSplitWithOffsets"}
 
 
-def choose_fills(
-    model: onnx.ModelProto, facts: signature.Signature, required: consumers.SizeRequirements
-) -> dict[str, str]:
+def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: Requirements) -> dict[str, str]:
     """Choose a fill for each input, by name, with values that the operators behind it accept."""
     limits = bounds.find_upper_bounds(model, [port["name"] for port in facts["inputs"]], shapes=required.shapes)
     limits = {name: limit for name, limit in limits.items() if isinstance(limit, int) or limit in facts["dims"]}

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import onnx
 
-from farm.workshop.child import consumers, context, detectors, input_roles, signature, size_hints
+from farm.workshop.child import context, detectors, input_roles, signature, size_hints
+from farm.workshop.child.consumers import Requirements
 from farm.workshop.child.size_hints import AUDIO_SAMPLES, MAX_HINT, SEQUENCE, Shape, is_image, is_spectrum
 
 MAX_TRIES = 20
@@ -49,7 +50,7 @@ class CacheDims(NamedTuple):
 
 
 def list_candidates(
-    model: onnx.ModelProto, facts: signature.Signature, *, required: consumers.SizeRequirements, batch: int = 1
+    model: onnx.ModelProto, facts: signature.Signature, *, required: Requirements, batch: int = 1
 ) -> Iterator[dict[str, int]]:
     """Yield choices of a size for every dynamic dimension, the likeliest first, at most MAX_TRIES.
 
@@ -68,7 +69,7 @@ def list_candidates(
 
 
 def _propose_sizes(
-    model: onnx.ModelProto, facts: signature.Signature, batch: int, required: consumers.SizeRequirements
+    model: onnx.ModelProto, facts: signature.Signature, batch: int, required: Requirements
 ) -> Iterator[dict[str, int]]:
     choices = {dim: sizes for dim in facts["dims"] if (sizes := required.list_sizes(dim))}
     free = [dim for dim in facts["dims"] if dim not in choices]
@@ -79,7 +80,7 @@ def _propose_sizes(
 
 
 def _propose_others(
-    fixed: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: consumers.SizeRequirements
+    fixed: dict[str, int], model: onnx.ModelProto, facts: signature.Signature, required: Requirements
 ) -> Iterator[dict[str, int]]:
     """Yield the fixed sizes with several choices of the others, as `list_candidates` says."""
     free = [dim for dim in facts["dims"] if dim not in fixed]
@@ -147,9 +148,7 @@ def _find_fitting_size(shape: list[int], size: int, numbers_per_place: int) -> i
     return fixed // numbers_per_place if numbers_per_place and fixed % numbers_per_place == 0 else 0
 
 
-def make_prompt_sizes(
-    sizes: Mapping[str, int], facts: signature.Signature, required: consumers.SizeRequirements
-) -> dict[str, int]:
+def make_prompt_sizes(sizes: Mapping[str, int], facts: signature.Signature, required: Requirements) -> dict[str, int]:
     """Make sizes for a prompt of SEQUENCE tokens with an empty cache from those of one step after a cache.
 
     Return an empty dict for a model without such a cache.
@@ -159,14 +158,12 @@ def make_prompt_sizes(
     return _add_sums({**sizes, **prompt}, facts, required) if set(prompt.values()) == {0, SEQUENCE} else {}
 
 
-def _find_cache_dims(
-    dims: Iterable[str], facts: signature.Signature, required: consumers.SizeRequirements
-) -> CacheDims | None:
+def _find_cache_dims(dims: Iterable[str], facts: signature.Signature, required: Requirements) -> CacheDims | None:
     past_dims = [dim for dim in dims if dim in required.past_dims]
     return CacheDims(past_dims, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if past_dims else None
 
 
-def _find_step_dims(facts: signature.Signature, required: consumers.SizeRequirements) -> set[str]:
+def _find_step_dims(facts: signature.Signature, required: Requirements) -> set[str]:
     """Find the dimensions by which the cache grows: those that inference found, else the lengths of token inputs."""
     tokens = (port for port in facts["inputs"] if input_roles.is_integer(port) and not input_roles.is_mask(port))
     lasts = {dim for port in tokens if len(port["shape"] or ()) == 2 for dim in (port["shape"] or ())[1:]}
@@ -205,9 +202,7 @@ def _guess_size(dim: str, shapes: Sequence[Shape]) -> int:
     return AUDIO_SAMPLES if _AUDIO_WORDS.search(dim) else SEQUENCE
 
 
-def _add_sums(
-    sizes: Mapping[str, int], facts: signature.Signature, required: consumers.SizeRequirements
-) -> dict[str, int]:
+def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: Requirements) -> dict[str, int]:
     """Set dimensions that are sums of others.
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
@@ -225,8 +220,6 @@ def _add_sums(
             numbers = [int(part) if part.isdecimal() else sizes.get(part) for part in parts.groups()]
             if all(number is not None for number in numbers):
                 summed[dim] = sum(number for number in numbers if number is not None)
-        elif (
-            past is not None and step is not None and (_TOTAL.search(dim) or (required.past_dims and dim not in others))
-        ):
+        elif past and step and (_TOTAL.search(dim) or (required.past_dims and dim not in others)):
             summed[dim] = sizes[past] + sizes[step]
     return summed

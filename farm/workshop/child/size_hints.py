@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 
-from farm.workshop.child import consumers, input_roles, signature, traversal
+from farm.workshop.child import input_roles, signature, traversal
+from farm.workshop.child.consumers import Requirements
 
 # tokens of a text, and one second of audio
 SEQUENCE, AUDIO_SAMPLES = 64, 16_000
@@ -28,10 +29,7 @@ Shape = Sequence[int | str]
 
 
 def propose_hints(
-    model: onnx.ModelProto,
-    ports: Sequence[tuple[signature.Port, Shape]],
-    free: list[str],
-    required: consumers.SizeRequirements,
+    model: onnx.ModelProto, ports: Sequence[tuple[signature.Port, Shape]], free: list[str], required: Requirements
 ) -> Iterator[dict[str, int]]:
     """Yield sizes that the model hints at: of the images it was made for, of the audio its convolutions take.
 
@@ -68,9 +66,7 @@ def is_spectrum(name: str, shape: Shape) -> bool:
     return len(shape) == 3 and bool(_BANDS & {*shape[1:]}) and bool(_SPECTRUM_WORDS.search(name))
 
 
-def _propose_lengths(
-    model: onnx.ModelProto, name: str, required: consumers.SizeRequirements, *, has_rate: bool
-) -> Iterator[int]:
+def _propose_lengths(model: onnx.ModelProto, name: str, required: Requirements, *, has_rate: bool) -> Iterator[int]:
     """Yield lengths of audio: as a table of positions says, one second, or some strides of the first convolution.
 
     `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
@@ -86,7 +82,7 @@ def _propose_lengths(
     yield from (AUDIO_FRAME,) if has_rate else ()
 
 
-def _propose_grids(model: onnx.ModelProto, name: str, required: consumers.SizeRequirements) -> Iterator[list[int]]:
+def _propose_grids(model: onnx.ModelProto, name: str, required: Requirements) -> Iterator[list[int]]:
     """Yield image sizes with as many patches as a stored grid of positions that the graph resizes."""
     fixed, stride = {tensor.name for tensor in model.graph.initializer}, _find_patch_side(model, name)
     for node in model.graph.node:

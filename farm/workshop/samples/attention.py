@@ -1,7 +1,7 @@
 """Attention of a decoder over its cache and new tokens, by standard operators or as one operator of ONNX Runtime.
 
-Both take the linear parts of a layer and return the name of its mixed values [batch, sequence, heads × width]; groups
-of query heads share a key head.
+Both take a layer's query, key and value, and return the name of the result [batch, sequence, heads × width]. Groups of
+query heads share a key head.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _MASKED_SCORE = -1e9
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """A layer's query, key and value [batch, sequence, heads × width], before they are parted into heads."""
+    """Names of a layer's query, key and value [batch, sequence, heads × width], before they are split into heads."""
 
     layer: int
     query: str
@@ -28,7 +28,8 @@ class AttentionInputs:
     width: int
 
     @property
-    def caches(self) -> list[tuple[str, str]]:
+    def cache_names(self) -> list[tuple[str, str]]:
+        # an input and an output, for keys and for values
         named = [f"{self.layer}.{part}" for part in ("key", "value")]
         return [(f"past_key_values.{name}", f"present.{name}") for name in named]
 
@@ -93,7 +94,7 @@ def prepare_lengths(graph: GraphBuilder) -> None:
 def attend_grouped(graph: GraphBuilder, parts: AttentionInputs) -> str:
     """Add attention as one GroupQueryAttention of ONNX Runtime, and return the name of its output."""
     mixed = f"layer{parts.layer}_mixed"
-    pasts, presents = zip(*parts.caches, strict=True)
+    pasts, presents = zip(*parts.cache_names, strict=True)
     inputs = [parts.query, parts.key, parts.value, *pasts, "seqlens_k", "total_length"]
     graph.add_contrib(
         "GroupQueryAttention",
@@ -111,7 +112,7 @@ def _join_past(graph: GraphBuilder, parts: AttentionInputs, part: int) -> str:
 
     Return them as [batch, key heads, 1, total, width].
     """
-    past, present = parts.caches[part]
+    past, present = parts.cache_names[part]
     name = f"layer{parts.layer}_{('key', 'value')[part]}"
     split = graph.add_weight(f"{name}_split", _make_int64([0, 0, parts.key_heads, parts.width]))
     parted = graph.add("Reshape", f"{name}_parted", [(parts.key, parts.value)[part], split])

@@ -3,14 +3,14 @@
 import onnx
 
 from farm.workshop.samples.graphs import GraphBuilder
-from farm.workshop.samples.weights import SeededWeights
+from farm.workshop.samples.weights import Seeded
 
 _SEED = 20_252
 
 
 def make() -> onnx.ModelProto:
     """Make the model: `x` [batch, 3, 32, 32] float → `y` [batch, 10]; the batch is free."""
-    graph, seeded = GraphBuilder(), SeededWeights(_SEED)
+    graph, seeded = GraphBuilder(), Seeded(_SEED)
     stem = _add_conv_relu(graph, seeded, "x", name="stem", shape=(16, 3), stride=1)
     down1 = _add_conv_relu(graph, seeded, stem, name="down1", shape=(32, 16), stride=2)
     inner = _add_conv_relu(graph, seeded, down1, name="block_inner", shape=(32, 32), stride=1)
@@ -27,14 +27,12 @@ def make() -> onnx.ModelProto:
 
 
 def _add_conv_relu(
-    graph: GraphBuilder, seeded: SeededWeights, x: str, *, name: str, shape: tuple[int, int], stride: int
+    graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int
 ) -> str:
     return graph.add("Relu", f"{name}_relu", [_add_conv(graph, seeded, x, name=name, shape=shape, stride=stride)])
 
 
-def _add_conv(
-    graph: GraphBuilder, seeded: SeededWeights, x: str, *, name: str, shape: tuple[int, int], stride: int
-) -> str:
+def _add_conv(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int], stride: int) -> str:
     outputs, inputs = shape
     kernel = seeded.draw_matrix(inputs * 9, outputs).T.reshape(outputs, inputs, 3, 3)
     weight = graph.add_weight(f"{name}_weight", kernel)

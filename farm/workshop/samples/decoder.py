@@ -19,7 +19,7 @@ from farm.workshop.samples.attention import (
     prepare_mask,
 )
 from farm.workshop.samples.graphs import GraphBuilder, Port
-from farm.workshop.samples.weights import SeededWeights
+from farm.workshop.samples.weights import Seeded
 
 HIDDEN = 256
 HEADS = 4
@@ -67,7 +67,7 @@ def make_wide(*, is_flat: bool = False) -> onnx.ModelProto:
 
 
 def _make_decoder(name: str, *, prepare: Prepare, attend: Attend, head: Head = Head()) -> onnx.ModelProto:
-    graph, seeded = GraphBuilder(), SeededWeights(_SEED)
+    graph, seeded = GraphBuilder(), Seeded(_SEED)
     prepare(graph)
     tokens = graph.add_weight("token_table", seeded.draw_matrix(HIDDEN, VOCABULARY).T * 4)
     places = graph.add_weight("position_table", seeded.draw_matrix(HIDDEN, CONTEXT).T * 8)
@@ -93,7 +93,7 @@ def _add_shared_ids(graph: GraphBuilder, head: Head) -> str:
     return graph.add("Mod", "embedded_id", ["input_ids", shared])
 
 
-def _add_scores(graph: GraphBuilder, seeded: SeededWeights, last: str, *, head: Head) -> None:
+def _add_scores(graph: GraphBuilder, seeded: Seeded, last: str, *, head: Head) -> None:
     rows = HIDDEN
     if head.through:
         narrow = graph.add_weight("narrow_weight", seeded.draw_matrix(HIDDEN, head.through))
@@ -110,7 +110,7 @@ def _add_scores(graph: GraphBuilder, seeded: SeededWeights, last: str, *, head: 
     graph.add("Mul", "head_cubed", [squared, scores], output="logits")
 
 
-def _add_query_key_value(graph: GraphBuilder, seeded: SeededWeights, x: str, *, layer: int) -> AttentionInputs:
+def _add_query_key_value(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> AttentionInputs:
     query, key, value = (
         _add_linear(graph, seeded, x, name=f"layer{layer}_{part}", columns=heads * WIDTH)
         for part, heads in (("query", HEADS), ("key", KEY_HEADS), ("value", KEY_HEADS))
@@ -132,20 +132,18 @@ def _list_caches(stem: str, length: str) -> dict[str, Port]:
     return {f"{stem}.{layer}.{part}": (_FLOAT, shape) for layer in range(LAYERS) for part in ("key", "value")}
 
 
-def _add_linear(
-    graph: GraphBuilder, seeded: SeededWeights, x: str, *, name: str, columns: int, rows: int = HIDDEN
-) -> str:
+def _add_linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, columns: int, rows: int = HIDDEN) -> str:
     weight, bias = seeded.draw_matrix(rows, columns), seeded.draw_uniform(columns, spread=0.02)
     return graph.add_linear(name, x, weight=weight, bias=bias)
 
 
-def _add_norm(graph: GraphBuilder, seeded: SeededWeights, x: str, *, name: str) -> str:
+def _add_norm(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str) -> str:
     scale = graph.add_weight(f"{name}_scale", 1 + seeded.draw_uniform(HIDDEN, spread=0.1))
     shift = graph.add_weight(f"{name}_shift", seeded.draw_uniform(HIDDEN, spread=0.1))
     return graph.add("LayerNormalization", name, [x, scale, shift], axis=-1, epsilon=1e-5)
 
 
-def _add_feed_forward(graph: GraphBuilder, seeded: SeededWeights, x: str, *, layer: int) -> str:
+def _add_feed_forward(graph: GraphBuilder, seeded: Seeded, x: str, *, layer: int) -> str:
     normed = _add_norm(graph, seeded, x, name=f"layer{layer}_norm2")
     wide = _add_linear(graph, seeded, normed, name=f"layer{layer}_wide", columns=INNER)
     active = graph.add("Relu", f"layer{layer}_relu", [wide])

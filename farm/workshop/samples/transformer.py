@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 
 from farm.workshop.samples.graphs import GraphBuilder
-from farm.workshop.samples.weights import SeededWeights
+from farm.workshop.samples.weights import Seeded
 
 HIDDEN = 256
 HEADS = 4
@@ -16,7 +16,7 @@ _SEED = 20_251
 
 def make() -> onnx.ModelProto:
     """Make the model: `x` [batch, sequence, 256] float → `y` of the same shape; both first dimensions are free."""
-    graph, seeded = GraphBuilder(), SeededWeights(_SEED)
+    graph, seeded = GraphBuilder(), Seeded(_SEED)
     hidden = "x"
     for layer in range(LAYERS):
         prefix = f"layer{layer}"
@@ -30,7 +30,7 @@ def make() -> onnx.ModelProto:
     return graph.finish_x_to_y("transformer", x=["batch", "sequence", HIDDEN], y=["batch", "sequence", HIDDEN])
 
 
-def _add_attention(graph: GraphBuilder, seeded: SeededWeights, x: str, *, prefix: str) -> str:
+def _add_attention(graph: GraphBuilder, seeded: Seeded, x: str, *, prefix: str) -> str:
     width = HIDDEN // HEADS
     split = graph.add_weight(f"{prefix}_split", np.array([0, 0, HEADS, width], dtype=np.int64))
     heads = {}
@@ -49,14 +49,12 @@ def _add_attention(graph: GraphBuilder, seeded: SeededWeights, x: str, *, prefix
     return _add_linear(graph, seeded, flat, name=f"{prefix}_output", shape=(HIDDEN, HIDDEN))
 
 
-def _add_linear(graph: GraphBuilder, seeded: SeededWeights, x: str, *, name: str, shape: tuple[int, int]) -> str:
+def _add_linear(graph: GraphBuilder, seeded: Seeded, x: str, *, name: str, shape: tuple[int, int]) -> str:
     weight, bias = seeded.draw_matrix(*shape), seeded.draw_uniform(shape[1], spread=0.02)
     return graph.add_linear(name, x, weight=weight, bias=bias)
 
 
-def _add_normalised_sum(
-    graph: GraphBuilder, seeded: SeededWeights, terms: list[str], *, prefix: str, output: str = ""
-) -> str:
+def _add_normalised_sum(graph: GraphBuilder, seeded: Seeded, terms: list[str], *, prefix: str, output: str = "") -> str:
     total = graph.add("Add", f"{prefix}_sum", terms)
     scale = graph.add_weight(f"{prefix}_scale", 1 + seeded.draw_uniform(HIDDEN, spread=0.1))
     shift = graph.add_weight(f"{prefix}_shift", seeded.draw_uniform(HIDDEN, spread=0.1))

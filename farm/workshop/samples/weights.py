@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 Weights = NDArray[np.float32]
 
 
-class SeededWeights:
+class Seeded:
     """A stream of weights from one seed.
 
     They are integers of numpy's frozen generator, scaled by powers of two and one factor, without any library function
@@ -17,6 +17,7 @@ class SeededWeights:
         self._stream = np.random.RandomState(seed)
 
     def draw_uniform(self, *shape: int, spread: float) -> Weights:
+        # from -spread, included, to spread, excluded
         whole = self._stream.randint(-(1 << 15), 1 << 15, size=shape).astype(np.float32)
         return np.asarray(whole * np.float32(spread / (1 << 15)), dtype=np.float32)
 

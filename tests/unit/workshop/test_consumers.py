@@ -25,7 +25,7 @@ def zeros(*shape: int) -> Any:
     return np.zeros(shape, np.float32)
 
 
-def required(model: onnx.ModelProto) -> consumers.SizeRequirements:
+def required(model: onnx.ModelProto) -> consumers.Requirements:
     return consumers.find_required_sizes(model, signature.read_signature(model))
 
 
