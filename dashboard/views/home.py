@@ -26,7 +26,7 @@ from farm.registry.confinement import current_confinement
 from farm.rules.wording import numbers
 from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
 from farm.runs.selectors.queue_order import place_in_turn
-from farm.runs.selectors.runs import idle_moment_of, shown_states
+from farm.runs.selectors.runs import outlook_without_forecast, shown_states
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert
@@ -109,7 +109,7 @@ def describe_wait(queued: "Sequence[Run]") -> str:
     if not queued:
         return ""
     first = min(queued, key=place_in_turn)
-    why = idle_moment_of(first.pk).still
+    why = outlook_without_forecast(first.pk).idle_reason
     others = len(queued) - 1
     more = f" {numbers.counted(others, 'more run')} {'waits' if others == 1 else 'wait'}." if others else ""
     return f"Run {first.pk} waits. {why}{more}" if why else ""

@@ -35,7 +35,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
-from farm.runs.selectors.runs import Moment, busy_blocks, moment_of, shown_states
+from farm.runs.selectors.runs import Outlook, busy_blocks, outlook_of, shown_states
 from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     user, part = signed_in_user(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
-        moment = pieces.find_moment(seen)
-        return pieces.render_live_part(request, seen, moment, lambda: _render_changed(request, seen, moment))
+        outlook = pieces.find_outlook(seen)
+        return pieces.render_live_part(request, seen, outlook, lambda: _render_changed(request, seen, outlook))
 
     def respond(row: "Run") -> HttpResponse:
         context = _make_context(request, row, may_write=selectors.can_write_run(user, row))
@@ -89,13 +89,13 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return pieces.make_unchanged(lambda: selectors.run(user, run_id), respond)
 
 
-def _render_changed(request: HttpRequest, seen: pages.Revision, moment: Moment) -> str:
+def _render_changed(request: HttpRequest, seen: pages.Revision, outlook: Outlook) -> str:
     """Render the head, the map and the sections that are newer than those of the page."""
     have = pieces.read_held_sections(request)
 
     def make(row: "Run") -> list[str]:
-        known = moment if row.revision == seen.revision else None
-        context = _make_context(request, row, may_write=seen.may_write, moment=known, part="live")
+        known = outlook if row.revision == seen.revision else None
+        context = _make_context(request, row, may_write=seen.may_write, outlook=known, part="live")
         sections = pieces.select_changed(_make_sections(request, row, context, shown=have), have)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
@@ -105,12 +105,12 @@ def _render_changed(request: HttpRequest, seen: pages.Revision, moment: Moment) 
 
 
 def _make_context(
-    request: HttpRequest, row: "Run", *, may_write: bool, moment: Moment | None = None, part: str = ""
+    request: HttpRequest, row: "Run", *, may_write: bool, outlook: Outlook | None = None, part: str = ""
 ) -> Shown:
-    """Make what the head and the map show, for all readers with these rights. `moment`: where it was read already."""
+    """Make what the head and the map show, for all readers with these rights. `outlook`: where it was read already."""
     whole_run = pieces.load_whole(row)
-    if moment is None and row.state != RunState.FINISHED:
-        moment = moment_of(row.pk)
+    if outlook is None and row.state != RunState.FINISHED:
+        outlook = outlook_of(row.pk)
     drawn, text = pieces.draw_map(request, row, whole_run, address=cell_addresses_in(row.pk), part=part)
     return {
         "run": row,
@@ -119,9 +119,12 @@ def _make_context(
         "head_text": pieces.render_head(
             request,
             row,
-            lambda: {**_make_head(row, whole_run, moment, may_write=may_write), **_answer_accuracy(request, whole_run)},
+            lambda: {
+                **_make_head(row, whole_run, outlook, may_write=may_write),
+                **_answer_accuracy(request, whole_run),
+            },
             may_write=may_write,
-            moment=moment,
+            outlook=outlook,
         ),
         "map": drawn,
         "map_text": text,
@@ -130,21 +133,21 @@ def _make_context(
     }
 
 
-def _make_head(row: "Run", whole_run: pieces.Whole, moment: Moment | None, *, may_write: bool) -> dict[str, object]:
+def _make_head(row: "Run", whole_run: pieces.Whole, outlook: Outlook | None, *, may_write: bool) -> dict[str, object]:
     """Make the context of the head at this revision, for all readers with these rights."""
     is_open = row.state != RunState.FINISHED
-    busy = busy_blocks(row) if moment is not None else []
+    busy = busy_blocks(row) if outlook is not None else []
     tail = selectors.events(row).order_by("-pk")[:TAIL]
     submitted = facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {person_name(row.requested_by)}")
     return {
         "run": row,
         "state": whole_run.activity or row.outcome or row.state,
-        "live": None if moment is None else {"busy": busy, "moment": moment, "tail": list(tail)},
+        "live": None if outlook is None else {"busy": busy, "outlook": outlook, "tail": list(tail)},
         "origin": _describe_origin(row),
         "is_open": is_open,
         "period": settings.LIVE_PERIOD_S,
         **asdict(whole_run.answer),
-        "progress": _describe_progress(row, moment) if is_open else None,
+        "progress": _describe_progress(row, outlook) if is_open else None,
         "warnings": whole_run.warnings,
         "facts": [*facts.add_nodes(whole_run.facts, [block.node for block in busy]), submitted],
         "may_write": may_write,
@@ -170,11 +173,11 @@ def _describe_origin(row: "Run") -> dict[str, object] | None:
     return {"text": origin.text, "href": href}
 
 
-def _describe_progress(row: "Run", moment: Moment | None) -> dict[str, object]:
+def _describe_progress(row: "Run", outlook: Outlook | None) -> dict[str, object]:
     """How far an open run is, how long it has taken, and how long is left at its pace."""
-    progress = selectors.progress(row, moment=moment)
+    progress = selectors.progress(row, outlook=outlook)
     # while it waits, for its first round or for further ones, nothing goes on that has started
-    began_at = None if progress.moment.still else progress.started_at
+    began_at = None if progress.outlook.idle_reason else progress.started_at
     rounds = f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured"
     return {
         "percent": round(100 * progress.share),

@@ -37,7 +37,7 @@ from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.pages import Revision, is_unchanged
 from farm.runs.selectors.retention import explain_removed_timings
-from farm.runs.selectors.runs import Moment, moment_of
+from farm.runs.selectors.runs import Outlook, outlook_of
 from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.states import RunState, activity_of
 
@@ -55,13 +55,13 @@ TOKEN = "the-token-of-whoever-reads"
 MAX_CELLS = 24
 
 
-def find_moment(seen: Revision) -> Moment:
+def find_outlook(seen: Revision) -> Outlook:
     """Read what an open run waits for and what is left of it, once in LIVE_PERIOD_S seconds for all readers; an
-    empty moment for a run that has ended."""
+    empty outlook for a run that has ended."""
     if seen.state == RunState.FINISHED:
-        return Moment()
+        return Outlook()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
-    return cached("pieces", "moment", *key, make=lambda: moment_of(seen.run_id))
+    return cached("pieces", "outlook", *key, make=lambda: outlook_of(seen.run_id))
 
 
 def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
@@ -75,25 +75,29 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
     return made
 
 
-def render_live_part(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
+def render_live_part(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> HttpResponse:
     """Answer a page that asks what changed: 304 where nothing did, an order to reload the page once the run has
     ended, else what `make` writes, cached, with the reader's own token in its forms. `seen`: the run as this reader
-    sees it now; `moment`: what it waits for."""
+    sees it now; `outlook`: what it waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    response = _render_unless_known(request, seen, moment, make)
+    response = _render_unless_known(request, seen, outlook, make)
     patch_cache_control(response, private=True, no_cache=True)
     return response
 
 
-def _make_etag(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> str:
+def _make_etag(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> str:
     # of this session alone: the forms carry its token
-    return f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{moment.shown}").hexdigest()}"'
+    return (
+        f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{outlook.shown}").hexdigest()}"'
+    )
 
 
 @condition(etag_func=_make_etag)
-def _render_unless_known(request: HttpRequest, seen: Revision, moment: Moment, make: Callable[[], str]) -> HttpResponse:
-    text = cached("pieces", "live", *astuple(seen), moment.shown, request.GET.urlencode(), make=make)
+def _render_unless_known(
+    request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]
+) -> HttpResponse:
+    text = cached("pieces", "live", *astuple(seen), outlook.shown, request.GET.urlencode(), make=make)
     return HttpResponse(insert_token(request, text))
 
 
@@ -247,15 +251,15 @@ def render_head(
     tell: Callable[[], Mapping[str, object]],
     *,
     may_write: bool,
-    moment: Moment | None,
+    outlook: Outlook | None,
 ) -> str:
-    """Render the head of the page, once for all readers with the same rights, with TOKEN in its forms. `moment`: what
+    """Render the head of the page, once for all readers with the same rights, with TOKEN in its forms. `outlook`: what
     the run waits for, which changes without a new revision."""
 
     def make() -> str:
         return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
 
-    key = (*revision_key(row), may_write, moment and moment.shown, request.GET.urlencode())
+    key = (*revision_key(row), may_write, outlook and outlook.shown, request.GET.urlencode())
     return cached("pieces", "head", *key, make=make)
 
 

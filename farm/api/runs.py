@@ -246,11 +246,11 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
             cells_done=progress.counts.ended,
             cells_planned=progress.counts.planned,
             block=progress.words,
-            waiting=progress.moment.still,
-            is_slowed=progress.moment.is_slowed,
-            begins_in_minutes=_minutes(progress.moment.begins_s),
-            begins_in_minutes_at_least=_minutes(progress.moment.earliest_s),
-            ends_in_minutes=_minutes(progress.moment.ends_s),
+            waiting=progress.outlook.idle_reason,
+            is_slowed=progress.outlook.is_slowed,
+            begins_in_minutes=_minutes(progress.outlook.begins_s),
+            begins_in_minutes_at_least=_minutes(progress.outlook.earliest_s),
+            ends_in_minutes=_minutes(progress.outlook.ends_s),
         ),
     )
 

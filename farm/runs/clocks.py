@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Moment(NamedTuple):
+class MonotonicTime(NamedTuple):
     """Seconds of the monotonic clock, and the boot of the machine from which they count."""
 
     seconds: float
@@ -17,8 +17,8 @@ class Moment(NamedTuple):
         return self.seconds - seconds if boot == self.boot and boot else None
 
 
-def now() -> Moment:
-    return Moment(time.monotonic(), _boot())
+def now() -> MonotonicTime:
+    return MonotonicTime(time.monotonic(), _boot())
 
 
 @cache

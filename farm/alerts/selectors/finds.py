@@ -11,7 +11,7 @@ from farm.contract.document_find import DECIDED, Found, FoundSetting
 from farm.rules.searches.race_document import NEAR, find_shared_setting
 from farm.rules.wording.numbers import percent
 from farm.runs.models import Run
-from farm.runs.selectors.runs import idle_moment_of
+from farm.runs.selectors.runs import outlook_without_forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def describe_progress(race: Find) -> str:
     """Say what an open race measures now, and why it waits if it does; empty for a race that is over."""
     if race.run_id is None:
         return "waiting for its next run" if race.is_open else ""
-    title, wait = (race.asked or {}).get("title", ""), idle_moment_of(race.run_id).still
+    title, wait = (race.asked or {}).get("title", ""), outlook_without_forecast(race.run_id).idle_reason
     return ". ".join(filter(None, (title, wait)))
 
 

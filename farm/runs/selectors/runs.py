@@ -100,33 +100,33 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """The situation of an open run at one moment, which also depends on nodes and other runs."""
+class Outlook:
+    """Why an open run waits, and when it will be measured. This depends on nodes and other runs too."""
 
     # why no cell of it is being measured, and since when; empty and None while one is
-    still: str = ""
+    idle_reason: str = ""
     since: datetime | None = None
-    # None where none of its blocks is open
+    # None: it was not forecast, or none of its blocks is open
     expected: Expected | None = None
 
     @property
     def begins_s(self) -> float | None:
-        return self.expected.begins_s if self.expected and self.still else None
+        return self.expected.begins_s if self.expected and self.idle_reason else None
 
     @property
     def earliest_s(self) -> float | None:
-        return self.expected.earliest_s if self.expected and self.still else None
+        return self.expected.earliest_s if self.expected and self.idle_reason else None
 
     @property
     def ends_s(self) -> float | None:
-        return self.expected.ends_s if self.expected and self.still else None
+        return self.expected.ends_s if self.expected and self.idle_reason else None
 
     @property
     def left_s(self) -> float | None:
-        """Seconds of measuring to come, counted from the end of its waiting; None where nothing of it is open."""
+        """Seconds until the run ends, without the time that it still waits; None where none of its blocks is open."""
         if self.expected is None:
             return None
-        return self.expected.measured_s if self.still else self.expected.ends_s or self.expected.measured_s
+        return self.expected.measured_s if self.idle_reason else self.expected.ends_s or self.expected.measured_s
 
     @property
     def is_slowed(self) -> bool:
@@ -134,19 +134,20 @@ class Moment:
 
     @property
     def words_left(self) -> str:
-        """The time left in words, such as `time left: about 3 min`; empty where nothing of it is open."""
+        """The time left in words, such as `time left: about 3 min`; empty where none of its blocks is open."""
         if self.left_s is None:
             return ""
-        flags = {"is_measuring": not self.still, "is_slowed": self.is_slowed}
+        flags = {"is_measuring": not self.idle_reason, "is_slowed": self.is_slowed}
         return describe_time_left(self.left_s, begins_s=self.begins_s, least_s=self.earliest_s, **flags)
 
     @property
     def shown(self) -> tuple[object, ...]:
-        return self.still, self.since, self.words_left
+        # all that a page shows of it
+        return self.idle_reason, self.since, self.words_left
 
 
-def moment_of(run_id: int, *, forecast: Forecast | None = None) -> Moment:
-    return replace(idle_moment_of(run_id), expected=(forecast or Forecast()).forecast_run(run_id))
+def outlook_of(run_id: int, *, forecast: Forecast | None = None) -> Outlook:
+    return replace(outlook_without_forecast(run_id), expected=(forecast or Forecast()).forecast_run(run_id))
 
 
 class _IdleBlock(NamedTuple):
@@ -161,22 +162,22 @@ class _IdleBlock(NamedTuple):
         return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
 
 
-def idle_moment_of(run_id: int) -> Moment:
-    """Read the situation of an open run, without a forecast; the Moment is empty unless a block waits."""
+def outlook_without_forecast(run_id: int) -> Outlook:
+    """Read why an open run waits; the Outlook is empty if a block is being measured or none waits."""
     rows = Block.objects.filter(run=run_id).order_by("number")
     columns = rows.values_list("state", "queues", "only_node_id", "hardware", "queued_at")
     blocks = [_IdleBlock(*row) for row in columns]
     queued = [block for block in blocks if block.state == BlockState.QUEUED]
     preparing = [block for block in blocks if block.state == BlockState.WAITING]
     if any(block.state == BlockState.LEASED for block in blocks) or not (queued or preparing):
-        return Moment()
+        return Outlook()
     run = Run.objects.select_related("team", "version__uploaded_by").defer("matrix").get(pk=run_id)
     if not queued:
         pending = Trial.objects.filter(pk__in=run.cells.values("trial"), state=TrialState.PENDING)
         trials = [trial.words for trial in pending.select_related("node").order_by("pk")[:MAX_NAMED]]
-        return Moment(explain_idle_run(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
+        return Outlook(explain_idle_run(Waiting(preparing=len(preparing), trials=trials)), run.created_at)
     since = min((block.since for block in queued if block.since is not None), default=run.created_at)
-    return Moment(explain_idle_run(_describe_waiting(run, queued, preparing=len(preparing))), since)
+    return Outlook(explain_idle_run(_describe_waiting(run, queued, preparing=len(preparing))), since)
 
 
 def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int) -> Waiting:
@@ -257,8 +258,8 @@ class Progress:
     requested_by: str
     # the nodes' words on what they do for the run
     doing: tuple[str, ...] = ()
-    # why nothing of it is being measured, and the time left
-    moment: Moment = field(default_factory=Moment)
+    # why it waits, and the time left; empty for a finished run
+    outlook: Outlook = field(default_factory=Outlook)
 
     @property
     def is_finished(self) -> bool:
@@ -274,11 +275,11 @@ class Progress:
 
     @property
     def words_left(self) -> str:
-        return self.moment.words_left
+        return self.outlook.words_left
 
     @property
     def minutes_left(self) -> float | None:
-        return None if self.moment.left_s is None else self.moment.left_s / 60.0
+        return None if self.outlook.left_s is None else self.outlook.left_s / 60.0
 
     @property
     def words(self) -> str:
@@ -292,8 +293,8 @@ class Progress:
             state = f"{settling} of {total} settling"
         else:
             state = f"{sum(self.blocks.get(ended, 0) for ended in ENDED_BLOCKS)} of {total} done"
-        since = f" since {self.moment.since:%H:%M} UTC" if self.moment.since else ""
-        wait = (f"waiting{since}: {self.moment.still}",) if self.moment.still else ()
+        since = f" since {self.outlook.since:%H:%M} UTC" if self.outlook.since else ""
+        wait = (f"waiting{since}: {self.outlook.idle_reason}",) if self.outlook.idle_reason else ()
         return "; ".join((f"{state}, {self.rounds} of {counted(self.rounds_most, 'round')}", *self.doing, *wait))
 
     @property
@@ -343,10 +344,10 @@ def make_etag(run: Run) -> str:
     return f'"run-{run.pk}-{number}"'
 
 
-def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | None = None) -> Progress:
+def progress(run: Run, *, outlook: Outlook | None = None, forecast: Forecast | None = None) -> Progress:
     """Read the progress of a run, in a few small queries.
 
-    A caller that has read the run's `moment` passes it; one that shows several runs passes their common `forecast`.
+    A caller that has read the run's `outlook` passes it; one that shows several runs passes their common `forecast`.
     """
     run = Run.objects.select_related("version__model", "requested_by").get(pk=run.pk)
     cells = dict(run.cells.values_list("status").annotate(Count("pk")).order_by())
@@ -373,7 +374,7 @@ def progress(run: Run, *, moment: Moment | None = None, forecast: Forecast | Non
         version=run.version.number,
         requested_by=run.requested_by.username if run.requested_by else "",
         doing=_list_doing(run) if is_open and BlockState.LEASED in states else (),
-        moment=(moment or moment_of(run.pk, forecast=forecast)) if is_open else Moment(),
+        outlook=(outlook or outlook_of(run.pk, forecast=forecast)) if is_open else Outlook(),
     )
 
 

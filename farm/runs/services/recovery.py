@@ -121,7 +121,7 @@ def _end(block: Block, sentence: str) -> bool:
         return True
 
 
-def sweep(*, moment: clocks.Moment | None = None) -> int:
+def sweep(*, moment: clocks.MonotonicTime | None = None) -> int:
     """Take blocks from nodes that fell silent, were retired or no longer measure for the team; return how many.
 
     Also ends stranded blocks and finishes runs that nobody finished, neither of which is counted. `moment` is the time
@@ -142,7 +142,7 @@ def _list_overdue() -> list[Block]:
     return list(Block.objects.filter(over, state=BlockState.LEASED).select_related("run", "node"))
 
 
-def _suspect_or_take(block: Block, moment: clocks.Moment) -> bool:
+def _suspect_or_take(block: Block, moment: clocks.MonotonicTime) -> bool:
     """Note that the block is suspect, or take it where it has been so for long enough without a heartbeat."""
     is_suspected = block.suspected_beat == block.beats
     waited_s = moment.since(block.suspected_at_s, block.suspected_boot) if is_suspected else None

@@ -18,7 +18,7 @@ from farm.registry.models import Version
 from farm.rules.planning.time_left import format_about
 from farm.rules.wording import numbers
 from farm.runs.models import Report, Run
-from farm.runs.selectors.runs import moment_of
+from farm.runs.selectors.runs import outlook_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of
@@ -77,7 +77,7 @@ def test_the_fleet_says_what_waits_and_when_a_block_queued_now_starts(
     rows.MadeUpNode(node).measure(run, most_rounds=4)
     words = assert_is_page(signed_in.get("/fleet/"))
     assert "1 of 1 node online; 1 block being measured" in words
-    assert f"cpu 0 1 1 {numbers.duration(round(moment_of(run.pk).left_s or 0.0))} " in words
+    assert f"cpu 0 1 1 {numbers.duration(round(outlook_of(run.pk).left_s or 0.0))} " in words
     node.state = NodeState.OFFLINE
     node.save()
     words = assert_is_page(signed_in.get("/fleet/"))

@@ -47,7 +47,7 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(signed_in: C
 def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) -> None:
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert words.count("queued") >= 8
-    assert runs.moment_of(begun.pk).words_left in words
+    assert runs.outlook_of(begun.pk).words_left in words
     # "started 15 min ago" stood beside "begins in about 35 s"
     assert re.search(r"0 of 8 rounds measured; submitted .{1,40} ago ?; begins in", words)
     assert "measuring" not in words.lower().replace("s of measuring", "")

@@ -19,7 +19,7 @@ from farm.fleet.services import end_late_trials
 from farm.fleet.states import Trials, TrialState
 from farm.registry.models import Version
 from farm.runs.models import Run
-from farm.runs.selectors.runs import moment_of
+from farm.runs.selectors.runs import outlook_of
 from farm.runs.services import conclude_runs, plan_run, release_ready_blocks
 from farm.runs.services.run_plans import check_plan
 from farm.runs.states import BlockState
@@ -88,7 +88,7 @@ def test_a_refusal_asks_the_owner_whose_word_lets_the_next_run_wait_for_the_tria
     assert [block.state for block in run.blocks.all()] == [BlockState.WAITING]
     order = hello(node).trial
     assert order == messages.Trial(id=str(trial.pk), provider="openvino")
-    assert "is installing OpenVINO to try it" in moment_of(run.pk).still
+    assert "is installing OpenVINO to try it" in outlook_of(run.pk).idle_reason
     prove(node, order)
     trial.refresh_from_db()
     assert trial.state == TrialState.READY

@@ -12,7 +12,7 @@ from farm.runs import selectors
 from farm.runs.models import Attempt, Block, Report, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.queues import online_nodes, queues
-from farm.runs.selectors.runs import moment_of
+from farm.runs.selectors.runs import outlook_of
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, measure, post
@@ -116,7 +116,7 @@ def test_a_machine_s_pace_is_what_its_newest_blocks_took_by_their_plans(
     (block,) = queued(version, member, 4.0)
     assert minutes_of(block) == (0.0, 6.0)
     # what is said of a run that waits is at that pace too
-    assert moment_of(block.run_id).words_left == "begins in about 5 s, about 6 min of measuring"
+    assert outlook_of(block.run_id).words_left == "begins in about 5 s, about 6 min of measuring"
 
 
 @pytest.mark.parametrize("change", [{"state": "offline"}, {"health": "draining"}])
@@ -136,9 +136,9 @@ def test_while_another_program_has_the_machine_what_is_ahead_there_is_a_lower_bo
     said = "`onnxfarm bench` (process 7) has been measuring on this machine since 07:12:01."
     Node.objects.filter(pk=node.pk).update(doing=said)
     assert minutes_of(last) is None
-    assert moment_of(first.run_id).words_left == "about 12 min once it begins"
+    assert outlook_of(first.run_id).words_left == "about 12 min once it begins"
     progress = selectors.progress(Run.objects.get(pk=last.run_id))
-    assert progress.moment.still == f"{node.name}: {said}"
+    assert progress.outlook.idle_reason == f"{node.name}: {said}"
     assert progress.words_left == "begins in at least about 12 min, about 3 min of measuring"
     told = api_of(member).get(f"/api/v1/runs/{last.run_id}").json()["progress"]
     assert (told["begins_in_minutes"], told["begins_in_minutes_at_least"]) == (None, 12.0)
@@ -159,7 +159,7 @@ def test_a_run_that_waits_says_when_it_begins(node: Node, version: Version, memb
     _, block = queued(version, member, 12.0, 3.0)
     run = Run.objects.get(pk=block.run_id)
     progress = selectors.progress(run)
-    assert progress.moment.expected == Expected(720.0, 900.0, 180.0)
+    assert progress.outlook.expected == Expected(720.0, 900.0, 180.0)
     assert progress.words_left == "begins in about 12 min, about 3 min of measuring"
     told = api_of(member).get(f"/api/v1/runs/{run.pk}").json()["progress"]
     assert (told["begins_in_minutes"], told["ends_in_minutes"]) == (12.0, 15.0)

@@ -14,7 +14,7 @@ from farm.registry.models import Version
 from farm.runs.models import Block, Report
 from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.queues import online_nodes, queues, upcoming_blocks
-from farm.runs.selectors.runs import moment_of
+from farm.runs.selectors.runs import outlook_of
 from farm.runs.states import BlockState
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, make_node, post
@@ -40,7 +40,7 @@ def measure_part(node: Node, block: Block, *, rounds: int, each_s: float) -> Non
 
 
 def expected_of(run: int, forecast: Forecast) -> Expected:
-    found = moment_of(run, forecast=forecast).expected
+    found = outlook_of(run, forecast=forecast).expected
     assert found is not None
     return found
 
@@ -63,7 +63,7 @@ def test_what_waits_behind_a_run_begins_no_earlier_than_the_run_ends(
 
     forecast = Forecast()
     leased = forecast.spans[first.pk]
-    assert moment_of(first.run_id, forecast=forecast).left_s == leased.ends_s
+    assert outlook_of(first.run_id, forecast=forecast).left_s == leased.ends_s
     by_device: dict[str, list[Expected]] = {}
     for block in Block.objects.filter(state=BlockState.QUEUED).order_by("run"):
         by_device.setdefault(forecast.spans[block.pk].device, []).append(expected_of(block.run_id, forecast))

@@ -21,11 +21,11 @@ from tests.unit.rules.making import make_check
 
 pytestmark = pytest.mark.django_db
 LEASE_S = 30.0
-START = clocks.Moment(1000.0, "boot")
+START = clocks.MonotonicTime(1000.0, "boot")
 
 
-def later(seconds: float) -> clocks.Moment:
-    return clocks.Moment(START.seconds + seconds, START.boot)
+def later(seconds: float) -> clocks.MonotonicTime:
+    return clocks.MonotonicTime(START.seconds + seconds, START.boot)
 
 
 def expire(block: Block, *, by: timedelta = timedelta(seconds=1)) -> None:
@@ -88,8 +88,8 @@ def test_a_reboot_between_two_sweeps_starts_the_suspicion_anew(block: Block, nod
     claim(node, block)
     expire(block)
     services.sweep(moment=START)
-    assert services.sweep(moment=clocks.Moment(5.0, "next boot")) == 0
-    assert services.sweep(moment=clocks.Moment(5.0 + LEASE_S, "next boot")) == 1
+    assert services.sweep(moment=clocks.MonotonicTime(5.0, "next boot")) == 0
+    assert services.sweep(moment=clocks.MonotonicTime(5.0 + LEASE_S, "next boot")) == 1
 
 
 def test_the_third_failure_ends_a_poison_block_with_its_reason(run: Run, node: Node, team: Team, block: Block) -> None:

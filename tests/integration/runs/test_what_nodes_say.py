@@ -141,7 +141,7 @@ def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node, 
     found = selectors.runs.progress(run)
     # (2 + 2 + 10) / 3 s a round, one of which is under way
     assert found.minutes_left == pytest.approx(14 / 3 / 60 * (found.rounds_most - 4), abs=0.05)
-    assert (found.moment.is_slowed, found.words_left.endswith(", longer while this machine is busy")) == (
+    assert (found.outlook.is_slowed, found.words_left.endswith(", longer while this machine is busy")) == (
         True,
         True,
     )
