@@ -24,8 +24,8 @@ from farm.fleet.selectors.nodes import count_nodes_online, nodes_awaiting_approv
 from farm.fleet.states import NodeHealth
 from farm.registry.confinement import current_confinement
 from farm.rules.wording import numbers
-from farm.runs.selectors.pages import newest_ended, open_run_counts, open_runs
-from farm.runs.selectors.queue_order import place_in_turn
+from farm.runs.selectors.pages import newest_finished_runs, open_run_counts, open_runs
+from farm.runs.selectors.queue_order import priority_key
 from farm.runs.selectors.runs import outlook_without_forecast, shown_states
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def home(request: HttpRequest) -> HttpResponse:
     seen = f"{numbers.counted(counts['acknowledged'], 'acknowledged alert')}" if counts["acknowledged"] else ""
     alerts = list(list_alerts(user, "open")[:MAX_WEIGHED]) if counts["open"] else []
     unseen = [alert for alert in alerts if alert.state == AlertState.OPEN]
-    news = run_reading.make_news(newest_ended(user), since=week)
+    news = run_reading.make_news(newest_finished_runs(user), since=week)
     steps = setup.list_steps(user) if user.is_superuser else []
     invitations, pending = list(open_invitations_of(user)), list(nodes_awaiting_approval(user)[:NODES])
     set_up = setup.write_headline(steps) if not all(step.is_done for step in steps) else ""
@@ -108,7 +108,7 @@ def describe_wait(queued: "Sequence[Run]") -> str:
     """Says why the run that comes next waits, people's before those of watches, and how many more wait; else empty."""
     if not queued:
         return ""
-    first = min(queued, key=place_in_turn)
+    first = min(queued, key=priority_key)
     why = outlook_without_forecast(first.pk).idle_reason
     others = len(queued) - 1
     more = f" {numbers.counted(others, 'more run')} {'waits' if others == 1 else 'wait'}." if others else ""

@@ -37,7 +37,7 @@ from farm.runs.selectors import compared_with_before, pages, runs_for_lists
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.runs import shown_states
-from farm.runs.states import FARM_MADE
+from farm.runs.states import FOLLOW_UPS
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -233,7 +233,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     found = selectors.inspection_of(chosen) if chosen else None
     every = runs_for_lists(signed_in_user(request)).filter(version__model=row)
     # what the farm measured to be sure of something stands with its alert, and in the list of all runs
-    listed = first_rows(every.exclude(reason__in=FARM_MADE), RUNS_SHOWN)
+    listed = first_rows(every.exclude(reason__in=FOLLOW_UPS), RUNS_SHOWN)
     of_uploads = [run for run in listed if not run.version.branch]
     labelled = accuracy.describe_labelled_data(selectors.evaluation_of(chosen)) if chosen else None
     context = {
@@ -247,7 +247,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "may_write": can_write(signed_in_user(request), team=row.team),
         "runs": listed,
         "run_table": runs.make_table(listed, shown_states(listed)),
-        "farm_made": every.filter(reason__in=FARM_MADE).count(),
+        "farm_made": every.filter(reason__in=FOLLOW_UPS).count(),
         "variants": _make_variants_table(chosen),
         "duplicates": selectors.duplicates_of(chosen, user=signed_in_user(request)) if chosen else [],
     }

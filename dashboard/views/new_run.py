@@ -364,7 +364,7 @@ def _start_from(request: HttpRequest) -> str:
     named = read_row_numbers(request.GET, "like", most=MAX_CHOSEN)
     runs = [selectors.run(signed_in_user(request), number) for number in named]
     if len(runs) > 1 or (runs and cell):
-        chosen = [(run.pk, name) for run in runs for name in ([cell] if cell else selectors.names_of_measured(run))]
+        chosen = [(run.pk, name) for run in runs for name in ([cell] if cell else selectors.measured_cell_names(run))]
         return copies.write_matrix(cell_specs(chosen), matrices=[run.matrix for run in runs])
     return write_text(runs[0].matrix) if runs else _preset(request)
 

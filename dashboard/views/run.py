@@ -36,7 +36,7 @@ from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
 from farm.runs.selectors.runs import Outlook, busy_blocks, outlook_of, shown_states
-from farm.runs.states import FARM_MADE, RunOutcome, RunReason, RunState
+from farm.runs.states import FOLLOW_UPS, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:
     from farm.runs.models import Run
@@ -340,4 +340,4 @@ def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> Qu
         rows = rows.filter(lead__verdict=values["verdict"])
     if values["reason"] in RunReason.values and values["reason"]:
         return rows.filter(reason=values["reason"])
-    return rows if values["reason"] else rows.exclude(reason__in=FARM_MADE)
+    return rows if values["reason"] else rows.exclude(reason__in=FOLLOW_UPS)

@@ -213,9 +213,9 @@ def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[s
     """Cells that have not ended, the state of each by its id, and what goes on in the run."""
     if row.state == RunState.FINISHED:
         return [], {}, ""
-    known = {cell.id for cell in document.cells} - pages.unended_cells(row)
+    known = {cell.id for cell in document.cells} - pages.open_cell_names(row)
     so_far = pages.launches_so_far(row)
-    blocks = pages.open_blocks(row)
+    blocks = pages.unsettled_blocks(row)
     opened, states = list_open_cells(
         blocks, known=known, models=collect_model_facts(row.versions) if blocks else (), so_far=so_far
     )

@@ -39,7 +39,7 @@ from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.runs import selectors
 from farm.runs.selectors.compatibility import compatibility_of
 from farm.runs.selectors.hardware import measured_across
-from farm.runs.selectors.pages import judged_run, unended_cells
+from farm.runs.selectors.pages import judged_run, open_cell_names
 from farm.runs.selectors.runs import shown_states
 from farm.runs.services import share_links
 from farm.runs.states import FARM_MADE, RunState
@@ -179,7 +179,7 @@ def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str
     """How far the run is and what is said of it first, and the states of cells that have not ended."""
     [state] = shown_states([row]).values()
     is_open = row.state != RunState.FINISHED
-    states = dict.fromkeys(unended_cells(row), state) if is_open else {}
+    states = dict.fromkeys(open_cell_names(row), state) if is_open else {}
     own = [cell for cell in list_planned_cells(document.cells) if cell.status != CellStatus.REFUSED]
     ended = sum(cell.id not in states for cell in own)
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())

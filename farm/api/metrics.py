@@ -22,7 +22,7 @@ from farm.base.errors import make_problem_response
 from farm.contract.version import CONTRACT_VERSION, DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, TICK_QUEUE
 from farm.registry.confinement import current_confinement
 from farm.runs.broker import count_messages
-from farm.runs.selectors.backlog import count_rows, oldest_queued_s, oldest_reported_s, stored_bytes
+from farm.runs.selectors.backlog import count_rows, oldest_queued_age_s, oldest_reported_age_s, stored_bytes
 
 # headers by which a proxy tells for whom it asks; then the address of the connection is the proxy's
 FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP")
@@ -50,12 +50,12 @@ class FarmCollector(Collector):
         yield GaugeMetricFamily(
             "onnxfarm_oldest_queued_block_seconds",
             "How long the block that has waited longest for a node has been queued; 0 when none is.",
-            value=oldest_queued_s(),
+            value=oldest_queued_age_s(),
         )
         yield GaugeMetricFamily(
             "onnxfarm_oldest_reported_block_seconds",
             "How long ago the block was measured that has waited longest to be settled; 0 when none waits.",
-            value=oldest_reported_s(),
+            value=oldest_reported_age_s(),
         )
         yield _gauge("onnxfarm_tick_age_seconds", AGE_WORDS, ["tick"], {(k,): v for k, v in tick_ages_s().items()})
         waiting = count_messages([PREPARE_QUEUE, TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE])

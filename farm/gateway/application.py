@@ -27,7 +27,7 @@ from farm.gateway.calls import Answer, CallHandler, ThreadHandler, UploadHandler
 from farm.gateway.dispatch import Exchange
 from farm.gateway.endpoints import PREFIX, Endpoint, Way, find_endpoints
 from farm.registry.storage import incoming_dir
-from farm.runs.services import find_attempt
+from farm.runs.services import find_claim
 
 MAX_OF_NODE = 2
 log = logging.getLogger(__name__)
@@ -268,7 +268,7 @@ def _check_holds_block(visit: Visit) -> None:
     attempt = parse_qs(visit.scope["query_string"].decode("latin-1")).get("attempt", [""])[0]
     if attempt.isascii() and attempt.isdigit():  # otherwise Django refuses it
         token = read_header(visit.scope, ATTEMPT_TOKEN_HEADER.lower().encode())
-        find_attempt(node=Node(pk=visit.node), block_id=block_id, attempt=int(attempt), token=token)
+        find_claim(node=Node(pk=visit.node), block_id=block_id, attempt=int(attempt), token=token)
 
 
 def _log_refusal(visit: Visit, refusal: Refusal) -> None:

@@ -28,7 +28,7 @@ from farm.fleet.models import Node
 from farm.fleet.selectors import find_connected_node
 from farm.gateway.calls import keep_database_connection
 from farm.runs import broker
-from farm.runs.selectors import first_taker
+from farm.runs.selectors import find_claimant
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ class Exchange:
                 return True
             nodes = [waiter.node.pk for waiter in portion]
             passed_over = {int(offered.block): device for offered, device in reserved.items()}
-            taker, is_queued = await self.ask_database(first_taker, *block, nodes, passed_over=passed_over)
+            taker, is_queued = await self.ask_database(find_claimant, *block, nodes, passed_over=passed_over)
             if not is_queued:
                 return True
             if taker is None:

@@ -12,7 +12,7 @@ from ninja.errors import AuthenticationError
 from pydantic import BaseModel, ValidationError
 
 from farm.base import errors
-from farm.base.refusals import Conflict, Refusal, TooLarge, Unprocessable
+from farm.base.refusals import Refusal, TooLarge, Unprocessable
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
@@ -164,10 +164,9 @@ def put_compiled(request: HttpRequest, block: str, arm: int, attempt: int) -> me
 @node_api.get("/files/{sha256}")
 def file(request: HttpRequest, sha256: str) -> StoredFile:
     """Answer a file of the block that this node holds. Raises Conflict where its attempt is over."""
-    held = services.find_attempt_by_token(node=_node(request), token=_token(request))
-    if not held.is_current:
-        raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
-    path = selectors.find_leased_file(held.block, sha256[:SHA256_LENGTH])
+    claim = services.find_claim_by_token(node=_node(request), token=_token(request))
+    claim.require_current()
+    path = selectors.find_leased_file(claim.block, sha256[:SHA256_LENGTH])
     return StoredFile(path.open("rb"), content_type="application/octet-stream")
 
 

@@ -24,7 +24,7 @@ class RunOutcome(models.TextChoices):
 
 
 class RunReason(models.TextChoices):
-    """Why there is a run: a person asked for it, a watch did, or the farm looks closer at what a watch has found."""
+    """Why there is a run: a person or a watch asked for it, or the farm examines what a watch has found."""
 
     ASKED = "", "asked for"  # a person asked for it
     WATCH = "watch"  # a watch measures
@@ -34,10 +34,10 @@ class RunReason(models.TextChoices):
     FIND = "find"  # a block of a search for the settings to ship
 
 
-# what no person waits for
-OF_THE_FARM = (RunReason.WATCH, RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
-# made by the farm to be sure of something, or to explain it: lists leave them out unless they are asked for
-FARM_MADE = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
+# runs that no person waits for
+BACKGROUND = (RunReason.WATCH, RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND)
+# runs that the farm starts to confirm or explain what another run found: lists leave them out unless asked for
+FOLLOW_UPS = (RunReason.CONFIRMATION, RunReason.BISECTION, RunReason.WORK_AROUND, RunReason.FIND)
 
 
 class BlockState(models.TextChoices):
@@ -48,8 +48,8 @@ class BlockState(models.TextChoices):
     # holders
     QUEUED = "queued"
     LEASED = "leased"  # one node measures it, as long as its heartbeats extend the lease and its limits allow
-    # its node has said all, or it was stopped after a round, and its node is free; a worker settles it, and until then
-    # it is neither claimed nor stopped nor continued
+    # its node has reported everything, or it was stopped after a round, and its node is free; until a worker settles
+    # it, it is not claimed, stopped or continued
     REPORTED = "reported"
     DONE = "done"  # settled, with documents and comparisons
     FAILED = "failed"  # the third failure, the twelfth attempt without a result, or nothing of it can be prepared
@@ -60,15 +60,15 @@ class AttemptState(models.TextChoices):
     """leased → reported → done; leased → failed | lost | cancelled. The reports of the first three states count."""
 
     LEASED = "leased"  # the node holds the block
-    REPORTED = "reported"  # the node has said all, or the block was stopped after a round
+    REPORTED = "reported"  # the node has reported everything, or the block was stopped after a round
     DONE = "done"  # settled: its reports count
-    FAILED = "failed"  # the node said that it could not
+    FAILED = "failed"  # the node reported that it cannot measure the block
     LOST = "lost"  # no heartbeat; its rounds are measured again
     CANCELLED = "cancelled"  # the block was cancelled before it reported a round
 
 
 class ReadingState(models.TextChoices):
-    """asked → read | failed; whoever looks again while it is asked has it asked again."""
+    """asked → read | failed; a timeline that is opened again while it is still asked for is ordered again."""
 
     ASKED = "asked"
     READ = "read"
@@ -84,7 +84,7 @@ class DivergenceState(models.TextChoices):
 
 
 class EventKind(models.TextChoices):
-    """What a run's log tells."""
+    """The kinds of lines in a run's log."""
 
     RUN_STARTED = "run_started"
     RUN_RESUMED = "run_resumed"
@@ -124,7 +124,7 @@ OPEN_BLOCKS = (BlockState.WAITING, BlockState.QUEUED, BlockState.LEASED)
 UNSETTLED_BLOCKS = (*OPEN_BLOCKS, BlockState.REPORTED)
 ENDED_BLOCKS = (BlockState.DONE, BlockState.FAILED, BlockState.CANCELLED)
 
-# what goes on in an open run, in the words that every page has: measuring only while a node measures
+# the activity of an open run, in the words of every page: the first of these states that one of its blocks has
 ACTIVITIES = (
     (BlockState.LEASED, "measuring"),
     (BlockState.QUEUED, "queued"),
@@ -134,5 +134,5 @@ ACTIVITIES = (
 
 
 def activity_of(states: Collection[str]) -> str:
-    """Name what goes on in an open run from the states of its blocks; "running" where none is unsettled."""
+    """Name the activity of an open run by the states of its blocks; "running" if all of them have ended."""
     return next((word for state, word in ACTIVITIES if state in states), RunState.RUNNING.value)

@@ -17,7 +17,6 @@ from farm.fleet.services import (
 )
 from farm.registry.services.messages import MAKE_PLAN
 from farm.runs import services
-from farm.runs.services import add_leads, conclude_runs, release_ready_blocks, remove_old_parts, send_due_hints, sweep
 from farm.runs.services.hints import SETTLE_TASK
 from farm.runs.services.timelines import READ_TRACE
 
@@ -28,13 +27,13 @@ DUTIES: tuple[Callable[[], int], ...] = (
     quarantine_nodes_without_owner,
     end_lapsed_lendings,
     end_late_trials,
-    release_ready_blocks,
-    send_due_hints,
-    sweep,
-    conclude_runs,
-    add_leads,
+    services.release_ready_blocks,
+    services.send_due_hints,
+    services.sweep,
+    services.conclude_runs,
+    services.backfill_leads,
     mark_silent_nodes_offline,
-    remove_old_parts,
+    services.remove_old_parts,
 )
 
 

@@ -150,7 +150,7 @@ class Replay:
     def _claim(self) -> None:
         """A message of any queued block reaches any node first, as long as one of them has its turn."""
         from farm.runs.models import Attempt, Block
-        from farm.runs.selectors import first_taker
+        from farm.runs.selectors import find_claimant
         from farm.runs.services import claim_block
         from farm.runs.states import BlockState
 
@@ -158,7 +158,7 @@ class Replay:
         self._dice.shuffle(queued)
         nodes = self._dice.sample(self._nodes, 2)
         for (block, attempt), node in itertools.product(queued, nodes):
-            taker, _ = first_taker(str(block), attempt, [node.pk])
+            taker, _ = find_claimant(str(block), attempt, [node.pk])
             if taker is None:
                 continue
             lease = claim_block(node=node, block_id=str(taker.block), attempt=taker.attempt)

@@ -1,4 +1,4 @@
-from farm.runs.models.attempt import NONE, Attempt, CompiledModel, Part, Report, Trace, TraceReading
+from farm.runs.models.attempt import NO_INDEX, Attempt, CompiledModel, Part, Report, Trace, TraceReading
 from farm.runs.models.block import MAX_FAILURES, Block
 from farm.runs.models.cell import Arm, Cell, match_arms
 from farm.runs.models.divergence import Divergence

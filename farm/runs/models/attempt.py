@@ -9,7 +9,7 @@ from farm.runs.models.block import Block
 from farm.runs.states import AttemptState, ReadingState
 
 # stands in for "no arm" and "no round", because NULLs are all different in a unique constraint
-NONE = -1
+NO_INDEX = -1
 
 
 class Attempt(models.Model):
@@ -53,8 +53,8 @@ class Report(models.Model):
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="reports")
     kind = models.CharField(max_length=8)
-    arm = models.SmallIntegerField(default=NONE)
-    round = models.SmallIntegerField(default=NONE)
+    arm = models.SmallIntegerField(default=NO_INDEX)
+    round = models.SmallIntegerField(default=NO_INDEX)
     digest = models.CharField(max_length=64)
     # JSON texts of the report and of the farm's answer
     body = models.TextField()

@@ -6,8 +6,8 @@ from farm.runs.selectors.documents import (
     comparisons_of,
     document,
     document_json,
+    measured_cell_names,
     measured_cells,
-    names_of_measured,
     parse_cell,
     recent_node_states,
 )
@@ -21,7 +21,7 @@ from farm.runs.selectors.files import (
     trace,
     traces_of,
 )
-from farm.runs.selectors.queue_order import first_taker
+from farm.runs.selectors.queue_order import find_claimant
 from farm.runs.selectors.runs import (
     Progress,
     address_of,

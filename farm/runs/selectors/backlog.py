@@ -86,7 +86,7 @@ class RowCounts(NamedTuple):
     values: dict[tuple[str, ...], float]
 
 
-COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]] = (
+COUNTED_ROWS: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]] = (
     ("nodes", "Nodes, by whether they are there and may work.", Node, ("state", "health")),
     ("runs", "Runs.", Run, ("state", "outcome")),
     ("blocks", "Blocks.", Block, ("state",)),
@@ -98,20 +98,20 @@ COUNTED: Final[tuple[tuple[str, str, type[models.Model], tuple[str, ...]], ...]]
 
 
 def count_rows() -> list[RowCounts]:
-    """Count every kind of row in COUNTED, and unfinished uploads."""
+    """Count every kind of row in COUNTED_ROWS, and unfinished uploads."""
     counts = []
-    for name, words, model, labels in COUNTED:
+    for name, words, model, labels in COUNTED_ROWS:
         rows = model._default_manager.order_by().values_list(*labels).annotate(count=Count("pk"))
         counts.append(RowCounts(name, words, labels, {tuple(map(str, key)): count for *key, count in rows}))
     waiting = PartialUpload.objects.filter(version=None).count()
     return [*counts, RowCounts("partial_uploads", "Uploads in pieces that are not complete.", (), {(): waiting})]
 
 
-def oldest_queued_s() -> float:
+def oldest_queued_age_s() -> float:
     return _oldest_s(BlockState.QUEUED, "queued_at")
 
 
-def oldest_reported_s() -> float:
+def oldest_reported_age_s() -> float:
     return _oldest_s(BlockState.REPORTED, "ended_at")
 
 

@@ -27,7 +27,7 @@ from farm.rules.reporting import accuracies
 from farm.rules.wording.vocabulary import CHANGES
 from farm.runs.models import Arm, Cell, CellDocument, Comparison, Report, Run, match_arms
 from farm.runs.selectors.evidence import COUNTED
-from farm.runs.states import FARM_MADE
+from farm.runs.states import FOLLOW_UPS
 
 MAX_HITS: Final = 50
 MAX_WORDS: Final = 8
@@ -255,7 +255,7 @@ def add_lost_accuracy(user: Anyone, model: Model, number: int, cells: Sequence[d
 
 def _list_shown_runs(user: Anyone, model: Model) -> QuerySet[Run]:
     runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="")
-    return runs.exclude(reason__in=FARM_MADE)
+    return runs.exclude(reason__in=FOLLOW_UPS)
 
 
 def _find_newest_runs(user: Anyone, model: Model) -> tuple[int | None, list[int]]:

@@ -40,7 +40,7 @@ from farm.runs.models import (
     Run,
     match_arms,
 )
-from farm.runs.selectors.evidence import COUNTED, judged_reports
+from farm.runs.selectors.evidence import COUNTED, reports_to_judge
 from farm.runs.selectors.runs import address_of
 from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.states import ENDED_BLOCKS, UNSETTLED_BLOCKS, BlockState, RunState
@@ -157,7 +157,7 @@ def measured_cells(run: Run) -> QuerySet[CellDocument]:
     return rows.defer("operators").order_by("arm__block__number", "arm__number")
 
 
-def names_of_measured(run: Run) -> list[str]:
+def measured_cell_names(run: Run) -> list[str]:
     return list(measured_cells(run).filter(arm__twin_of=None).values_list("arm__name", flat=True))
 
 
@@ -281,7 +281,7 @@ def block_document(
     sizes = {digest: bundle.measured_bytes for digest, bundle in bundles.items() if bundle is not None}
     record = BlockRecord(
         block=block.plan,
-        reports=judged_reports(block) if reports is None else reports,
+        reports=reports_to_judge(block) if reports is None else reports,
         node=block.node.name if block.node else None,
         reason=block.reason,
         is_over=is_over,

@@ -35,5 +35,5 @@ def refused_reports(block: Block) -> list[CheckReport]:
     return [CheckReport(arm=arm.number, reason=arm.reason) for arm in refused]
 
 
-def judged_reports(block: Block) -> list[reports.Report]:
+def reports_to_judge(block: Block) -> list[reports.Report]:
     return [*refused_reports(block), *counted_reports(block)]

@@ -48,8 +48,8 @@ def find_team_asking_for(runtime: str, *, node: Node) -> Team | None:
 
     None where the node holds no such block.
     """
-    held = Attempt.objects.filter(node=node, state=AttemptState.LEASED, block__arms__cell__runtime=runtime)
-    first = held.select_related("block__run__team").defer("block__run__matrix").first()
+    leased = Attempt.objects.filter(node=node, state=AttemptState.LEASED, block__arms__cell__runtime=runtime)
+    first = leased.select_related("block__run__team").defer("block__run__matrix").first()
     return None if first is None else first.block.run.team
 
 

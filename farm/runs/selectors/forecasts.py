@@ -27,8 +27,8 @@ from farm.rules.planning.schedule import Machine, Queued, Span, forecast_spans
 from farm.rules.planning.time_left import BlockProgress, block_seconds_left, list_decision_rounds
 from farm.runs.models import Attempt, Block, Report
 from farm.runs.selectors.minutes import teams_without_minutes
-from farm.runs.selectors.queue_order import order_by_turn
-from farm.runs.states import OF_THE_FARM, OPEN_BLOCKS, AttemptState, BlockState, RunState
+from farm.runs.selectors.queue_order import order_by_priority
+from farm.runs.states import BACKGROUND, OPEN_BLOCKS, AttemptState, BlockState, RunState
 
 # how many of the first blocks of the queue a forecast covers, and how many nodes
 MAX_BLOCKS = 1000
@@ -45,7 +45,7 @@ class Claimable(Protocol):
     """The parts of a block that decide which nodes may take it."""
 
     @property
-    def queues_or_node(self) -> Sequence[str]: ...
+    def target_queues(self) -> Sequence[str]: ...
     @property
     def team(self) -> int: ...
     @property
@@ -73,7 +73,7 @@ class _Row(NamedTuple):
     block_timeout_s: float | None
 
     @property
-    def queues_or_node(self) -> tuple[str, ...]:
+    def target_queues(self) -> tuple[str, ...]:
         return tuple(self.queues) if self.only_node is None else (name_node_queue(str(self.only_node)),)
 
     @property
@@ -209,7 +209,7 @@ class Forecast:
     @cached_property
     def _rows(self) -> list[_Row]:
         blocks = Block.objects.filter(state__in=OPEN_BLOCKS, run__state=RunState.RUNNING)
-        rows = order_by_turn(blocks.annotate(**_PLANNED), people_first=False).values_list(*_COLUMNS, *_PLANNED)
+        rows = order_by_priority(blocks.annotate(**_PLANNED), people_first=False).values_list(*_COLUMNS, *_PLANNED)
         return [_Row(*row) for row in rows[:MAX_BLOCKS]]
 
     @cached_property
@@ -223,7 +223,7 @@ class Forecast:
             row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._teams_without_minutes
         ]
         return [
-            Queued(row.pk, row.reason in OF_THE_FARM, row.planned_s, self._devices(row), self._run_paces.get(row.run))
+            Queued(row.pk, row.reason in BACKGROUND, row.planned_s, self._devices(row), self._run_paces.get(row.run))
             for row in queued
         ]
 
@@ -260,7 +260,7 @@ class Forecast:
         return {}
 
     def _devices(self, row: _Row) -> frozenset[str]:
-        key = (row.queues_or_node, row.team, row.uploader)
+        key = (row.target_queues, row.team, row.uploader)
         if key not in self._devices_by_audience:
             self._devices_by_audience[key] = frozenset(
                 node.device for node in self.nodes.values() if self.may_take(node, row)
@@ -269,7 +269,7 @@ class Forecast:
 
     def may_take(self, node: Node, row: Claimable) -> bool:
         """Say whether the node may measure the block at all; it may be busy, or paused by its owner, now."""
-        if node.health in SHUT_OUT or set(row.queues_or_node).isdisjoint(node.all_queues):
+        if node.health in SHUT_OUT or set(row.target_queues).isdisjoint(node.all_queues):
             return False
         is_safe = node.sandbox != "none" or node.owner_id == row.uploader
         return is_safe and (node.team_id == row.team or (node.pk, row.team) in self._lendings)

@@ -17,7 +17,7 @@ from farm.rules.reporting import accuracies
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, CellDocument, Run
 from farm.runs.selectors.cells import add_compared_figures
-from farm.runs.states import FARM_MADE
+from farm.runs.states import FOLLOW_UPS
 
 # how many of the newest arms are considered, and how many of their documents are read
 MAX_ARMS = 20_000
@@ -55,7 +55,7 @@ def measured_across(user: Anyone, model: Model) -> list[MeasuredSetting]:
 
 
 def _find_newest(user: Anyone, model: Model) -> list[_Place]:
-    runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="").exclude(reason__in=FARM_MADE)
+    runs = Run.objects.visible_to(user).filter(version__model=model, version__branch="").exclude(reason__in=FOLLOW_UPS)
     arms = Arm.objects.filter(block__run__in=runs, cell__beside=None, twin_of=None, status="done").order_by("-pk")
     rows = arms.values_list(
         "pk", "name", "cell__digest", "block__run", "block__run__version__number", "block__node", "block__ended_at"

@@ -23,7 +23,7 @@ from farm.rules.planning.plans import PlannedBlock
 from farm.runs.models import Arm, Cell, Comparison, Report, Run, match_arms
 from farm.runs.selectors.evidence import COUNTED
 from farm.runs.selectors.runs import make_missing_run_error, runs_for_lists
-from farm.runs.states import FARM_MADE, UNSETTLED_BLOCKS, BlockState, RunState
+from farm.runs.states import FOLLOW_UPS, UNSETTLED_BLOCKS, BlockState, RunState
 
 # a list of states, which an index can answer, in place of all states but one
 OPEN_RUNS = (RunState.PLANNED, RunState.RUNNING)
@@ -65,12 +65,12 @@ def is_unchanged(run: Run) -> bool:
     return Run.objects.filter(pk=run.pk, revision=run.revision).exists()
 
 
-def open_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
+def unsettled_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
     rows = run.blocks.filter(state__in=UNSETTLED_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
 
 
-def unended_cells(run: Run) -> set[str]:
+def open_cell_names(run: Run) -> set[str]:
     """Return the ids of the cells that have not ended; some of them may have figures already.
 
     A/A twins are among them, by their own names.
@@ -100,7 +100,7 @@ def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
 
     Each comes with two numbers, both without refused cells: how many of its cells have ended, and how many it has.
     """
-    runs = list(runs_for_lists(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FARM_MADE)[:MAX_OPEN])
+    runs = list(runs_for_lists(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FOLLOW_UPS)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=runs).exclude(status=CellStatus.REFUSED).order_by()
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
     counts = {run: (ended, planned) for run, ended, planned in counted.values_list("run", "ended", "planned")}
@@ -119,21 +119,21 @@ class Ended(NamedTuple):
     at: datetime
 
 
-def newest_ended(user: Anyone) -> list[Ended]:
+def newest_finished_runs(user: Anyone) -> list[Ended]:
     """List the newest finished runs that people and watches asked for, MAX_ENDED at most.
 
     Runs that were cancelled before they measured anything, and runs whose headline has no figures yet, are left out.
     """
     rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
     columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
-    newest = rows.exclude(reason__in=FARM_MADE).exclude(CANCELLED_EMPTY).order_by("-pk")
+    newest = rows.exclude(reason__in=FOLLOW_UPS).exclude(CANCELLED_EMPTY).order_by("-pk")
     return [Ended(*row) for row in newest.values_list(*columns)[:MAX_ENDED]]
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:
     """Count the unfinished runs of the user's teams: those that were asked for, and those of the farm's searches."""
     rows = Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).order_by()
-    counts = rows.aggregate(every=Count("pk"), searches=Count("pk", filter=Q(reason__in=FARM_MADE)))
+    counts = rows.aggregate(every=Count("pk"), searches=Count("pk", filter=Q(reason__in=FOLLOW_UPS)))
     return counts["every"] - counts["searches"], counts["searches"]
 
 
@@ -152,7 +152,7 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     """
     # one run for each version, from the end of an index, as a model may have tens of thousands of runs
     runs_of_version = (
-        Run.objects.exclude(reason__in=FARM_MADE).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
+        Run.objects.exclude(reason__in=FOLLOW_UPS).filter(version=OuterRef("pk")).order_by("-pk").values("pk")
     )
     main_line = Version.objects.on_main_line().filter(model__in=list(models))
     ended = runs_of_version.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
@@ -174,7 +174,7 @@ def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     ones that were cancelled before they measured anything.
     """
     runs_of_model = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
-    newest = runs_of_model.exclude(reason__in=FARM_MADE).order_by("-pk")
+    newest = runs_of_model.exclude(reason__in=FOLLOW_UPS).order_by("-pk")
     ended = newest.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
     columns = {
         "last_run": Subquery(newest.values("pk")[:1]),

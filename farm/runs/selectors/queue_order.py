@@ -20,25 +20,25 @@ from farm.fleet.states import NodeState
 from farm.runs.models import Attempt, Block, Run
 from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.minutes import teams_without_minutes
-from farm.runs.states import OF_THE_FARM, BlockState
+from farm.runs.states import BACKGROUND, BlockState
 
 # a machine that has just become free is reserved this long for its other nodes, if a block of theirs comes first
-HOST_TURN = timedelta(seconds=20)
+MACHINE_RESERVATION = timedelta(seconds=20)
 # how many of the blocks before the one that a message names are considered
 MAX_CONSIDERED = 16
 RELATED = ("run__team", "run__version")
 NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
-_RANK = {True: Case(When(run__reason__in=OF_THE_FARM, then=Value(1)), default=Value(0)), False: Value(0)}
+_RANK = {True: Case(When(run__reason__in=BACKGROUND, then=Value(1)), default=Value(0)), False: Value(0)}
 
 
-def order_by_turn(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
+def order_by_priority(blocks: QuerySet[Block], *, people_first: bool) -> QuerySet[Block]:
     ranked = blocks.annotate(rank=_RANK[people_first], came_at=Coalesce("run__resumed_at", "run__created_at"))
     return ranked.order_by("rank", "came_at", "run_id", "number")
 
 
-def place_in_turn(run: Run) -> tuple[bool, datetime, int]:
-    """Return the key that sorts loaded runs as `order_by_turn` sorts blocks with `people_first`."""
-    return run.reason in OF_THE_FARM, run.resumed_at or run.created_at, run.pk
+def priority_key(run: Run) -> tuple[bool, datetime, int]:
+    """Return the key that sorts loaded runs as `order_by_priority` sorts blocks with `people_first`."""
+    return run.reason in BACKGROUND, run.resumed_at or run.created_at, run.pk
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
@@ -58,16 +58,16 @@ def _filter_for_node(node: Node) -> Q:
     return of_teams & (Q(only_node=node.pk) | in_queues & Q(only_node=None))
 
 
-def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
+def find_next_block(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
     """Find the block that the node should take, given one that it may claim; mostly it is the same.
 
     None while a block of another node on its machine comes first. `passed_over` maps blocks that were just offered to
     other nodes to the machines of these; blocks of other machines are left out.
     """
     passed_elsewhere = [pk for pk, device in passed_over.items() if device != node.device]
-    neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _yields_to_neighbours(node) else []
+    neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_machine_reserved(node) else []
     rows = queued_for([node, *neighbours]).exclude(pk__in=passed_elsewhere).select_related(*RELATED)
-    for ahead in order_by_turn(rows, people_first=node.team.puts_people_first)[:MAX_CONSIDERED]:
+    for ahead in order_by_priority(rows, people_first=node.team.puts_people_first)[:MAX_CONSIDERED]:
         if ahead.pk == block.pk:
             break
         if not explain_refused_claim(node, ahead, ahead.attempt):
@@ -77,7 +77,7 @@ def first_in_turn(node: Node, block: Block, *, passed_over: Mapping[int, str] = 
     return block
 
 
-class Taker(NamedTuple):
+class Claimant(NamedTuple):
     """A node, and the block that it may claim now: the one that a message named, or one that comes before it."""
 
     node_id: int
@@ -85,13 +85,13 @@ class Taker(NamedTuple):
     attempt: int
 
 
-def first_taker(
+def find_claimant(
     block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NO_BLOCKS
-) -> tuple[Taker | None, bool]:
+) -> tuple[Claimant | None, bool]:
     """Find the first of these nodes that may now claim the block, or another block that comes before it.
 
     Return it, or None, and whether the block is still queued under this attempt. `passed_over` is as in
-    `first_in_turn`.
+    `find_next_block`.
     """
     block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
@@ -100,32 +100,32 @@ def first_taker(
     for node in (nodes[pk] for pk in node_ids if pk in nodes):
         if explain_refused_claim(node, block, attempt):
             continue
-        first = first_in_turn(node, block, passed_over=passed_over)
+        first = find_next_block(node, block, passed_over=passed_over)
         if first is not None:
-            return Taker(node.pk, first.pk, first.attempt), True
+            return Claimant(node.pk, first.pk, first.attempt), True
     return None, True
 
 
-def explain_out_of_turn(node: Node, block: Block) -> str:
+def explain_not_next(node: Node, block: Block) -> str:
     """Say in one sentence why it is not the turn of a block that the node may claim; empty where it is.
 
     Blocks of equal rank may be claimed in another order than they came, since a message may be late.
     """
-    is_of_farm = block.run.reason in OF_THE_FARM and node.team.puts_people_first
+    is_of_farm = block.run.reason in BACKGROUND and node.team.puts_people_first
     if not is_of_farm and not node.host:
         return ""
-    first = first_in_turn(node, block)
+    first = find_next_block(node, block)
     if first is None:
         return f"It is the turn of another node on the machine of {node.name}."
-    if is_of_farm and first.run.reason not in OF_THE_FARM:
+    if is_of_farm and first.run.reason not in BACKGROUND:
         return f"A run that a person asked for comes first on {node.name}."
     return ""
 
 
-def _yields_to_neighbours(node: Node) -> bool:
-    """Say whether the node's machine became free within HOST_TURN, so that its other nodes may come first."""
+def _is_machine_reserved(node: Node) -> bool:
+    """Say whether the node's machine became free within MACHINE_RESERVATION, so that its other nodes may come first."""
     if not node.host:
         return False
     device = Node.objects.filter(owner=node.owner_id, host=node.host)
     ended_at = Attempt.objects.filter(node__in=device).order_by("-pk").values_list("ended_at", flat=True).first()
-    return ended_at is not None and timezone.now() - ended_at < HOST_TURN
+    return ended_at is not None and timezone.now() - ended_at < MACHINE_RESERVATION

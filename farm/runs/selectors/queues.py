@@ -83,7 +83,7 @@ class _OpenBlock(NamedTuple):
     uploader: int | None
 
     @property
-    def queues_or_node(self) -> list[str]:
+    def target_queues(self) -> list[str]:
         return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
 
 
@@ -101,7 +101,7 @@ def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Q
     starts_s = forecast.forecast_starts_s({name: [block.pk for block in alike] for name, alike in by_hardware.items()})
     listed = []
     for name, alike in by_hardware.items():
-        audiences = {(*block.queues_or_node, block.team, block.uploader): block for block in alike}.values()
+        audiences = {(*block.target_queues, block.team, block.uploader): block for block in alike}.values()
         takers = [node for node in nodes if any(forecast.may_take(node, block) for block in audiences)]
         listed.append(_make_queue(name, alike, takers, starts_s.get(name), left_s=forecast.left_s))
     return sorted(listed, key=lambda queue: (-queue.waiting, queue.hardware))

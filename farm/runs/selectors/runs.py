@@ -158,7 +158,7 @@ class _IdleBlock(NamedTuple):
     since: datetime | None
 
     @property
-    def queues_or_node(self) -> list[str]:
+    def target_queues(self) -> list[str]:
         return self.queues if self.only_node is None else [name_node_queue(str(self.only_node))]
 
 
@@ -181,7 +181,7 @@ def outlook_without_forecast(run_id: int) -> Outlook:
 
 
 def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int) -> Waiting:
-    queues = {name for block in queued for name in block.queues_or_node}
+    queues = {name for block in queued for name in block.target_queues}
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by).defer("log_tail").order_by("pk")
     nodes = [node for node in serving if not queues.isdisjoint(node.queues)]
     online = [node for node in nodes if node.state == NodeState.ONLINE]

@@ -18,7 +18,7 @@ from farm.runs.models import Comparison, Run
 _NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
-def versions_beside(version: Version, matrix: Matrix) -> list[Version]:
+def list_other_versions(version: Version, matrix: Matrix) -> list[Version]:
     """Find the other versions that the matrix names, all of the same team.
 
     Raises Invalid for a name without a version, and for a version with the same files as another.
@@ -102,10 +102,10 @@ def _choose_uploads(all_facts: Sequence[ModelFacts]) -> dict[str, object]:
     return chosen | sizes if with_inputs.inputs_sha256 else chosen
 
 
-def evaluation_beside(versions: Sequence[Version]) -> EvaluationData | None:
+def find_evaluation(versions: Sequence[Version]) -> EvaluationData | None:
     """Return the labelled data of the last of these versions that has some with an order; None where none has."""
     return next((data for version in versions[::-1] if (data := evaluation_of(version)) and data.order), None)
 
 
-def prompts_beside(versions: Sequence[Version]) -> Mapping[str, FileRef]:
+def map_prompts(versions: Sequence[Version]) -> Mapping[str, FileRef]:
     return {ref.sha256: ref for version in versions if (ref := prompts_ref(version.artifact)) is not None}

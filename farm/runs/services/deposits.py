@@ -11,14 +11,14 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Sum
 
-from farm.base.refusals import Conflict, TooLarge, Unprocessable
+from farm.base.refusals import TooLarge, Unprocessable
 from farm.contract.node import MAX_COMPILED_BYTES, MAX_TRACE_BYTES, MAX_TRACE_UNPACKED_BYTES
 from farm.fleet.models import Node
 from farm.registry.services import remove_unused_blobs, store_blob_within_quota
 from farm.registry.storage import Draft, check_free_space
 from farm.rules.runtimes import providers
 from farm.runs.models import Arm, Attempt, CompiledModel, Part, Trace
-from farm.runs.services.leases import Held, find_attempt
+from farm.runs.services.leases import Claim, find_claim
 from farm.runs.services.locks import lock_block
 from farm.runs.services.plausibility import MAX_TRACE_ROUND
 
@@ -28,34 +28,29 @@ CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
 
 
-def check_is_current(held: Held) -> None:
-    if not held.is_current:
-        raise Conflict(f"Attempt {held.attempt.number} at block {held.block.pk} is over.", code="stale")
-
-
-def store_part(draft: Draft, held: Held, *, arm: int) -> str:
+def store_part(draft: Draft, claim: Claim, *, arm: int) -> str:
     """Store a part of a model for an arm, in place of an earlier one; return its sha256.
 
     Raises Conflict where the attempt is over, and TooLarge over the attempt's limit or the team's quota.
     """
-    return _store_file(Part, draft, held, {"arm": arm}, {})
+    return _store_file(Part, draft, claim, {"arm": arm}, {})
 
 
 def _store_file(
     kind: type[Trace | Part | CompiledModel],
     draft: Draft,
-    held: Held,
+    claim: Claim,
     place: Mapping[str, Any],
     columns: Mapping[str, object],
 ) -> str:
     with transaction.atomic():
-        block = lock_block(held.block.pk, run_id=held.block.run_id)
-        check_is_current(Held(block, Attempt.objects.get(pk=held.attempt.pk)))
-        earlier = kind.objects.select_related("blob").filter(attempt=held.attempt, **place).first()
+        block = lock_block(claim.block.pk, run_id=claim.block.run_id)
+        Claim(block, Attempt.objects.get(pk=claim.attempt.pk)).require_current()
+        earlier = kind.objects.select_related("blob").filter(attempt=claim.attempt, **place).first()
         replaced = earlier.blob if earlier else None
-        _check_quota(held.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
+        _check_quota(claim.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
         blob = store_blob_within_quota(team=block.run.team, draft=draft)
-        kind.objects.update_or_create(attempt=held.attempt, **place, defaults={**columns, "blob": blob})
+        kind.objects.update_or_create(attempt=claim.attempt, **place, defaults={**columns, "blob": blob})
         remove_unused_blobs([replaced.pk if replaced else None])
     return draft.sha256
 
@@ -75,12 +70,12 @@ def _check_quota(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
 def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
     """Store the model that a provider compiled for an arm, in place of an earlier one; return its sha256.
 
-    Raises what `find_attempt` does, Conflict where the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
+    Raises what `find_claim` does, Conflict where the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
     limit or the team's quota, NoSpace, and Unprocessable for an arm whose provider compiles nothing or for no bytes.
     """
-    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    check_is_current(held)
-    row = Arm.objects.select_related("cell").filter(block=held.block, number=arm).first()
+    claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
+    claim.require_current()
+    row = Arm.objects.select_related("cell").filter(block=claim.block, number=arm).first()
     entry = providers.find(row.cell.spec.provider) if row is not None else None
     if entry is None or not entry.leaves_context:
         raise Unprocessable(f"Nothing is compiled for arm {arm} of block {block_id}.", code="implausible")
@@ -92,7 +87,7 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
         if not draft.bytes:
             raise Unprocessable("The compiled model is empty.", code="bad_model")
         draft.seal()
-        return _store_file(CompiledModel, draft, held, {"arm": arm}, {})
+        return _store_file(CompiledModel, draft, claim, {"arm": arm}, {})
     finally:
         draft.discard()
 
@@ -102,21 +97,21 @@ def accept_trace(
 ) -> str:
     """Store the raw trace of `place` = (arm, trace round), in place of an earlier one; return the sha256 of its gzip.
 
-    Raises what `find_attempt` does, Conflict where the attempt is over, TooLarge over MAX_TRACE_BYTES (or unpacked over
+    Raises what `find_claim` does, Conflict where the attempt is over, TooLarge over MAX_TRACE_BYTES (or unpacked over
     MAX_TRACE_UNPACKED_BYTES), the attempt's limit or the team's quota, NoSpace, and Unprocessable for a place that was
     not asked for and for what is no gzipped JSON.
     """
-    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
+    claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
     arm, trace_round = place
-    if arm >= len(held.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
+    if arm >= len(claim.block.plan_json["arms"]) or trace_round > MAX_TRACE_ROUND:
         raise Unprocessable(f"Arm {arm} has no trace {trace_round} in block {block_id}.", code="implausible")
-    check_is_current(held)
+    claim.require_current()
     check_free_space(bytes_wanted=MAX_TRACE_BYTES)
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
         _write_trace(draft, chunks)
         columns = {"sha256": draft.sha256, "bytes": draft.bytes}
-        return _store_file(Trace, draft, held, {"arm": arm, "trace_round": trace_round}, columns)
+        return _store_file(Trace, draft, claim, {"arm": arm, "trace_round": trace_round}, columns)
     finally:
         draft.discard()
 

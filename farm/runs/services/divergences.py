@@ -23,9 +23,9 @@ from farm.registry.storage import Draft, check_free_space
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
-from farm.runs.services.deposits import check_is_current, store_part
+from farm.runs.services.deposits import store_part
 from farm.runs.services.hints import hint_on_commit
-from farm.runs.services.leases import find_attempt
+from farm.runs.services.leases import find_claim
 from farm.runs.services.locks import lock_block, lock_run
 from farm.runs.states import BlockState, DivergenceState, EventKind, RunState
 
@@ -108,18 +108,18 @@ def _replace_unsafe_texts(
 def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
     """Store a zipped part of a model that belongs to an answer; return its sha256.
 
-    Raises what `find_attempt` does, Conflict where the attempt is over, TooLarge over MAX_PART_BYTES, the attempt's
+    Raises what `find_claim` does, Conflict if the attempt is over, TooLarge over MAX_PART_BYTES, the attempt's
     limit or the team's quota, NoSpace, and Unprocessable for an arm without a question or for what is no zip.
     """
-    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    check_is_current(held)
-    if not Divergence.objects.filter(arm__block=held.block, arm__number=arm, state=DivergenceState.ASKED).exists():
+    claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
+    claim.require_current()
+    if not Divergence.objects.filter(arm__block=claim.block, arm__number=arm, state=DivergenceState.ASKED).exists():
         raise Unprocessable(f"No search was requested for arm {arm} of block {block_id}.", code="implausible")
     check_free_space(bytes_wanted=MAX_PART_BYTES)
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
         _write_zip(draft, chunks)
-        return store_part(draft, held, arm=arm)
+        return store_part(draft, claim, arm=arm)
     finally:
         draft.discard()
 

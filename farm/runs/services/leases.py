@@ -45,8 +45,8 @@ from farm.runs.models import Arm, Attempt, Block
 from farm.runs.selectors.backlog import explain_refused_claim, may_have_model
 from farm.runs.selectors.divergences import open_questions
 from farm.runs.selectors.evidence import UNMAKEABLE
-from farm.runs.selectors.queue_order import explain_out_of_turn
-from farm.runs.selectors.sides import evaluation_beside, prompts_beside
+from farm.runs.selectors.queue_order import explain_not_next
+from farm.runs.selectors.sides import find_evaluation, map_prompts
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.states import AttemptState, BlockState
@@ -67,28 +67,32 @@ UNREAD = ("run__matrix", "run__version__inspection")
 def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] = frozenset()) -> BlockOrder:
     """Make the order of an attempt: every arm that could be prepared, with the files that it needs.
 
-    While questions where outputs diverge are open, the order holds these, and only the arms that they name.
-    `understands` holds the abilities of the node's agent beyond the contract's version. Raises Conflict where an input
-    is not made yet, or where the agent lacks an ability that the block needs.
+    If questions where outputs diverge are open, the order holds these and only the arms that they name. `understands`
+    holds the abilities of the node's agent. Raises Conflict if an input is not made yet, or if the agent lacks an
+    ability that the block needs.
     """
     plan, versions = block.plan, block.versions
     if len(versions) > 1 and MODELS not in understands:
         text = "The agent is older than blocks of several models: upgrade it; another node may take the block."
         raise Conflict(text, code="not_offered")
-    # a continued block has been judged on labelled data already
-    labelled_data = None if block.first_round else evaluation_beside(versions)
+
+    # the arms, or only those that the questions name
     makeable = block.arms.exclude(UNMAKEABLE).select_related(*RELATED_TO_ARMS).defer(*UNREAD_OF_ARMS)
     arms, questions = list(makeable.order_by("number")), open_questions(block)
     if questions:
         arm_numbers = {number for comparison in questions for number in (comparison.arm, comparison.against)}
         arms = [arm for arm in arms if arm.number in arm_numbers]
+
+    # the files of all bundles, in one query
     derived = [arm.cell.variant.derived for arm in arms if arm.cell.variant is not None]
     artifacts = [version.artifact for version in versions]
-    # one query for the files of all bundles
     all_artifacts = [*artifacts, *(artifact for artifact in derived if artifact is not None)]
     prefetch_related_objects(all_artifacts, Prefetch("files", queryset=ArtifactFile.objects.select_related("blob")))
     bundles = [artifact.bundle for artifact in artifacts]
-    sources, prompts = {bundle.digest: bundle for bundle in bundles}, prompts_beside(versions)
+
+    # what each arm needs from the versions; a continued block has been judged on labelled data already
+    sources, prompts = {bundle.digest: bundle for bundle in bundles}, map_prompts(versions)
+    labelled_data = None if block.first_round else find_evaluation(versions)
     evaluation = labelled_data.order if labelled_data is not None else None
     number_kinds = describe_uploaded_numbers(versions)
     uploaded = {bundle.digest: number_kinds[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
@@ -172,8 +176,8 @@ def _make_arm_order(
     )
 
 
-class Held(NamedTuple):
-    """An attempt whose token was checked, and its block."""
+class Claim(NamedTuple):
+    """An attempt whose token was verified, and its block. `require_current` raises Conflict if the attempt is over."""
 
     block: Block
     attempt: Attempt
@@ -189,12 +193,16 @@ class Held(NamedTuple):
             and block.node_id == attempt.node_id
         )
 
+    def require_current(self) -> None:
+        if not self.is_current:
+            raise Conflict(f"Attempt {self.attempt.number} at block {self.block.pk} is over.", code="stale")
+
 
 def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozenset[str] = frozenset()) -> Lease:
     """Lease the block to the node, if it is queued under this attempt number and the node may take it.
 
-    A node that holds it already gets the same lease again. Raises Conflict in every other case, where the agent is too
-    old, and where a package is not allowed, which fails the block. The node then drops the message.
+    A node that holds the block already gets the same lease again. Raises Conflict, on which the node drops the message,
+    in every other case, if the agent is too old, and if a package is not allowed, which fails the block.
     """
     ordered = Block.objects.select_related(*ORDERED).defer(*UNREAD)
     # without an order, which would be a join with the run
@@ -203,7 +211,7 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
         raise _make_stale_error(block_id, attempt)
     is_held = block.state == BlockState.LEASED and block.attempt == attempt and block.node_id == node.pk
     is_repeated = is_held and may_have_model(node, block)
-    refusal = "" if is_repeated else explain_refused_claim(node, block, attempt) or explain_out_of_turn(node, block)
+    refusal = "" if is_repeated else explain_refused_claim(node, block, attempt) or explain_not_next(node, block)
     if refusal:
         raise Conflict(refusal, code="not_offered")
     # before the lease, so that an order that cannot be made does not hold the block
@@ -217,36 +225,36 @@ def claim_block(*, node: Node, block_id: str, attempt: int, understands: frozens
 def heartbeat(*, node: Node, block_id: str, attempt: int, token: str, doing: str = "") -> HeartbeatReply:
     """Extend the lease and store what the node says it does.
 
-    Raises Conflict where the block is not this node's any more, on which the node kills its runner. A block that was
-    held for longer than `max_lease_s` is taken back, with a Conflict too. Raises NotAllowed for a wrong token.
+    Raises Conflict if the node no longer holds the block, so that it kills its runner. A block that was held for longer
+    than `max_lease_s` is taken back first, which raises Conflict too. Raises NotAllowed for a wrong token.
     """
-    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    held_s = clocks.now().since(held.attempt.began_at_s, held.attempt.began_boot)
+    claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
+    held_s = clocks.now().since(claim.attempt.began_at_s, claim.attempt.began_boot)
     if held_s is None:
-        held_s = (timezone.now() - held.attempt.claimed_at).total_seconds()
+        held_s = (timezone.now() - claim.attempt.claimed_at).total_seconds()
     # the plan is read only where the attempt is old enough to be beyond any limit
-    if held.is_current and held_s > LEASE_GRACE_S and held_s > max_lease_s(held.block):
-        raise _take_back(held)
-    if not held.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
+    if claim.is_current and held_s > LEASE_GRACE_S and held_s > max_lease_s(claim.block):
+        raise _take_back(claim)
+    if not claim.block.extend(node=node, attempt=attempt, lease_s=settings.LEASE_S, doing=doing):
         raise _make_stale_error(block_id, attempt)
-    if held.block.doing != doing:
-        mark_run(held.block.run_id)
+    if claim.block.doing != doing:
+        mark_run(claim.block.run_id)
     return HeartbeatReply(lease_s=settings.LEASE_S)
 
 
 def max_lease_s(block: Block) -> float:
     """Return for how many seconds an attempt may hold the block, however many heartbeats it sends.
 
-    The agent stops long before.
+    An agent that works stops long before.
     """
     plan = block.plan
     return plan.block_timeout_s + plan.runner_timeout_s + plan.sustained_s + LEASE_GRACE_S
 
 
-def find_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held:
-    """Find an attempt of this node by its block and number, and check its token. The attempt may be over.
+def find_claim(*, node: Node, block_id: str, attempt: int, token: str) -> Claim:
+    """Find an attempt of this node by its block and number, and verify its token. The attempt may be over.
 
-    Raises Conflict where the node has no such attempt, and NotAllowed for another token.
+    Raises Conflict if the node has no such attempt, and NotAllowed for a wrong token.
     """
     attempts = Attempt.objects.select_related("block").order_by().filter(number=attempt, node=node)
     row = attempts.filter(block=int(block_id)).first() if is_row_number(block_id) else None
@@ -255,13 +263,13 @@ def find_attempt(*, node: Node, block_id: str, attempt: int, token: str) -> Held
     if not hmac.compare_digest(row.token_digest, hash_secret(token)):
         raise NotAllowed("The attempt token does not belong to this attempt.", code="bad_token")
     row.node = node
-    return Held(row.block, row)
+    return Claim(row.block, row)
 
 
-def find_attempt_by_token(*, node: Node, token: str) -> Held:
+def find_claim_by_token(*, node: Node, token: str) -> Claim:
     """Find an attempt of this node by its token alone. The attempt may be over.
 
-    Raises NotAllowed for a token of no attempt of this node, and where the node may not measure for the team any more.
+    Raises NotAllowed if no attempt of this node has the token, or the node no longer measures for the team.
     """
     related = ("block__run__team", "block__run__version")
     attempts = Attempt.objects.select_related(*related).defer("block__run__matrix")
@@ -271,7 +279,7 @@ def find_attempt_by_token(*, node: Node, token: str) -> Held:
     if not may_have_model(node, row.block):
         name = row.block.run.team.name
         raise NotAllowed(f"{node.name} no longer measures for team “{name}”.", code="not_served")
-    return Held(row.block, row)
+    return Claim(row.block, row)
 
 
 def _refuse_packages(block: Block, order: BlockOrder) -> None:
@@ -292,14 +300,14 @@ def _refuse_packages(block: Block, order: BlockOrder) -> None:
             raise Conflict(f"Block {block.pk} is not given to any node: {refusal}", code="not_offered")
 
 
-def _take_back(held: Held) -> Conflict:
+def _take_back(claim: Claim) -> Conflict:
     """Take the block from a node that held it for too long; return the error to raise."""
-    block, attempt = held.block, held.attempt
+    block, attempt = claim.block, claim.attempt
     name = attempt.node.name if attempt.node else "The node"
     text = f"{name} has held block {block.pk} for longer than its limit of {max_lease_s(block):.0f} s."
     with transaction.atomic():
         current = lock_block(block.pk, run_id=block.run_id)
-        if Held(current, Attempt.objects.get(pk=attempt.pk)).is_current:
+        if Claim(current, Attempt.objects.get(pk=attempt.pk)).is_current:
             give_up_attempt(current, attempt, Reason(code=ReasonCode.TIMEOUT, text=text), state=AttemptState.LOST)
     return Conflict(text, code="stale")
 

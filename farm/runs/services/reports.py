@@ -19,13 +19,13 @@ from farm.fleet.states import NodeEventKind
 from farm.rules.judging.block_verdicts import BlockJudge, goes_on_anyway
 from farm.rules.planning.plans import max_rounds_to_order
 from farm.runs import clocks
-from farm.runs.models import NONE, Arm, Attempt, Block
+from farm.runs.models import NO_INDEX, Arm, Attempt, Block
 from farm.runs.selectors.divergences import open_questions
-from farm.runs.selectors.evidence import judged_reports
-from farm.runs.selectors.sides import evaluation_beside
+from farm.runs.selectors.evidence import reports_to_judge
+from farm.runs.selectors.sides import find_evaluation
 from farm.runs.services.divergences import store_divergence
 from farm.runs.services.endings import end_arms, end_attempt, stop_block
-from farm.runs.services.leases import Held, find_attempt
+from farm.runs.services.leases import Claim, find_claim
 from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.services.plausibility import check_accuracy, check_report, check_wall_clock, check_was_ordered
 from farm.runs.states import OPEN_BLOCKS, AttemptState, BlockState, EventKind
@@ -63,59 +63,66 @@ def list_failed_arms(report: Report) -> list[tuple[int, Reason]]:
         case CheckReport(reason=Reason() as reason):
             return [(report.arm, reason)]
         case RoundReport():
-            return [(place.arm, place.reason) for place in report.samples if place.reason is not None]
+            return [(sample.arm, sample.reason) for sample in report.samples if sample.reason is not None]
         case _:
             return []
 
 
-class Place(NamedTuple):
-    """The place of a report in its attempt, which only one report may have. NONE stands for no arm or round."""
+class ReportKey(NamedTuple):
+    """The key of a report, unique within its attempt. NO_INDEX stands for no arm or no round."""
 
     kind: str
     arm: int
     round: int
 
     @classmethod
-    def of(cls, report: Report) -> "Place":
-        """Make the place of a report. The number of a trace stands for its round."""
-        arm = getattr(report, "arm", NONE)
-        number = getattr(report, "round", getattr(report, "trace_round", NONE))
+    def of(cls, report: Report) -> "ReportKey":
+        """Make the key of a report; the number of a trace stands for its round."""
+        arm = getattr(report, "arm", NO_INDEX)
+        number = getattr(report, "round", getattr(report, "trace_round", NO_INDEX))
         return cls(report.kind, arm, number)
 
 
-class Answered(NamedTuple):
-    """The digest of a stored report's content, and its answer as JSON text."""
+class StoredReply(NamedTuple):
+    """The digest of a stored report's content, and the reply to it as JSON text."""
 
     digest: str
     reply: str
 
 
-def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
-    """Store a report of the current attempt and answer it; the same report again gets the same answer.
+Replies = Mapping[ReportKey, StoredReply]
 
-    Raises Conflict where the attempt is over or another report was sent for the same place, NotAllowed for a wrong
-    token, Unprocessable for a report that cannot be true, and TooLarge where the attempt has reported too much. A
-    refused report changes nothing but the logs.
+
+def accept_report(*, node: Node, block_id: str, attempt: int, token: str, report: Report) -> Reply:
+    """Store a report of the current attempt and return the reply; the same report again gets the same reply.
+
+    Raises Conflict if the attempt is over or sent another report with the same key, NotAllowed for a wrong token,
+    Unprocessable for a report that cannot be true, and TooLarge if the attempt has reported too much. A refused report
+    changes nothing but the logs.
     """
-    held = find_attempt(node=node, block_id=block_id, attempt=attempt, token=token)
-    place, digest = Place.of(report), digest_json(report.model_dump(mode="json"))
-    earlier = _load_answers(held.attempt)
-    stored_reply = _find_earlier_reply(earlier, held.attempt, place, digest)
+    claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
+
+    # a node sends a report again if it got no reply
+    key, digest = ReportKey.of(report), digest_json(report.model_dump(mode="json"))
+    earlier = _load_replies(claim.attempt)
+    stored_reply = _find_earlier_reply(earlier, claim.attempt, key, digest)
     if stored_reply is not None:
         return stored_reply
-    if not held.is_current:
+
+    if not claim.is_current:
         raise Conflict(f"Attempt {attempt} at block {block_id} is over and accepts no more reports.", code="stale")
     try:
-        timed_s = _check_report(report, held, measured=sum(part.kind == "round" for part in earlier))
+        timed_s = _check_report(report, claim, measured=sum(earlier_key.kind == "round" for earlier_key in earlier))
     except Unprocessable as refusal:
-        log_refused_report(node, held.block, refusal)
+        log_refused_report(node, claim.block, refusal)
         raise
-    reply = _make_reply(report, held)
+
+    reply = _make_reply(report, claim)
     try:
-        _store_report(report, held, place=place, digest=digest, reply=reply, timed_s=timed_s)
+        _store_report(report, claim, key=key, digest=digest, reply=reply, timed_s=timed_s)
     except IntegrityError:
         # the same report arrived twice at the same moment, and the other one was stored
-        stored_reply = _find_earlier_reply(_load_answers(held.attempt), held.attempt, place, digest)
+        stored_reply = _find_earlier_reply(_load_replies(claim.attempt), claim.attempt, key, digest)
         if stored_reply is None:
             raise
         return stored_reply
@@ -132,27 +139,27 @@ def log_refused_report(node: Node, block: Block, refusal: Refusal) -> None:
     node.log(NodeEventKind.REFUSED, refusal.detail, code=refusal.code, block=block.pk)
 
 
-def _load_answers(attempt: Attempt) -> dict[Place, Answered]:
+def _load_replies(attempt: Attempt) -> Replies:
     rows = attempt.reports.order_by().values_list("kind", "arm", "round", "digest", "reply")
-    return {Place(kind, arm, number): Answered(digest, reply) for kind, arm, number, digest, reply in rows}
+    return {ReportKey(kind, arm, number): StoredReply(digest, reply) for kind, arm, number, digest, reply in rows}
 
 
-def _find_earlier_reply(earlier: Mapping[Place, Answered], attempt: Attempt, place: Place, digest: str) -> Reply | None:
-    """Return the answer that this report got before, if any. Raises Conflict where another report has its place."""
-    answered = earlier.get(place)
-    if answered is None:
+def _find_earlier_reply(earlier: Replies, attempt: Attempt, key: ReportKey, digest: str) -> Reply | None:
+    """Return the reply that this report got before, if any. Raises Conflict if another report has its key."""
+    stored = earlier.get(key)
+    if stored is None:
         return None
-    if answered.digest != digest:
+    if stored.digest != digest:
         raise Conflict(
-            f"Attempt {attempt.number} has sent another {place.kind} report for this place before.",
+            f"Attempt {attempt.number} has sent another {key.kind} report for this place before.",
             code="contradiction",
         )
-    return Reply.model_validate_json(answered.reply)
+    return Reply.model_validate_json(stored.reply)
 
 
-def _check_report(report: Report, held: Held, *, measured: int) -> float:
+def _check_report(report: Report, claim: Claim, *, measured: int) -> float:
     """Check the report, and return its seconds of inference; `measured` counts the rounds of this attempt so far."""
-    block, attempt = held.block, held.attempt
+    block, attempt = claim.block, claim.attempt
     first = block.first_round
     check_was_ordered(report, is_continued=first > 0, has_questions=bool(open_questions(block)))
     timed_s = check_report(
@@ -163,35 +170,35 @@ def _check_report(report: Report, held: Held, *, measured: int) -> float:
         first_round=first,
     )
     if isinstance(report, AccuracyReport):
-        check_accuracy(report, evaluation_beside(block.versions))
+        check_accuracy(report, find_evaluation(block.versions))
     if timed_s:
         wall_s = clocks.now().since(attempt.began_at_s, attempt.began_boot)
         check_wall_clock(attempt.timed_s + timed_s, wall_s=wall_s)
     return timed_s
 
 
-def _make_reply(report: Report, held: Held) -> Reply:
+def _make_reply(report: Report, claim: Claim) -> Reply:
     """Make the answer. Only the answer to a later round needs the statistics of the whole block."""
-    if goes_on_anyway(report, held.block.plan, max_rounds=held.block.max_rounds):
+    if goes_on_anyway(report, claim.block.plan, max_rounds=claim.block.max_rounds):
         return Reply(go_on=True)
     if not isinstance(report, RoundReport):
-        return BlockJudge(held.block.plan).reply(report)
-    judge = BlockJudge(held.block.plan, max_rounds=held.block.max_rounds, reports=judged_reports(held.block))
+        return BlockJudge(claim.block.plan).reply(report)
+    judge = BlockJudge(claim.block.plan, max_rounds=claim.block.max_rounds, reports=reports_to_judge(claim.block))
     return judge.take(report)
 
 
-def _store_report(report: Report, held: Held, *, place: Place, digest: str, reply: Reply, timed_s: float) -> None:
+def _store_report(report: Report, claim: Claim, *, key: ReportKey, digest: str, reply: Reply, timed_s: float) -> None:
     body = report.model_dump_json()
-    if held.attempt.reported_bytes + len(body) > MAX_REPORTED_BYTES:
+    if claim.attempt.reported_bytes + len(body) > MAX_REPORTED_BYTES:
         raise TooLarge(
-            f"Attempt {held.attempt.number} has reported {held.attempt.reported_bytes:,} characters; with this "
+            f"Attempt {claim.attempt.number} has reported {claim.attempt.reported_bytes:,} characters; with this "
             f"report they would be more than {MAX_REPORTED_BYTES:,}."
         )
     with transaction.atomic():
-        block, attempt = _mark_and_lock(report, held), held.attempt
-        if not _count_in_attempt(held, timed_s=timed_s, length=len(body)):
+        block, attempt = _mark_and_lock(report, claim), claim.attempt
+        if not _count_in_attempt(claim, timed_s=timed_s, length=len(body)):
             raise Conflict(f"Attempt {attempt.number} at block {block.pk} is over.", code="stale")
-        attempt.reports.create(**place._asdict(), digest=digest, body=body, reply=reply.model_dump_json())
+        attempt.reports.create(**key._asdict(), digest=digest, body=body, reply=reply.model_dump_json())
         if isinstance(report, RoundReport):
             Block.objects.filter(pk=block.pk).update(rounds=report.round + 1)
         if list_failed_arms(report):
@@ -202,9 +209,9 @@ def _store_report(report: Report, held: Held, *, place: Place, digest: str, repl
             end_attempt(block, attempt, report)
 
 
-def _mark_and_lock(report: Report, held: Held) -> Block:
+def _mark_and_lock(report: Report, claim: Claim) -> Block:
     """Mark the run as changed, which locks it; lock and read the block again where more than its rounds may change."""
-    block = held.block
+    block = claim.block
     # the statement that marks the run locks it too, before its block and attempt as everywhere
     mark_run(block.run_id)
     if isinstance(report, (EndReport, DivergenceReport)) or list_failed_arms(report):
@@ -212,10 +219,10 @@ def _mark_and_lock(report: Report, held: Held) -> Block:
     return block
 
 
-def _count_in_attempt(held: Held, *, timed_s: float, length: int) -> bool:
+def _count_in_attempt(claim: Claim, *, timed_s: float, length: int) -> bool:
     """Count a report in its attempt by one conditional UPDATE; return False where it no longer holds the block."""
     holding = Block.objects.filter(
         pk=OuterRef("block"), state=BlockState.LEASED, attempt=OuterRef("number"), node=OuterRef("node")
     )
-    attempts = Attempt.objects.filter(Exists(holding), pk=held.attempt.pk, state=AttemptState.LEASED)
+    attempts = Attempt.objects.filter(Exists(holding), pk=claim.attempt.pk, state=AttemptState.LEASED)
     return bool(attempts.update(timed_s=F("timed_s") + timed_s, reported_bytes=F("reported_bytes") + length))

@@ -34,7 +34,7 @@ from farm.rules.planning.plans import Plan
 from farm.rules.presenting.idle_reasons import describe_barred_node
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import add_null_history, read_latencies
-from farm.runs.selectors.sides import collect_model_facts, versions_beside
+from farm.runs.selectors.sides import collect_model_facts, list_other_versions
 
 Declared = str | Mapping[str, object] | Matrix | None
 # the largest plan for somebody who may see a team's models and not start runs of them
@@ -72,7 +72,7 @@ def plan_run(
     not ready.
     """
     declared = read_matrix(matrix)
-    versions = [*versions_beside(version, declared), version]
+    versions = [*list_other_versions(version, declared), version]
     for side in versions:
         check_is_ready(side)
     uploaders = {side.uploaded_by_id for side in versions}

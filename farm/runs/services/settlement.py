@@ -26,7 +26,7 @@ from farm.rules.presenting.key_results import find_key_result
 from farm.rules.reporting.multiple_tests import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
 from farm.runs.selectors.documents import block_document, load_arms, whole_document
-from farm.runs.selectors.evidence import judged_reports
+from farm.runs.selectors.evidence import reports_to_judge
 from farm.runs.services.endings import fail_open_questions, finish_run_if_over
 from farm.runs.services.locks import lock_run
 from farm.runs.states import AttemptState, BlockState, RunState
@@ -49,7 +49,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()
     if block is None:
         return False
-    reports = judged_reports(block)
+    reports = reports_to_judge(block)
     judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
     arms = load_arms(block)
     document = block_document(block, reports=reports, arms=arms)
@@ -170,13 +170,13 @@ def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
     return sum(_call_or_log(_conclude_run, run) for run in _list_due(runs.order_by("finished_at"), at_once))
 
 
-def add_leads(*, at_once: int = MAX_AT_ONCE) -> int:
+def backfill_leads(*, at_once: int = MAX_AT_ONCE) -> int:
     """Write the figures of the headline (`lead`) of runs that an older release concluded; return how many.
 
     A run for which that fails is logged, and left out for RETRY_AFTER_S.
     """
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
-    return sum(_call_or_log(_add_lead, run) for run in _list_due(runs.order_by("-pk"), at_once))
+    return sum(_call_or_log(_backfill_lead, run) for run in _list_due(runs.order_by("-pk"), at_once))
 
 
 def _list_due(runs: QuerySet[Run], at_once: int) -> list[Run]:
@@ -200,7 +200,7 @@ def _failure_key(run_id: int) -> str:
     return f"runs.concluding.broke.{run_id}"
 
 
-def _add_lead(run: Run) -> bool:
+def _backfill_lead(run: Run) -> bool:
     lead = find_key_result(whole_document(run)).model_dump(mode="json")
     return bool(Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead))
 

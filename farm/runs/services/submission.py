@@ -30,7 +30,7 @@ from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.retention import explain_removed_timings
-from farm.runs.selectors.sides import explain_different_inputs, versions_beside
+from farm.runs.selectors.sides import explain_different_inputs, list_other_versions
 from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.locks import lock_run
@@ -70,7 +70,7 @@ def start_run(
     if not can_write(requested_by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
     declared = read_matrix(matrix)
-    beside = versions_beside(version, declared)
+    beside = list_other_versions(version, declared)
     # earlier versions are stored by number, as they may be deleted
     declared = replace(declared, models=tuple(f"{side.model.name}@{side.number}" for side in beside))
     plan = plan_run(version=version, matrix=declared, seed=seed, known=known, with_null_pair=reshape is None)

@@ -13,7 +13,7 @@ from farm.runs.models import CellDocument, Run
 from farm.runs.selectors.cells import measured_settings
 from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.pages import open_run_counts, open_runs
-from farm.runs.states import FARM_MADE
+from farm.runs.states import FOLLOW_UPS
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page
@@ -68,7 +68,7 @@ def test_wrong_outputs_are_not_recommended(signed_in: Client, run: Run) -> None:
     assert "whose outputs do not pass" in words(signed_in, run)
 
 
-@pytest.mark.parametrize("reason", FARM_MADE)
+@pytest.mark.parametrize("reason", FOLLOW_UPS)
 def test_what_the_farm_measured_for_its_own_searches_is_no_setting_and_stands_on_no_list(
     signed_in: Client, version: Version, node: Node, owner: User, reason: str
 ) -> None:

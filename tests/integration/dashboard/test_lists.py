@@ -18,7 +18,7 @@ from farm.registry.models import Version
 from farm.rules.presenting.key_results import KeyResult
 from farm.rules.wording.vocabulary import sign_of
 from farm.runs.models import Run
-from farm.runs.services import add_leads
+from farm.runs.services import backfill_leads
 from farm.runs.states import RunReason
 from tests.integration.alerts.driving import make_watch
 from tests.integration.dashboard import rows, watching
@@ -137,10 +137,10 @@ def test_runs_that_an_older_release_concluded_get_their_figures(signed_in: Clien
     known = run.lead
     Run.objects.filter(pk=run.pk).update(lead=None)
     assert table_rows(signed_in.get("/runs/"), "runs")[0][3:7] == ["", "", "", ""]
-    assert add_leads() == 1
+    assert backfill_leads() == 1
     after = Run.objects.get(pk=run.pk)
     assert (after.lead, after.revision) == (known, run.revision)
-    assert add_leads() == 0
+    assert backfill_leads() == 0
 
 
 def test_a_run_that_goes_on_has_no_figures_of_before(run: Run, node: Node) -> None:

@@ -205,10 +205,10 @@ def test_the_files_of_a_block_are_closed_to_a_machine_that_the_team_no_longer_le
 ) -> None:
     lending = fleet.agree(lending=offered(node, member), by=head)
     lease = claim(node, block)
-    assert services.find_attempt_by_token(node=node, token=lease.token).is_current
+    assert services.find_claim_by_token(node=node, token=lease.token).is_current
     fleet.decline(lending=lending, by=head)
     with pytest.raises(NotAllowed, match="no longer measures for team “lab”"):
-        services.find_attempt_by_token(node=node, token=lease.token)
+        services.find_claim_by_token(node=node, token=lease.token)
 
 
 def test_a_machine_without_walls_measures_what_its_owner_uploaded_whoever_asks(team: Team, member: User, owner: User):

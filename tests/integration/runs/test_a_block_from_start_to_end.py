@@ -133,7 +133,7 @@ def test_a_run_that_cannot_be_concluded_keeps_no_other_from_it(run: Run, node: N
     CellDocument.objects.filter(arm__block__run=whole).update(body="{")
     caches["default"].clear()
     CellDocument.objects.filter(arm__block__run=run).delete()
-    assert [services.add_leads(at_once=1) for _ in range(3)] == [0, 1, 0]
+    assert [services.backfill_leads(at_once=1) for _ in range(3)] == [0, 1, 0]
     run.refresh_from_db()
     assert run.lead is not None
 

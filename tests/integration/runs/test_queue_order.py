@@ -14,8 +14,8 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors, services
 from farm.runs.models import Attempt, Block, Run
-from farm.runs.selectors.queue_order import HOST_TURN, Taker
-from farm.runs.states import OF_THE_FARM, BlockState, RunReason
+from farm.runs.selectors.queue_order import MACHINE_RESERVATION, Claimant
+from farm.runs.states import BACKGROUND, BlockState, RunReason
 from tests.integration.runs.making import claim, first_block, make_node, make_run, make_version, measure, post
 from tests.integration.runs.test_leases import at_once, claim_as
 
@@ -32,11 +32,11 @@ def run_of(version: Version, member: User, *, reason: RunReason = RunReason.ASKE
 
 def told(node: Node, block: Block) -> int | None:
     """The block that the node is told of by a message about this one."""
-    taker, _ = selectors.first_taker(str(block.pk), block.attempt, [node.pk])
+    taker, _ = selectors.find_claimant(str(block.pk), block.attempt, [node.pk])
     return taker and taker.block
 
 
-@pytest.mark.parametrize("reason", OF_THE_FARM)
+@pytest.mark.parametrize("reason", BACKGROUND)
 def test_a_run_that_a_person_asked_for_goes_before_the_farm_s_own(
     node: Node, version: Version, member: User, reason: RunReason
 ) -> None:
@@ -62,10 +62,12 @@ def test_of_two_runs_the_one_that_came_first_goes_first_whichever_message_is_rea
     node: Node, version: Version, member: User
 ) -> None:
     first, second = run_of(version, member), run_of(version, member)
-    taker, is_there = selectors.first_taker(str(second.pk), second.attempt, [node.pk])
-    assert (taker, is_there) == (Taker(node.pk, first.pk, first.attempt), True)
+    taker, is_there = selectors.find_claimant(str(second.pk), second.attempt, [node.pk])
+    assert (taker, is_there) == (Claimant(node.pk, first.pk, first.attempt), True)
     # who was told of the first just now comes for it
-    assert selectors.first_taker(str(second.pk), 1, [node.pk], passed_over={first.pk: "another"})[0].block == second.pk
+    assert (
+        selectors.find_claimant(str(second.pk), 1, [node.pk], passed_over={first.pk: "another"})[0].block == second.pk
+    )
 
 
 def test_a_block_that_its_node_lost_keeps_its_place(node: Node, version: Version, member: User) -> None:
@@ -131,8 +133,8 @@ def test_what_one_node_of_a_machine_was_told_of_is_still_the_first_for_the_other
     """While an outside measurement had the machine, one was told of the first block and the other took the second."""
     first, second = run_of(version, member), run_of(version, member)
     named = {first.pk: neighbours[0].device}
-    taker, _ = selectors.first_taker(str(second.pk), second.attempt, [neighbours[1].pk], passed_over=named)
-    assert taker == Taker(neighbours[1].pk, first.pk, first.attempt)
+    taker, _ = selectors.find_claimant(str(second.pk), second.attempt, [neighbours[1].pk], passed_over=named)
+    assert taker == Claimant(neighbours[1].pk, first.pk, first.attempt)
 
 
 def test_another_owner_s_node_that_says_the_same_keeps_nobody_from_measuring(
@@ -170,7 +172,7 @@ def test_a_node_that_does_not_come_for_its_turn_keeps_the_other_no_longer(
     measure(one, first, [1.0, 1.0])
     assert told(one, last) is None
     if why == "silent":
-        Attempt.objects.update(ended_at=timezone.now() - HOST_TURN)
+        Attempt.objects.update(ended_at=timezone.now() - MACHINE_RESERVATION)
     else:
         Node.objects.filter(name="bench-2").update(state="offline")
     assert told(one, last) == last.pk
