@@ -75,23 +75,28 @@ def set_retention(
 def retain(*, budget_s: float = BUDGET_S) -> int:
     """Remove what is due by every rule that acts now, for up to `budget_s` seconds.
 
-    In teams without a rule, versions of branches are removed by the default. Return one sum: runs whose timings were
-    removed, files, models, and versions of branches.
+    In teams without a rule, versions of branches are removed after the default time. Return one sum: the runs whose
+    timings were removed, the files, the models, and the versions of branches.
     """
-    until = time.monotonic() + budget_s
-    now = timezone.now()
+    until, now = time.monotonic() + budget_s, timezone.now()
     waiting = RetentionRule.objects.filter(acts_from__lte=now).exclude(acted_at__gt=now - DAILY)
     rules = list(waiting.select_related("team").order_by("acted_at", "pk"))
     rules += [RetentionRule(team=team, acts_from=now) for team in due.teams_without_rule(at=now)]
+
+    def has_time() -> bool:
+        return time.monotonic() < until
+
     removed = 0
     for rule in rules:
-        counts, is_done = _apply_rule(rule, now, lambda: time.monotonic() < until)
+        if not has_time():
+            break
+        counts, is_done = _apply_rule(rule, now, has_time)
         removed += sum(counts.values())
         if any(counts.values()):
             record(verb="retention acted", subject=rule.team.name, team=rule.team, facts=counts)
-        if not is_done:
-            break
-        RetentionRule.objects.filter(pk=rule.pk).update(acted_at=now)
+        # a rule that was changed meanwhile is applied again, and does not hold up those of other teams
+        if is_done:
+            RetentionRule.objects.filter(pk=rule.pk).update(acted_at=now)
     return removed
 
 
@@ -99,7 +104,7 @@ def _apply_rule(rule: RetentionRule, now: datetime, has_time: HasTime) -> tuple[
     """Apply a rule; return how many of each kind were removed, and whether everything due is removed."""
     counts = {"timings": 0, "traces": 0, "compiled": 0, "models": 0, "branches": 0}
     for kind, step in _list_steps(rule, now):
-        # a rule that was changed meanwhile does not apply any more
+        # a rule that was changed meanwhile no longer applies
         stored = RetentionRule.objects.filter(team=rule.team)
         is_unchanged = stored.filter(changed_at=rule.changed_at).exists() if rule.pk else not stored.exists()
         if not (has_time() and is_unchanged):

@@ -154,6 +154,24 @@ def test_a_rule_that_is_changed_while_it_acts_stops(run: Run, team: Team, owner:
     assert rounds_of(run) > 0
 
 
+def test_a_rule_that_is_changed_while_it_acts_does_not_hold_up_other_teams(
+    run: Run, team: Team, owner: User, stranger: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed, other = (
+        rule(stranger.memberships.get().team, stranger, timings_days=30),
+        rule(team, owner, timings_days=30),
+    )
+    apply_rule = retention._apply_rule
+
+    def change_and_apply(of: RetentionRule, *how: Any) -> tuple[dict[str, int], bool]:
+        RetentionRule.objects.filter(pk=changed.pk).update(changed_at=timezone.now())
+        return apply_rule(of, *how)
+
+    monkeypatch.setattr(retention, "_apply_rule", change_and_apply)
+    assert retain() == 0
+    assert list(RetentionRule.objects.exclude(acted_at=None)) == [other]
+
+
 def test_what_is_young_open_or_of_a_block_that_failed_stays(run: Run, team: Team, owner: User) -> None:
     rule(team, owner, timings_days=101)
     assert retain() == 0
