@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from farm.accounts.models import User
     from farm.registry.models import Version
     from farm.runs.models import Run
-    from farm.runs.selectors.pages import Ended
+    from farm.runs.selectors.pages import FinishedRun
 
 
 NOTHING = KeyResult()
@@ -196,7 +196,7 @@ class News:
 
 
 # of one model: its newest run, what that leads with, and what a fresh block did that confirmed it
-NewsRow = tuple["Ended", KeyResult, KeyResult]
+NewsRow = tuple["FinishedRun", KeyResult, KeyResult]
 NEWS: tuple[Column[NewsRow], ...] = (
     Column("Model", lambda news: Entry(news[0].name, href=reverse("dashboard:model", args=[news[0].model]))),
     Column("Verdict", lambda news: lead_verdict(news[1])),
@@ -209,14 +209,14 @@ NEWS: tuple[Column[NewsRow], ...] = (
 MAX_NEWS = 12
 
 
-def make_news(ended: Sequence["Ended"], *, since: datetime) -> News:
+def make_news(ended: Sequence["FinishedRun"], *, since: datetime) -> News:
     """Find the models that got better or worse since a moment. `ended`: ended runs, the newest first.
 
     Of each model the newest run counts that compared releases or versions of it, or had wrong or misplaced outputs;
     a later run of precisions alone does not hide it. All such models are counted, and the first MAX_NEWS have a row.
     The counts say “in the last 7 days” whatever `since` is.
     """
-    newest: dict[int, tuple[Ended, KeyResult]] = {}
+    newest: dict[int, tuple[FinishedRun, KeyResult]] = {}
     for row in ended:
         lead = KeyResult.model_validate(row.lead)
         if _is_news(lead):

@@ -207,7 +207,7 @@ def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") ->
     last, stands = pages.last_runs(listed), trends.load_standings(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
-    confirmed = runs.confirm(found.ended for found in last.values())
+    confirmed = runs.confirm(found.finished for found in last.values())
     watches = find_watch_of_each(row for row in listed if row.pk not in stands)
     made = []
     for row in listed:

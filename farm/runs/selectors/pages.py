@@ -49,7 +49,7 @@ class Revision:
 
 
 def revision_of(user: Anyone, run_id: int) -> Revision:
-    """Read a run's revision and state in one small query. Raises Missing where the user may not see the run."""
+    """Read a run's revision and state in one small query. Raises Missing if the user may not see the run."""
     rows = Run.objects.filter(pk=run_id).order_by()
     # one join in place of two subqueries, as every open page asks this every few seconds
     visible = rows if user.is_superuser else rows.filter(team__memberships__user=user.pk)
@@ -71,15 +71,12 @@ def unsettled_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
 
 
 def open_cell_names(run: Run) -> set[str]:
-    """Return the ids of the cells that have not ended; some of them may have figures already.
-
-    A/A twins are among them, by their own names.
-    """
+    """Return the ids of the cells that have not ended, those with figures so far and A/A twins included."""
     return set(Arm.objects.filter(block__run=run, status="").values_list("name", flat=True))
 
 
 def launches_so_far(run: Run) -> dict[str, list[Sample]]:
-    """Collect the launches that unsettled blocks have reported, by the arm's name, in the order of rounds.
+    """Collect the samples of leased and reported blocks by the arm's name, in the order of rounds.
 
     Rounds in which an arm was not measured are left out.
     """
@@ -95,31 +92,34 @@ def launches_so_far(run: Run) -> dict[str, list[Sample]]:
     return launches
 
 
-def open_runs(user: Anyone) -> list[tuple[Run, int, int]]:
-    """List the newest unfinished runs that people and watches asked for, MAX_OPEN at most.
+class OpenRun(NamedTuple):
+    """An unfinished run, how many of its cells have ended, and how many it has; refused cells are not counted."""
 
-    Each comes with two numbers, both without refused cells: how many of its cells have ended, and how many it has.
-    """
+    run: Run
+    ended: int
+    planned: int
+
+
+def open_runs(user: Anyone) -> list[OpenRun]:
+    """List the newest unfinished runs that people and watches asked for, MAX_OPEN at most."""
     runs = list(runs_for_lists(user).filter(state__in=OPEN_RUNS).exclude(reason__in=FOLLOW_UPS)[:MAX_OPEN])
     rows = Cell.objects.filter(run__in=runs).exclude(status=CellStatus.REFUSED).order_by()
     counted = rows.values_list("run").annotate(ended=Count("pk", filter=Q(status__gt="")), planned=Count("pk"))
     counts = {run: (ended, planned) for run, ended, planned in counted.values_list("run", "ended", "planned")}
-    return [(run, *counts.get(run.pk, (0, 0))) for run in runs]
+    return [OpenRun(run, *counts.get(run.pk, (0, 0))) for run in runs]
 
 
-class Ended(NamedTuple):
-    """A finished run."""
+class FinishedRun(NamedTuple):
+    """A finished run: its model's id and name, its own id, the figures of its headline, and when it finished."""
 
-    # the model's id and name
     model: int
     name: str
     run: int
-    # the figures of its headline
     lead: dict[str, object]
     at: datetime
 
 
-def newest_finished_runs(user: Anyone) -> list[Ended]:
+def newest_finished_runs(user: Anyone) -> list[FinishedRun]:
     """List the newest finished runs that people and watches asked for, MAX_ENDED at most.
 
     Runs that were cancelled before they measured anything, and runs whose headline has no figures yet, are left out.
@@ -127,28 +127,28 @@ def newest_finished_runs(user: Anyone) -> list[Ended]:
     rows = Run.objects.visible_to(user).filter(state=RunState.FINISHED, lead__isnull=False, finished_at__isnull=False)
     columns = ("version__model", "version__model__name", "pk", "lead", "finished_at")
     newest = rows.exclude(reason__in=FOLLOW_UPS).exclude(CANCELLED_EMPTY).order_by("-pk")
-    return [Ended(*row) for row in newest.values_list(*columns)[:MAX_ENDED]]
+    return [FinishedRun(*row) for row in newest.values_list(*columns)[:MAX_ENDED]]
 
 
 def open_run_counts(user: Anyone) -> tuple[int, int]:
-    """Count the unfinished runs of the user's teams: those that were asked for, and those of the farm's searches."""
+    """Count the unfinished runs of the user's teams: those that people and watches asked for, and the farm's own."""
     rows = Run.objects.visible_to(user).filter(state__in=OPEN_RUNS).order_by()
     counts = rows.aggregate(every=Count("pk"), searches=Count("pk", filter=Q(reason__in=FOLLOW_UPS)))
     return counts["every"] - counts["searches"], counts["searches"]
 
 
-class Last(NamedTuple):
-    """The newest run of a model, and the newest that is finished."""
+class NewestRuns(NamedTuple):
+    """The newest run of a model, and its newest finished run, if it has one."""
 
     run: Run
-    ended: Run | None
+    finished: Run | None
 
 
-def last_runs(models: Iterable[Model]) -> dict[int, Last]:
+def last_runs(models: Iterable[Model]) -> dict[int, NewestRuns]:
     """Find the newest runs of each of these models that a person or a watch asked for, by the model's id.
 
-    Versions of branches do not count, and a run that was cancelled before it measured anything does not count as a
-    finished one. Models without any such run are left out. It does not check who may see the runs.
+    Versions of branches do not count, and neither do finished runs that were cancelled before they measured anything.
+    Models without such a run are left out. Whether somebody may see the runs is not checked.
     """
     # one run for each version, from the end of an index, as a model may have tens of thousands of runs
     runs_of_version = (
@@ -157,13 +157,15 @@ def last_runs(models: Iterable[Model]) -> dict[int, Last]:
     main_line = Version.objects.on_main_line().filter(model__in=list(models))
     ended = runs_of_version.filter(state=RunState.FINISHED).exclude(CANCELLED_EMPTY)
     versions = main_line.annotate(last=Subquery(runs_of_version[:1]), ended=Subquery(ended[:1]))
+
+    # by model: the newest run of any version, and the newest finished one
     newest: dict[int, int] = {}
     finished: dict[int, int] = {}
     for model, last, ended in versions.exclude(last=None).order_by("last").values_list("model", "last", "ended"):
         newest[model] = last
         finished[model] = max(ended or 0, finished.get(model, 0))
     runs = Run.objects.filter(pk__in={*newest.values(), *finished.values()}).defer("matrix").in_bulk()
-    return {model: Last(runs[last], runs.get(finished[model])) for model, last in newest.items() if last in runs}
+    return {model: NewestRuns(runs[last], runs.get(finished[model])) for model, last in newest.items() if last in runs}
 
 
 def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
@@ -185,9 +187,9 @@ def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
 
 
 def judged_run(user: Anyone, model: Model) -> Run | None:
-    """Find the newest finished run of a model with cells judged on labelled data, if possible of several precisions.
+    """Find the newest finished run of a model with an accuracy on labelled data, preferably for several precisions.
 
-    None where the user may see none; versions of branches do not count.
+    None if the user may see none. Versions of branches do not count.
     """
     judged = Arm.objects.filter(is_evaluated=True, block__run__version__model=model)
     runs = Run.objects.visible_to(user).filter(state=RunState.FINISHED, version__model=model, version__branch="")
@@ -198,10 +200,7 @@ def judged_run(user: Anyone, model: Model) -> Run | None:
 
 
 def add_operators(run: Run, comparison: doc_comparisons.Comparison) -> doc_comparisons.Comparison:
-    """Return a comparison of the run with its operators added.
-
-    It is returned unchanged where it has none, as while its block is measured.
-    """
+    """Return a comparison of the run with its operators; unchanged if none are stored, as before its block settles."""
     rows = Comparison.objects.filter(run=run, baseline__name=comparison.baseline, candidate__name=comparison.candidate)
     stored = rows.values_list("operators", flat=True).first()
     operators = _CHANGES.validate_json(stored or "[]")
@@ -213,20 +212,20 @@ def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
 
     The answer has the order of `chosen`. Raises Missing for a cell that does not exist.
     """
-    cells = Q(pk=None)
     chosen_arms = reduce(or_, (match_arms(run_id, name) for run_id, name in chosen), Q(pk__in=[]))
     arms = Arm.objects.filter(chosen_arms).select_related("cell").order_by()
     cells_by_key = {(arm.cell.run_id, arm.name): arm.cell for arm in arms}
+
     # cells that the plan refused have no arm
     refused = [key for key in chosen if key not in cells_by_key]
-    for run_id, name in refused:
-        cells |= Q(run=run_id, name=name)
-    cells_by_key |= {(row.run_id, row.name): row for row in Cell.objects.filter(cells)} if refused else {}
+    if refused:
+        rows = Cell.objects.filter(reduce(or_, (Q(run=run_id, name=name) for run_id, name in refused)))
+        cells_by_key |= {(row.run_id, row.name): row for row in rows}
     for run_id, name in refused:
         if (run_id, name) not in cells_by_key:
             raise Missing(f"There is no cell {name!r} of run {run_id}.")
-    rows = [cells_by_key[key] for key in chosen]
-    return [(row.spec, str(row.labels.get("session", ""))) for row in rows]
+    cells = [cells_by_key[key] for key in chosen]
+    return [(cell.spec, str(cell.labels.get("session", ""))) for cell in cells]
 
 
 def check_log_of(run: Run, name: str) -> str:
