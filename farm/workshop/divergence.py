@@ -8,7 +8,6 @@ CPU without optimisations, or what the caller's `refer` makes, such as the outpu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
@@ -19,7 +18,7 @@ from farm.workshop.confined import Answer
 
 _RUN_S = 120.0
 _MAX_STEPS = 12
-# a part is made smaller by leaving out one node at a time, in at most this many looks
+# a part is made smaller by leaving out one node at a time, this many times at most
 _MAX_TRIMS = 24
 # limit of the values that a part reads, which a child wrote and this process reads
 _MAX_BYTES = 2 << 30
@@ -30,11 +29,11 @@ def find_first_divergence(
 ) -> Divergence | None:
     """Bisect the model's graph for the first tensor that differs, and cut out the part that shows it.
 
-    Return None where the candidate's outputs agree after all. `bundle_dir` holds the original, which the reference is
-    made from; `variant_dir` holds what the candidate runs where that is a variant: then only tensors of both are
-    compared, and the cut is one of the original. A compared tensor becomes an output, which can change what a runtime
-    fuses around it: so the cut around the node grows until it shows the difference by itself. Raises WorkshopError,
-    CandidateError where the whole model does not run, and whatever else the sides raise.
+    Return None if the candidate's outputs agree after all. `bundle_dir` holds the original, from which the reference is
+    made. `variant_dir` holds the model that the candidate runs if that is a variant: then only tensors of both are
+    compared, and the part is cut from the original. A compared tensor becomes an output, which can change what a
+    runtime fuses around it, so the part around the node grows until it shows the difference by itself. Raises
+    WorkshopError, CandidateError if the whole model does not run, and whatever the sides raise.
     """
     bundles = _Bundles(bundle_dir, main, variant_dir)
     search = _Search(bundles, inputs=inputs, work_dir=work_dir, sides=sides)
@@ -115,14 +114,18 @@ class _Search:
             part = wider
             cut = self._try_part(part) or cut
         # the whole graph reads only what the model is given
-        return cut or self._try_part(self.graph.nodes) or self._refuse(tensor)
+        cut = cut or self._try_part(self.graph.nodes)
+        if cut is None:
+            text = f"No part of the model around {tensor} runs by itself, so none was cut out."
+            raise confined.WorkshopError(ReasonCode.NOT_SUPPORTED, text)
+        return cut
 
     def _trim_part(self, cut: "_Cut") -> "_Cut":
         """Drop nodes that the difference does not need, the outer ones first."""
-        places = {node: self.graph.nodes.index(node) for node in cut.part}
-        middle = sum(places.values()) / len(places)
-        for node in sorted(cut.part, key=lambda outer: -abs(places[outer] - middle))[:_MAX_TRIMS]:
-            fewer = tuple(kept for kept in cut.part if kept != node)
+        indices = {node: self.graph.nodes.index(node) for node in cut.part}
+        middle = sum(indices.values()) / len(indices)
+        for node in sorted(cut.part, key=lambda outer: -abs(indices[outer] - middle))[:_MAX_TRIMS]:
+            fewer = tuple(other for other in cut.part if other != node)
             smaller = self._try_part(fewer) if fewer else None
             if smaller is not None and smaller.differing is not None:
                 cut = smaller
@@ -150,10 +153,6 @@ class _Search:
     def _expose(self, tensors: Sequence[str], *, of: Path, with_reference: bool = True) -> Look:
         payload = {"tensors": list(tensors)}
         return self._write("expose_tensors", payload, of=of, inputs=self._inputs, with_reference=with_reference)
-
-    def _refuse(self, tensor: str) -> NoReturn:
-        text = f"No part of the model around {tensor} runs by itself, so none was cut out."
-        raise confined.WorkshopError(ReasonCode.NOT_SUPPORTED, text)
 
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
         """Write the part as a model of its own, which is fed the values that the reference has there.

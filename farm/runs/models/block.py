@@ -24,7 +24,10 @@ MAX_FAILURES = 3
 
 
 class Block(models.Model):
-    """Cells measured together on one node."""
+    """Cells measured together on one node.
+
+    A method that changes the state returns False, and changes nothing, if BLOCK_ARROWS does not allow the change.
+    """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
     number = models.PositiveIntegerField()

@@ -22,7 +22,10 @@ class RunQuerySet(OwnedQuerySet["Run"]):
 
 
 class Run(models.Model):
-    """A set of blocks."""
+    """A set of blocks that measure one matrix.
+
+    `start` and `finish` return False, and change nothing, if RUN_ARROWS does not allow the change of state.
+    """
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="runs")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="runs")
@@ -95,7 +98,7 @@ class Run(models.Model):
         return self._move(RunState.RUNNING)
 
     def resume(self) -> bool:
-        """Make a finished run run again, without its outcome; return False where it is not finished."""
+        """Set a finished run to running again and clear its outcome; return False if it is not finished."""
         return self._move(
             RunState.RUNNING, resumed_at=timezone.now(), finished_at=None, outcome=RunOutcome.OPEN, sentence="",
             headline="", lead=None, is_concluded=False,
@@ -129,7 +132,7 @@ class Beside(models.Model):
 
 
 class FinishedDocument(models.Model):
-    """The bench document of a finished run at a revision, as gzipped JSON, so that it is not made anew each time."""
+    """A cache of the bench document of a finished run at a revision, as gzipped JSON."""
 
     run = models.OneToOneField(Run, models.CASCADE, related_name="finished_document")
     revision = models.PositiveBigIntegerField()

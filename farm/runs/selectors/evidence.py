@@ -17,6 +17,7 @@ UNMAKEABLE = (
     | Q(cell__preparation__state=MakingState.FAILED)
     | Q(cell__trial__state__in=(TrialState.FAILED, TrialState.DECLINED))
 )
+# attempts whose reports count
 COUNTED = (AttemptState.DONE, AttemptState.REPORTED, AttemptState.LEASED)
 
 
@@ -36,4 +37,5 @@ def refused_reports(block: Block) -> list[CheckReport]:
 
 
 def reports_to_judge(block: Block) -> list[reports.Report]:
+    """Read the reports from which verdicts are made: those of `refused_reports`, then those of `counted_reports`."""
     return [*refused_reports(block), *counted_reports(block)]

@@ -1,7 +1,7 @@
-"""Decides which queued block is next on a node.
+"""Decides which queued block has priority on a node.
 
-Runs that a person asked for come before the farm's own, unless the node's team says otherwise; among equals the run
-that came first. Nodes that share a machine measure one after the other, in the same order.
+Runs that a person asked for come before the farm's own, unless the node's team says otherwise; among equals, the oldest
+run comes first. Nodes that share a machine measure one at a time, in the same order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from farm.runs.selectors.backlog import explain_refused_claim
 from farm.runs.selectors.minutes import teams_without_minutes
 from farm.runs.states import BACKGROUND, BlockState
 
-# a machine that has just become free is reserved this long for its other nodes, if a block of theirs comes first
+# how long a machine that has become free is reserved for its other nodes if their block has priority
 MACHINE_RESERVATION = timedelta(seconds=20)
 # how many of the blocks before the one that a message names are considered
 MAX_CONSIDERED = 16
@@ -37,14 +37,14 @@ def order_by_priority(blocks: QuerySet[Block], *, people_first: bool) -> QuerySe
 
 
 def priority_key(run: Run) -> tuple[bool, datetime, int]:
-    """Return the key that sorts loaded runs as `order_by_priority` sorts blocks with `people_first`."""
+    """Return the key that sorts runs in Python as `order_by_priority` sorts blocks with `people_first`."""
     return run.reason in BACKGROUND, run.resumed_at or run.created_at, run.pk
 
 
 def queued_for(nodes: Iterable[Node]) -> QuerySet[Block]:
     """Return the queued blocks that any of these nodes may measure, of teams that have minutes left.
 
-    Queues and teams alone decide here; whether a node has the hardware and is free is for `explain_refused_claim`.
+    Only queues and teams are checked; `explain_refused_claim` checks a node's hardware and whether it is free.
     """
     for_nodes = reduce(or_, map(_filter_for_node, nodes), Q(pk=None))
     named = Block.objects.annotate(queue_names=Cast("queues", TextField()))
@@ -59,10 +59,10 @@ def _filter_for_node(node: Node) -> Q:
 
 
 def find_next_block(node: Node, block: Block, *, passed_over: Mapping[int, str] = NO_BLOCKS) -> Block | None:
-    """Find the block that the node should take, given one that it may claim; mostly it is the same.
+    """Find the block with the highest priority that the node may claim, given one that it may claim.
 
-    None while a block of another node on its machine comes first. `passed_over` maps blocks that were just offered to
-    other nodes to the machines of these; blocks of other machines are left out.
+    Return None while another node on its machine may claim a block of higher priority. `passed_over` maps blocks that
+    were just offered to other nodes to the machines of these nodes; those of other machines are skipped.
     """
     passed_elsewhere = [pk for pk, device in passed_over.items() if device != node.device]
     neighbours = list(node.others_on_machine.filter(state=NodeState.ONLINE)) if _is_machine_reserved(node) else []
@@ -78,7 +78,7 @@ def find_next_block(node: Node, block: Block, *, passed_over: Mapping[int, str] 
 
 
 class Claimant(NamedTuple):
-    """A node, and the block that it may claim now: the one that a message named, or one that comes before it."""
+    """A node and the block that it may claim now: the one that a message named, or one of higher priority."""
 
     node_id: int
     block: int
@@ -88,10 +88,10 @@ class Claimant(NamedTuple):
 def find_claimant(
     block_id: str, attempt: int, node_ids: Sequence[int], *, passed_over: Mapping[int, str] = NO_BLOCKS
 ) -> tuple[Claimant | None, bool]:
-    """Find the first of these nodes that may now claim the block, or another block that comes before it.
+    """Find the first of these nodes that may now claim the block, or another block of higher priority.
 
-    Return it, or None, and whether the block is still queued under this attempt. `passed_over` is as in
-    `find_next_block`.
+    Return that node with its block, or None; and whether the named block is still queued under this attempt.
+    `passed_over` is as in `find_next_block`.
     """
     block = Block.objects.select_related(*RELATED).filter(pk=block_id).first()
     if block is None or block.state != BlockState.QUEUED or block.attempt != attempt:
@@ -107,9 +107,9 @@ def find_claimant(
 
 
 def explain_not_next(node: Node, block: Block) -> str:
-    """Say in one sentence why it is not the turn of a block that the node may claim; empty where it is.
+    """Say in one sentence why another block has priority over one that the node may claim; empty where none has.
 
-    Blocks of equal rank may be claimed in another order than they came, since a message may be late.
+    Among blocks of equal rank a later one may be claimed first, since a message may be late.
     """
     is_of_farm = block.run.reason in BACKGROUND and node.team.puts_people_first
     if not is_of_farm and not node.host:

@@ -1,7 +1,8 @@
 """Stores the files that a node sends while it measures, within a limit for the attempt and the team's quota.
 
 They are raw traces (gzipped JSON in Chrome's format), models that a provider compiled, and zipped parts of models. A
-new file for a place replaces the earlier one. farm.runs.services.endings removes those of attempts without a result.
+new file replaces an earlier one with the same key. farm.runs.services.endings removes the files of attempts without a
+result.
 """
 
 import zlib
@@ -28,29 +29,21 @@ CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
 
 
-def store_part(draft: Draft, claim: Claim, *, arm: int) -> str:
-    """Store a part of a model for an arm, in place of an earlier one; return its sha256.
-
-    Raises Conflict where the attempt is over, and TooLarge over the attempt's limit or the team's quota.
-    """
-    return _store_file(Part, draft, claim, {"arm": arm}, {})
-
-
-def _store_file(
-    kind: type[Trace | Part | CompiledModel],
-    draft: Draft,
-    claim: Claim,
-    place: Mapping[str, Any],
-    columns: Mapping[str, object],
+def store_file(
+    model: type[Trace | Part | CompiledModel], draft: Draft, claim: Claim, key: Mapping[str, Any], **columns: object
 ) -> str:
+    """Store a file under its key within the attempt, such as {"arm": 0}, in place of an earlier one; return its sha256.
+
+    Raises Conflict if the attempt is over, and TooLarge over the attempt's limit or the team's quota.
+    """
     with transaction.atomic():
         block = lock_block(claim.block.pk, run_id=claim.block.run_id)
         Claim(block, Attempt.objects.get(pk=claim.attempt.pk)).require_current()
-        earlier = kind.objects.select_related("blob").filter(attempt=claim.attempt, **place).first()
+        earlier = model.objects.select_related("blob").filter(attempt=claim.attempt, **key).first()
         replaced = earlier.blob if earlier else None
         _check_quota(claim.attempt, draft, earlier_bytes=replaced.bytes if replaced else 0)
         blob = store_blob_within_quota(team=block.run.team, draft=draft)
-        kind.objects.update_or_create(attempt=claim.attempt, **place, defaults={**columns, "blob": blob})
+        model.objects.update_or_create(attempt=claim.attempt, **key, defaults={**columns, "blob": blob})
         remove_unused_blobs([replaced.pk if replaced else None])
     return draft.sha256
 
@@ -87,7 +80,7 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
         if not draft.bytes:
             raise Unprocessable("The compiled model is empty.", code="bad_model")
         draft.seal()
-        return _store_file(CompiledModel, draft, claim, {"arm": arm}, {})
+        return store_file(CompiledModel, draft, claim, {"arm": arm})
     finally:
         draft.discard()
 
@@ -95,11 +88,11 @@ def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm:
 def accept_trace(
     *, node: Node, block_id: str, attempt: int, token: str, place: tuple[int, int], chunks: Iterable[bytes]
 ) -> str:
-    """Store the raw trace of `place` = (arm, trace round), in place of an earlier one; return the sha256 of its gzip.
+    """Store the raw trace of `place`, an arm and a trace round, instead of an earlier one; return the gzip's sha256.
 
-    Raises what `find_claim` does, Conflict where the attempt is over, TooLarge over MAX_TRACE_BYTES (or unpacked over
-    MAX_TRACE_UNPACKED_BYTES), the attempt's limit or the team's quota, NoSpace, and Unprocessable for a place that was
-    not asked for and for what is no gzipped JSON.
+    Raises what `find_claim` does, Conflict if the attempt is over, TooLarge over MAX_TRACE_BYTES (unpacked over
+    MAX_TRACE_UNPACKED_BYTES), over the attempt's limit or the team's quota, NoSpace, and Unprocessable for a place that
+    was not asked for or content that is not gzipped JSON.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)
     arm, trace_round = place
@@ -110,8 +103,8 @@ def accept_trace(
     draft = Draft(f"trace-{arm}-{trace_round}.json.gz", limit_bytes=MAX_TRACE_BYTES)
     try:
         _write_trace(draft, chunks)
-        columns = {"sha256": draft.sha256, "bytes": draft.bytes}
-        return _store_file(Trace, draft, claim, {"arm": arm, "trace_round": trace_round}, columns)
+        key = {"arm": arm, "trace_round": trace_round}
+        return store_file(Trace, draft, claim, key, sha256=draft.sha256, bytes=draft.bytes)
     finally:
         draft.discard()
 

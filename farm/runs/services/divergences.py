@@ -23,7 +23,7 @@ from farm.registry.storage import Draft, check_free_space
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
-from farm.runs.services.deposits import store_part
+from farm.runs.services.deposits import store_file
 from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.leases import find_claim
 from farm.runs.services.locks import lock_block, lock_run
@@ -119,7 +119,7 @@ def accept_part(*, node: Node, block_id: str, attempt: int, token: str, arm: int
     draft = Draft(f"part-{arm}.zip", limit_bytes=MAX_PART_BYTES)
     try:
         _write_zip(draft, chunks)
-        return store_part(draft, claim, arm=arm)
+        return store_file(Part, draft, claim, {"arm": arm})
     finally:
         draft.discard()
 

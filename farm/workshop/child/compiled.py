@@ -27,23 +27,23 @@ def read_compiled(model: onnx.ModelProto) -> Compiled | None:
     nodes = [node for node in traversal.iterate_nodes(model) if (node.op_type, node.domain) == (OPERATOR, DOMAIN)]
     if not nodes:
         return None
-    providers = _list_texts(nodes, "source")
+    providers = _list_attribute_texts(nodes, "source")
     return {
         "by": providers,
-        "sdk": ", ".join(_list_texts(nodes, "ep_sdk_version")),
-        "hardware": ", ".join(_list_texts(nodes, "hardware_architecture")),
+        "sdk": ", ".join(_list_attribute_texts(nodes, "ep_sdk_version")),
+        "hardware": ", ".join(_list_attribute_texts(nodes, "hardware_architecture")),
         "problem": _explain_problem(nodes, providers),
     }
 
 
-def _list_texts(nodes: list[onnx.NodeProto], name: str) -> list[str]:
-    """List the different texts that the nodes have as the attribute of this name, sorted, at most _MAX_TEXTS."""
+def _list_attribute_texts(nodes: list[onnx.NodeProto], name: str) -> list[str]:
+    # the different values of an attribute, sorted
     texts = {printable(traversal.read_attribute(node, name, b"").decode("utf-8", "replace")) for node in nodes}
     return sorted(texts - {""})[:_MAX_TEXTS]
 
 
 def _explain_problem(nodes: list[onnx.NodeProto], providers: list[str]) -> str:
-    """Say in one sentence why no node can run the code; empty where one with its provider can."""
+    """Say in one sentence why no node can run the compiled code; empty if a node with its provider can."""
     if any(attribute.name == "embed_mode" and attribute.i != 1 for node in nodes for attribute in node.attribute):
         return (
             "The compiled code lies in a file beside the model, whose place only the model names: compile it with "

@@ -1,4 +1,4 @@
-"""Labelled data, looked at before any node measures on them: do they fit model and recipe? Runs in the child only."""
+"""Checks that labelled data fit the model and the recipe, before a node measures on them. Runs in the child only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,18 +25,22 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     The judging itself is done on nodes, by worker.runner.judges. Answers a problem with the code bad_arrays,
     bad_labels, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
+    # read the data and run the first batch
     facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
     inputs, labels, vocabulary = _read_data(Path(payload["data"]), decodes=payload["apply"] == "ctc")
     _refuse_many(len(labels))
     session = _load_session(Path(payload["folder"], payload["main"]))
     names = _choose_output_names(session, payload)
     raw = _join_outputs(_run_first_batch(session, names, inputs, facts, count=len(labels), at_once=payload["at_once"]))
+
+    # check the labels against the output that they judge
     outputs = _apply_step(raw, payload, vocabulary)
     classes = label_shapes.SHAPES[payload["labels"]](outputs, labels, payload["metric"])
     if classes is None and payload["labels"] == "class":
         classes = _count_classes(raw, payload["apply"])
         if classes is not None:
             label_shapes.check_class_range(labels, classes)
+
     ordered = {port["name"]: inputs[port["name"]] for port in facts["inputs"]}
     arrays.write_npz(Path(payload["out"]), {**ordered, LABELS: labels, **vocabulary})
     return {"n": len(labels), "output": ",".join(names), "classes": classes}
@@ -135,10 +139,8 @@ def _apply_step(outputs: Array, payload: payloads.Evaluation, vocabulary: arrays
 
 def _check_decodable(outputs: Array, tokens: int) -> Array:
     """Check that ctc can decode the output and return an empty text a sample, as only the shape matters here."""
-    is_scores, is_ids = (
-        outputs.ndim == 3 and outputs.dtype.kind == "f",
-        outputs.ndim == 2 and outputs.dtype.kind in "iu",
-    )
+    is_scores = outputs.ndim == 3 and outputs.dtype.kind == "f"
+    is_ids = outputs.ndim == 2 and outputs.dtype.kind in "iu"
     if not is_scores and not is_ids:
         layout = f"{outputs.dtype} of shape {list(outputs.shape)}"
         raise Problem("bad_output", f"The output is {layout}: ctc wants scores of [sample, step, token], or tokens.")

@@ -7,15 +7,9 @@ from farm.workshop.child import traversal
 
 _KINDS = {
     *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QGemm"),
-    *(
-        "MatMulIntegerToFloat",
-        "DynamicQuantizeMatMul",
-        "DynamicQuantizeLSTM",
-        "QAttention",
-        "MatMulNBits",
-        "MatMulFpQ4",
-    ),
-    *("QEmbedLayerNormalization", "QOrderedMatMul", "QOrderedAttention", "MatMulBnb4", "QMoE"),
+    *("MatMulIntegerToFloat", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QAttention"),
+    *("MatMulNBits", "MatMulFpQ4", "MatMulBnb4", "QMoE"),
+    *("QEmbedLayerNormalization", "QOrderedMatMul", "QOrderedAttention"),
 }
 
 

@@ -49,7 +49,7 @@ def propose_hints(
     for port, shape in ports:
         last = shape[-1] if shape else None
         if isinstance(last, str) and last in free and is_spectrum(port["name"], shape):
-            yield from ({last: rows * _multiply_strides(model)} for rows in required.table_rows)
+            yield from ({last: rows * _multiply_audio_strides(model)} for rows in required.table_rows)
         elif isinstance(last, str) and last in free and 1 <= len(shape) <= 3:
             yield from ({last: size} for size in _propose_lengths(model, port["name"], required, has_rate=has_rate))
 
@@ -71,7 +71,7 @@ def _propose_lengths(model: onnx.ModelProto, name: str, required: Requirements, 
 
     `has_rate`: the model takes a sampling rate, as models do that listen to one frame at a time.
     """
-    yield from (rows * _multiply_strides(model) for rows in required.table_rows)
+    yield from (rows * _multiply_audio_strides(model) for rows in required.table_rows)
     convolutions = [node for node in _list_first_convolutions(model, name) if len(_read_strides(node)) == 1]
     stride = max((_read_strides(node)[0] for node in convolutions), default=0)
     if stride > 1:
@@ -105,7 +105,7 @@ def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iter
 
 
 def _find_patch_side(model: onnx.ModelProto, name: str) -> int:
-    """Find the stride of an image's first convolution, which is the side of one patch."""
+    # the stride of an image's first convolution
     strides = [_read_strides(node) for node in _list_first_convolutions(model, name)]
     return max((stride[0] for stride in strides if len(stride) == 2), default=1)
 
@@ -136,8 +136,8 @@ def _list_first_convolutions(model: onnx.ModelProto, name: str) -> list[onnx.Nod
     return convolutions
 
 
-def _multiply_strides(model: onnx.ModelProto) -> int:
-    """Multiply the strides of all convolutions along one axis: how many steps of audio become one."""
+def _multiply_audio_strides(model: onnx.ModelProto) -> int:
+    # how many steps of audio become one
     strides = [_read_strides(node) for node in model.graph.node if node.op_type == "Conv"]
     return min(math.prod(stride[0] for stride in strides if len(stride) == 1), MAX_HINT)
 
