@@ -12,7 +12,7 @@ from farm.rules.presenting.tables import Column, Entry, Number, Table, as_count
 from farm.rules.wording import numbers
 from farm.runs.selectors import Before
 from farm.runs.selectors.ledger import Ledger, Work
-from farm.runs.selectors.queues import Next, Now
+from farm.runs.selectors.queues import Activity, NextBlock
 
 if TYPE_CHECKING:
     from farm.fleet.models import Node
@@ -22,7 +22,7 @@ DAYS = 7
 UNFORESEEN = "when its machine is free"
 
 
-def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
+def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
     """Say what the node does now, and what disturbs it. `before`: its state before its last blocks, newest first."""
     parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), str(node.health)]
     if node.pause and node.health != NodeHealth.RETIRED:
@@ -38,7 +38,7 @@ def write_heading(node: "Node", now: Now, before: Sequence[Before]) -> str:
 
 
 def describe_week(
-    work: Ledger | None, waiting: Sequence[Next], before: Sequence[Before], floor: NoiseFloor | None
+    work: Ledger | None, waiting: Sequence[NextBlock], before: Sequence[Before], floor: NoiseFloor | None
 ) -> str:
     """Say what the node did in the last DAYS days, what waits for it, and how well it measures; what is not known is
     left out. `work`: None for those who may not see it; `floor`: None without A/A pairs."""
@@ -52,9 +52,9 @@ def describe_week(
     return " · ".join(filter(None, (did + took, waits if waiting else "", noise, disturbed if busy else "")))
 
 
-def waiting_table(waiting: Sequence[Next], node: "Node") -> Table:
+def waiting_table(waiting: Sequence[NextBlock], node: "Node") -> Table:
     """Make the table of the blocks that wait for a node, with when each begins and how long it takes."""
-    columns: tuple[Column[Next], ...] = (
+    columns: tuple[Column[NextBlock], ...] = (
         Column("Run", _run_entry),
         Column("Begins", lambda row: Entry(describe_start(row, node), row.begins_in_minutes)),
         Number("takes", _length_entry, note="by its plan and the machine’s pace"),
@@ -75,7 +75,7 @@ def work_table(work: Sequence[Work]) -> Table:
     return Table.of("ledger", "What this node did, and for whom", columns, work)
 
 
-def describe_start(row: Next, node: "Node") -> str:
+def describe_start(row: NextBlock, node: "Node") -> str:
     """Say when a waiting block begins: `in about 12 min`, `next` where nothing comes before it, else on what it
     depends."""
     if row.begins_in_minutes is None:
@@ -83,11 +83,11 @@ def describe_start(row: Next, node: "Node") -> str:
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"
 
 
-def _length_entry(row: Next) -> Entry:
+def _length_entry(row: NextBlock) -> Entry:
     return Entry() if row.minutes is None else Entry(_format_minutes(row.minutes), row.minutes)
 
 
-def _run_entry(row: Next) -> Entry:
+def _run_entry(row: NextBlock) -> Entry:
     if row.run is None:
         return Entry(f"a run of {row.team}")
     return Entry(f"run {row.run}", row.run, href=reverse("dashboard:run", args=[row.run]))

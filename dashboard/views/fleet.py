@@ -62,9 +62,9 @@ COLUMNS: tuple[Column[Queue], ...] = (
 def describe_queue_start(queue: Queue) -> str:
     """Say when a block queued now may be expected to start: `at once`, in about how long, or what it waits for."""
     if queue.start_s is None:
-        if queue.nodes or not queue.kept:
+        if queue.nodes or not queue.barred_nodes:
             return UNFORESEEN if queue.nodes else "when a node that takes them comes online"
-        return f"not yet: {'; '.join(queue.kept)}"
+        return f"not yet: {'; '.join(queue.barred_nodes)}"
     return f"in {format_about(queue.start_s)}" if queue.start_s else "at once"
 
 

@@ -27,7 +27,7 @@ from farm.runs.selectors.compatibility import measurements_by_version
 if TYPE_CHECKING:
     from farm.alerts.selectors.histories import History
     from farm.fleet.models import Node
-    from farm.runs.selectors.compatibility import Measured
+    from farm.runs.selectors.compatibility import ReleaseUse
 
 
 # nodes that a place names; further ones are counted
@@ -95,7 +95,7 @@ def make_board(
     nodes: Sequence["Node"],
     offered: Sequence[str],
     history: "History",
-    measured: Mapping[str, "Measured"],
+    measured: Mapping[str, "ReleaseUse"],
 ) -> Board:
     """Make the board of a distribution: every release that is offered, installed, measured or has an alert, the
     newest first, with the nodes that have it by provider."""
@@ -117,7 +117,7 @@ def make_board(
     return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
-def _make_row(version: str, history: "History", measured: "Measured | None", learnt: opsets.Learnt) -> Row:
+def _make_row(version: str, history: "History", measured: "ReleaseUse | None", learnt: opsets.Learnt) -> Row:
     """Make the row of a release from what the index, the watches and the runs know."""
     known = history.index_entries.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""

@@ -30,7 +30,7 @@ from farm.runs.selectors.variants import measured_cell, measured_cells_of, proce
 
 if TYPE_CHECKING:
     from farm.registry.models import Variant, Version
-    from farm.runs.selectors.variants import Measured
+    from farm.runs.selectors.variants import VariantCell
     from farm.workshop.inspection import Coverage, QuantisedReport, TensorError
 
 
@@ -188,7 +188,7 @@ def _list_advice(
 NOT_COMPARED = "not in one block"
 
 
-def _name_entry(measured: "Measured") -> Entry:
+def _name_entry(measured: "VariantCell") -> Entry:
     href = reverse("dashboard:cell", args=[measured.run.pk, measured.cell.id])
     return Entry(_describe_setting(measured.cell), href=href, soft=f"run {measured.run.pk}")
 
@@ -201,25 +201,25 @@ def _describe_setting(cell: Cell) -> str:
     return ", ".join([*runs_on, *batch, *sizes, numbers.counted(cell.threads, "thread")])
 
 
-def _change(measured: "Measured") -> Change | None:
+def _change(measured: "VariantCell") -> Change | None:
     return change_of(measured.against, {}) if measured.against is not None else None
 
 
-def _verdict_entry(measured: "Measured") -> Entry:
+def _verdict_entry(measured: "VariantCell") -> Entry:
     change = _change(measured)
     return verdict_entry(change.word, soft=f"than {measured.upload}") if change else Entry(NOT_COMPARED)
 
 
-def _make_change_entry(entry: Callable[[Change], Entry]) -> Callable[["Measured"], Entry]:
+def _make_change_entry(entry: Callable[[Change], Entry]) -> Callable[["VariantCell"], Entry]:
     return lambda measured: entry(change) if (change := _change(measured)) else Entry()
 
 
-def _time_entry(measured: "Measured") -> Entry:
+def _time_entry(measured: "VariantCell") -> Entry:
     times = Times.of([measured.cell], [measured.against] if measured.against else [])
     return latency_entry(times.with_compared_time(measured.cell), says=measured.cell.id in times.by_processor)
 
 
-COLUMNS: tuple[Column["Measured"], ...] = (
+COLUMNS: tuple[Column["VariantCell"], ...] = (
     Prose("Measured as", _name_entry),
     Column("Node", lambda measured: Entry(measured.cell.node or "")),
     Number("latency, ms", _time_entry, "p50, or where the verdict rests on it processor time"),
@@ -231,10 +231,10 @@ COLUMNS: tuple[Column["Measured"], ...] = (
         "Parity", lambda measured: verdict_entry(measured.cell.parity.verdict), "outputs against the upload's reference"
     ),
 )
-ACCURACY = Number["Measured"]("accuracy", lambda measured: accuracies.accuracy_entry(measured.cell), "on labelled data")
+ACCURACY = Number["VariantCell"]("accuracy", lambda row: accuracies.accuracy_entry(row.cell), "on labelled data")
 
 
-def write_finding(measured: Sequence["Measured"]) -> str:
+def write_finding(measured: Sequence["VariantCell"]) -> str:
     """Say the largest decided change against the upload, and whether outputs pass; empty where nothing was measured.
     Cells with wrong outputs do not count for the change."""
     if not measured:
@@ -254,7 +254,7 @@ def write_finding(measured: Sequence["Measured"]) -> str:
     return f"{first} {_describe_parity(measured)}".strip()
 
 
-def _describe_parity(measured: Iterable["Measured"]) -> str:
+def _describe_parity(measured: Iterable["VariantCell"]) -> str:
     verdicts = [setting.cell.parity.verdict for setting in measured if setting.cell.parity.verdict in ("pass", "fail")]
     failed = verdicts.count("fail")
     if not verdicts:

@@ -42,7 +42,7 @@ def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
 
 
 def _list_wanted_specs(block: Block) -> list[CellSpec]:
-    """List the cells that a block still has to measure, without those that cannot be made or whose trial failed."""
+    """List the specs of the block's cells, without those that cannot be made or whose trial failed."""
     arms = block.plan.arms
     is_tried = any(arm.trial is not None for arm in arms)
     unmakeable = set(block.arms.filter(UNMAKEABLE).values_list("number", flat=True)) if is_tried else set()
@@ -52,7 +52,7 @@ def _list_wanted_specs(block: Block) -> list[CellSpec]:
 def may_have_model(node: Node, block: Block) -> bool:
     """Say whether the node may get the block's model.
 
-    It has to be of a team that the node measures for, and the node needs a sandbox unless its owner uploaded the model.
+    The node must measure for the model's team, and it needs a sandbox unless its owner uploaded the model.
     """
     return _find_serving_node(node, block) is not None
 

@@ -1,4 +1,4 @@
-"""Finds measured cells in runs that somebody may see: by words, by model, those with a trace; and their launches."""
+"""Finds measured cells in runs that a user may see: by search words, by model, or with a trace; and their launches."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -183,10 +183,10 @@ def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
 
 
 def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[MeasuredSetting]]:
-    """Return the number of the model's newest measured version, and its cells; (None, []) where none was measured.
+    """Return the number of the model's newest measured version, and its cells; (None, []) if none was measured.
 
-    Of each cell the newest measurement on each node is listed. A/A twins, versions of branches, and runs that the farm
-    made for its own searches, are left out.
+    The newest measurement of each cell on each node is listed. A/A twins, versions of branches, and runs that the farm
+    started to confirm or explain something are left out.
     """
     number, runs = _find_newest_runs(user, model)
     if number is None:
@@ -209,10 +209,9 @@ def measured_settings(user: Anyone, model: Model) -> tuple[int | None, list[Meas
 
 
 def add_compared_figures(measured: Sequence[MeasuredSetting]) -> list[MeasuredSetting]:
-    """Give cells, by verdicts of their runs, those that beat them, and the times that they are compared by.
+    """Add to each cell which cells beat it, by the verdicts of its run, and the time by which it is compared.
 
-    On a node where a verdict rests on processor time, all cells get processor time where they have it. The cells stay
-    in their order.
+    That is processor time on a node where a verdict rests on it, for cells that have it. The order stays the same.
     """
     by_run = group_by(range(len(measured)), lambda place: measured[place].run)
     # a verdict rests on processor time where launches were disturbed
@@ -230,10 +229,9 @@ def add_compared_figures(measured: Sequence[MeasuredSetting]) -> list[MeasuredSe
 
 
 def add_lost_accuracy(user: Anyone, model: Model, number: int, cells: Sequence[doc_cells.Cell]) -> list[doc_cells.Cell]:
-    """Give the cells of version `number` the accuracy that they lost against earlier versions on the same data.
+    """Add to the cells of version `number` the accuracy that they lost against earlier versions on the same data.
 
-    Only FP32 cells of the MAX_EARLIER newest versions before it are looked at. Cells stay as they are where none of
-    them has an accuracy.
+    Only FP32 cells of the MAX_EARLIER newest versions before it are read. Cells without an accuracy stay as they are.
     """
     if all(cell.accuracy is None or cell.accuracy.value is None for cell in cells):
         return list(cells)
@@ -241,12 +239,11 @@ def add_lost_accuracy(user: Anyone, model: Model, number: int, cells: Sequence[d
     before = rows.filter(arm__cell__beside=None, arm__cell__run__in=_list_shown_runs(user, model)).filter(
         arm__cell__run__version__number__lt=number
     )
-    places = before.order_by("-arm__cell__run__version__number", "-pk").values_list(
-        "arm__cell__run__version__number", "pk"
-    )
+    newest_first = before.order_by("-arm__cell__run__version__number", "-pk")
+    documents = newest_first.values_list("arm__cell__run__version__number", "pk")
     newest: dict[int, int] = {}
-    for version, place in places[:MAX_MEASURED]:
-        newest.setdefault(version, place)
+    for version, document in documents[:MAX_MEASURED]:
+        newest.setdefault(version, document)
     chosen = list(newest.values())[:MAX_EARLIER]
     bodies = rows.filter(pk__in=chosen).order_by("arm__cell__run__version__number").values_list("body", flat=True)
     scores = [doc_cells.Accuracy.model_validate(json.loads(body)["accuracy"]) for body in bodies]

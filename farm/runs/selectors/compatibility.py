@@ -1,4 +1,4 @@
-"""Tells which releases of ONNX Runtime load a version, by its runs, or by its opsets and IR version."""
+"""Finds which releases of ONNX Runtime load a version: by its runs, else by its opsets and IR version."""
 
 import json
 from collections import defaultdict
@@ -27,7 +27,7 @@ MAX_RUNS = 200
 
 
 def compatibility_of(version: Version) -> list[Row]:
-    """Make a row on whether it loads the version for every known release, those learnt from nodes included.
+    """Say for every known release, those that nodes have installed included, whether it loads the version.
 
     Only cells of the model as uploaded, on the CPU provider of the default distribution, count as measured.
     Raises Conflict until inspection has accepted the version.
@@ -89,8 +89,8 @@ def _read_release(runtime: str) -> str | None:
 
 
 @dataclass
-class Measured:
-    """Counts of the runs and models among the newest that a release measured, the last time, and the nodes' names."""
+class ReleaseUse:
+    """The use of a release in the newest finished runs: how many runs and models, when last, and on which nodes."""
 
     runs: int
     models: int
@@ -98,7 +98,7 @@ class Measured:
     nodes: list[str] = field(default_factory=list)
 
 
-def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measured]:
+def measurements_by_version(user: Anyone, distribution: str) -> dict[str, ReleaseUse]:
     """Sum up, by version of the distribution, the measurements of the newest finished runs that the user may see.
 
     At most MAX_RUNS runs are read; versions that measured nothing in them are left out.
@@ -112,7 +112,7 @@ def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Measur
     grouped = by_runtime.annotate(runs=Count("run", distinct=True), models=models, last=Max("run__finished_at"))
     nodes = _list_nodes(newest, prefix)
     return {
-        (version := row["runtime"].removeprefix(prefix)): Measured(
+        (version := row["runtime"].removeprefix(prefix)): ReleaseUse(
             row["runs"], row["models"], row["last"], sorted(nodes.get(version, ()))
         )
         for row in grouped

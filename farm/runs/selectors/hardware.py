@@ -37,12 +37,12 @@ class _Place(NamedTuple):
 
 
 def measured_across(user: Anyone, model: Model) -> list[MeasuredSetting]:
-    """Collect the newest measurement of each cell of each version on each node; versions of branches are left out.
+    """Collect the newest measurement of each cell of each version on each node, MAX_PLACES at most.
 
-    Versions and nodes take turns in the list, each with its newest first. The accuracy that a cell lost is against an
-    earlier version, if there is one, or else against the FP32 cell of its own version and runtime on any node, since
-    all nodes judge the same samples. Runs that the farm made for its own searches are left out too, and MAX_PLACES
-    measurements at most are listed.
+    Versions and nodes alternate in the list, each with its newest measurement first. Versions of branches, and runs
+    that the farm started to confirm or explain something, are left out. The lost accuracy of a cell is that against an
+    earlier version, or without one, against the FP32 cell of its version and runtime on any node, since all nodes judge
+    the same samples.
     """
     places = _find_newest(user, model)
     rows = Node.objects.filter(pk__in={place.node for place in places}).only("name", "facts_json", "owner", "host")
@@ -64,11 +64,11 @@ def _find_newest(user: Anyone, model: Model) -> list[_Place]:
     for row in rows[:MAX_ARMS]:
         place = _Place(*row)
         newest.setdefault((place.digest, place.version, place.node), place)
-    return _take_turns(newest.values())
+    return _alternate(newest.values())
 
 
-def _take_turns(places: Iterable[_Place]) -> list[_Place]:
-    """Choose MAX_PLACES at most, in turns from every version on every node, so that none hides the others."""
+def _alternate(places: Iterable[_Place]) -> list[_Place]:
+    """Choose MAX_PLACES at most, alternating between versions and nodes, so that none hides the others."""
     counts: dict[tuple[int, int | None], int] = {}
     ranked = []
     for place in places:

@@ -23,7 +23,7 @@ FIRST_DAY = timedelta(days=1)
 
 
 class Latencies(NamedTuple):
-    """The p50 latency of an inference in the newest cells: their mean, and that of the quickest."""
+    """The p50 latency of an inference in the newest cells: the mean of the cells, and the lowest."""
 
     latency_ms: float
     quickest_ms: float
@@ -54,11 +54,10 @@ class _RowsOf(Subquery):
 
 
 def add_null_history(offers: Sequence[NodeOffer]) -> list[NodeOffer]:
-    """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node was added
-    less than FIRST_DAY ago.
+    """Add to each offer how many blocks its node has measured since its last A/A pair, and whether the node is new.
 
-    Blocks are counted only until a pair is due, so that a node with a long history costs no more than another. The
-    number is None where the node never measured a pair.
+    The number is None if the node never measured a pair, and no higher than needed for the next pair to be due. A node
+    is new for FIRST_DAY.
     """
     later = Block.objects.filter(node=OuterRef("pk"), pk__gt=OuterRef("null_block"), state=BlockState.DONE)
     first = later.order_by("pk").values("pk")[:NULL_PAIR_EVERY]

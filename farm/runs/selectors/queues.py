@@ -1,4 +1,4 @@
-"""Lists the blocks that wait for a kind of hardware or for a node, and what nodes do now."""
+"""Lists the open blocks for each kind of hardware, the blocks that wait for each node, and what nodes do now."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ MAX_NEXT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The open blocks for a kind of hardware: how many wait and are measured, and the minutes of measuring left."""
+    """The open blocks for a kind of hardware: how many wait or are measured, and how many minutes they will take."""
 
     hardware: str
     waiting: int
@@ -32,14 +32,14 @@ class Queue:
     minutes: float
     # how many online nodes take such blocks, busy or not
     nodes: int
-    # describes the nodes that would take them and may not now
-    kept: Sequence[str]
+    # the nodes that would take them and may not now, each with its reason, in words
+    barred_nodes: Sequence[str]
     # in how many seconds a block that a person queues now begins; None where that cannot be known
     start_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextBlock:
     """A block that waits for a node, with its forecast: when it begins, and how many minutes it takes.
 
     `run` is None where the reader may not see it. Both times are None where there is no forecast.
@@ -52,7 +52,7 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class Activity:
     """What a node does now: it measures a run for a team, or waits for something."""
 
     # None where the reader may not see it
@@ -93,7 +93,7 @@ def online_nodes(user: Anyone) -> list[Node]:
 
 
 def queues(user: Anyone, nodes: Sequence[Node], *, forecast: Forecast) -> list[Queue]:
-    """List the user's open blocks by hardware, the longest queue first; `nodes` are those of `online_nodes`."""
+    """List the user's open blocks by hardware, the longest queue first. `nodes` are those of `online_nodes`."""
     rows = Block.objects.filter(run__in=Run.objects.visible_to(user).order_by(), state__in=OPEN_BLOCKS)
     columns = ("pk", "hardware", "state", "queues", "only_node_id", "run__team_id", "run__version__uploaded_by_id")
     blocks = (_OpenBlock(*row) for row in rows.order_by().values_list(*columns))
@@ -123,16 +123,17 @@ def _make_queue(
         # blocks beyond those of a forecast are left out
         minutes=sum(left_s.get(block.pk, 0.0) for block in blocks) / 60.0,
         nodes=sum(node.may_take_blocks for node in takers),
-        kept=[describe_barred_node(node.name, node.obstacle) for node in takers if node.obstacle],
+        barred_nodes=[describe_barred_node(node.name, node.obstacle) for node in takers if node.obstacle],
         start_s=start_s,
     )
 
 
-def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
-    """Map each node id to what the node does now; it waits while another node of its machine measures.
+def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Activity]:
+    """Map each node id to what the node does now. A node waits while another node on its machine measures.
 
-    A node that is not online waits for nothing, and has the words when it was last heard in place of that.
+    For a node that is not online, `waits_for` says when it was last heard.
     """
+    # blocks that these nodes, or others on their machines, measure
     listed = list(nodes)
     devices = {node.device for node in listed}
     leased = Block.objects.filter(Q(node__in=listed) | Q(device__in=devices), state=BlockState.LEASED)
@@ -140,20 +141,24 @@ def current_work(user: Anyone, nodes: Iterable[Node]) -> dict[int, Now]:
     columns = ("node", "node__name", "device", "run", "is_seen", "run__team__name", "leased_at")
     work, machine_holders, waits = {}, {}, newest_waits(listed)
     for key, name, device, run, is_seen, team, since in leased.values_list(*columns):
-        work[key] = Now(run if is_seen else None, team, since)
+        work[key] = Activity(run if is_seen else None, team, since)
         machine_holders[device] = f"waits while {name} measures {work[key].words} on its machine"
+
+    # the others wait or are idle
     for node in listed:
         waits_for = node.obstacle or machine_holders.get(node.device, "")
         if not waits_for and node.doing:
             waits_for = waits.get(node.device, "")
-        work.setdefault(node.pk, Now(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
+        work.setdefault(node.pk, Activity(waits_for=waits_for if node.state == NodeState.ONLINE else node.last_heard))
     return work
 
 
-def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None) -> dict[int, list[Next]]:
-    """Map each node id to the blocks that wait for it, in the order of its machine; those without a forecast last.
+def upcoming_blocks(
+    user: Anyone, nodes: Iterable[Node], *, forecast: Forecast | None = None
+) -> dict[int, list[NextBlock]]:
+    """Map each node id to the blocks that wait for it, in the order of their start; those without a forecast are last.
 
-    Each node has MAX_NEXT of them at most, also of runs that the user may not see.
+    Each node has MAX_NEXT at most, blocks of runs that the user may not see included.
     """
     forecast = forecast or Forecast()
     spans: dict[int, list[tuple[int, Span | None]]] = {
@@ -163,6 +168,8 @@ def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast |
         ][:MAX_NEXT]
         for node in nodes
     }
+
+    # one query for all blocks, and one for the runs that the user may see
     numbers = {block for next_blocks in spans.values() for block, _ in next_blocks}
     rows = Block.objects.filter(pk__in=numbers).select_related("run__team").defer("plan_json", "run__matrix")
     blocks = rows.in_bulk() if numbers else {}
@@ -170,7 +177,7 @@ def upcoming_blocks(user: Anyone, nodes: Iterable[Node], *, forecast: Forecast |
     visible_ids = set(visible.values_list("pk", flat=True)) if numbers else set()
     return {
         key: [
-            Next(
+            NextBlock(
                 run=blocks[block].run_id if blocks[block].run_id in visible_ids else None,
                 team=blocks[block].run.team.name,
                 begins_in_minutes=None if span is None else span.begins_s / 60.0,

@@ -26,7 +26,7 @@ from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.minutes import explain_no_minutes
 from farm.runs.states import ENDED_BLOCKS, OPEN_BLOCKS, BlockState, RunState, activity_of
 
-# how the words of a measuring node begin; they end with SAID_ARM
+# the beginning of what a measuring node says it does; the end is SAID_ARM
 _ROUND = re.compile(r"round (\d{1,4}): ")
 NODE_PREFIX = name_node_queue("")
 # how many reasons for waiting are named, and how many nodes are quoted
@@ -43,9 +43,10 @@ class BusyBlock:
     node_id: int | None
     # what its node says it does
     doing: str
-    # the cell named there, or empty
+    # the cell that the node says it measures, or empty
     cell: str
     since: datetime | None
+    # how many are done, and how many there can be
     rounds: int
     rounds_most: int
 
@@ -214,7 +215,7 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
 
 
 def _describe_bound_nodes(node_ids: Sequence[int], unavailable: Mapping[Node, str]) -> list[str]:
-    """Describe nodes, each with why it takes no block now."""
+    """Name each node with the reason why it takes no block now."""
     nodes = Node.objects.filter(pk__in=node_ids).defer("log_tail").order_by("pk")[:MAX_NAMED]
     return [
         f"{node.name} ({unavailable.get(node) or node.health})"

@@ -19,7 +19,7 @@ _NAMED = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def list_other_versions(version: Version, matrix: Matrix) -> list[Version]:
-    """Find the other versions that the matrix names, all of the same team.
+    """List the other versions that the matrix names, in its order. All are of the team of `version`.
 
     Raises Invalid for a name without a version, and for a version with the same files as another.
     """
@@ -54,9 +54,9 @@ def _find_version(version: Version, name: str) -> Version | None:
 
 
 def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
-    """Find, by version number, the newest comparison of each version with an earlier one that the user may see.
+    """Map version numbers to the newest comparison with an earlier version, in runs that the user may see.
 
-    Versions that were never compared so are left out.
+    Versions that were never compared with an earlier one are left out.
     """
     rows = Comparison.objects.filter(
         axis="model",
@@ -71,10 +71,10 @@ def compared_with_before(user: Anyone, model: Model) -> dict[int, Comparison]:
 
 
 def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
-    """Collect the facts of versions measured side by side, with names that differ, for planning and documents.
+    """Collect the facts of versions measured side by side, in their order, for planning and documents.
 
-    If all take the same inputs, the inputs and prompts that were uploaded with the last version that has some are used
-    for all. They come in the order of the versions.
+    Of several versions, each gets its own name, and if all take the same inputs, all use the inputs and prompts that
+    were uploaded with the last version that has some.
     """
     if len(versions) == 1:
         return [model_facts(versions[0])]
@@ -103,7 +103,7 @@ def _choose_uploads(all_facts: Sequence[ModelFacts]) -> dict[str, object]:
 
 
 def find_evaluation(versions: Sequence[Version]) -> EvaluationData | None:
-    """Return the labelled data of the last of these versions that has some with an order; None where none has."""
+    """Return the labelled data of the last of these versions that has data ready to be judged on; None if none has."""
     return next((data for version in versions[::-1] if (data := evaluation_of(version)) and data.order), None)
 
 

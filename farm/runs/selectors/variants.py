@@ -18,7 +18,7 @@ AXES = ("precision", "opset")
 
 
 @dataclass(frozen=True)
-class Measured:
+class VariantCell:
     """A measured cell of a variant."""
 
     run: Run
@@ -29,10 +29,10 @@ class Measured:
     upload: str
 
 
-def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
-    """List the newest measurement of each different cell on each node; those compared with the upload come first.
+def measured_cells_of(user: Anyone, variant: Variant) -> list[VariantCell]:
+    """List the newest measurement of each different cell on each node, MAX_VARIANTS at most.
 
-    At most MAX_VARIANTS are listed.
+    Those that were compared with the upload come first.
     """
     against = _compare_with_upload(user, variant)
     ended = {"arm__twin_of": None, "arm__status": CellStatus.DONE, "arm__cell__run__in": Run.objects.visible_to(user)}
@@ -42,7 +42,7 @@ def measured_cells_of(user: Anyone, variant: Variant) -> list[Measured]:
     newest = _choose_newest(beside)
     if len(newest) < MAX_VARIANTS:
         newest = _choose_newest([*newest, *others[:MAX_READ]])
-    return [Measured(row.arm.cell.run, parse_cell(row), *against.get(row.arm_id, (None, ""))) for row in newest]
+    return [VariantCell(row.arm.cell.run, parse_cell(row), *against.get(row.arm_id, (None, ""))) for row in newest]
 
 
 def _choose_newest(rows: Iterable[CellDocument]) -> list[CellDocument]:
