@@ -1,6 +1,6 @@
 """Forecasts when open blocks will be measured, from the blocks ahead of each on the machines that take it.
 
-All pages and answers that say when something begins or ends read one `Forecast`, so that no two contradict each other.
+All pages and replies that say when something begins or ends read a `Forecast`, so that they do not contradict.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ from farm.runs.states import BACKGROUND, OPEN_BLOCKS, AttemptState, BlockState, 
 # how many of the first blocks of the queue a forecast covers, and how many nodes
 MAX_BLOCKS = 1000
 MAX_NODES = 500
-# how many of the newest blocks are compared with their plans, and of how many a machine has a pace of its own
+# how many of the newest blocks are compared with their plans, and how many of them give a machine its own pace
 MAX_RECENT = 300
 MIN_OF_MACHINE = 3
 # an overdue block is expected to take this much longer, or this share of its time so far
@@ -42,7 +42,7 @@ OVERDUE_SHARE = 0.1
 
 
 class Claimable(Protocol):
-    """The parts of a block that decide which nodes may take it."""
+    """The parts of a block that decide which nodes may take it: its queues, its team, and who uploaded its model."""
 
     @property
     def target_queues(self) -> Sequence[str]: ...
@@ -96,14 +96,14 @@ _PLANNED = {
 class Expected(NamedTuple):
     """The forecast of an open run, in seconds from now."""
 
-    # when its first block begins (0 where one has begun) and its last one ends; None where that cannot be known
+    # when its first block begins (0 if one has begun) and its last one ends; None: that cannot be known
     begins_s: float | None
     ends_s: float | None
-    # the sum of how long its blocks are measured
+    # how long its blocks will be measured, in sum
     measured_s: float
     # whether other programs slow its blocks now
     is_slowed: bool = False
-    # where another program holds the machine: the run neither begins nor ends before these times
+    # if another program uses the machine: the run neither begins nor ends before these times
     earliest_s: float | None = None
     earliest_end_s: float | None = None
 
@@ -146,9 +146,9 @@ class Forecast:
         return {**forecast_spans(self._queued, self._machines), **self._leased_spans} if self._blocked_devices else {}
 
     def forecast_run(self, run_id: int) -> Expected | None:
-        """Forecast a run; None where no block of it is open.
+        """Forecast a run; None if none of its blocks is open.
 
-        Its begin and end are None where a block has no forecast, or while all its blocks wait for variants or inputs.
+        Its begin and end are None if a block has no forecast, or while all its blocks wait for variants or inputs.
         """
         rows = [row for row in self._rows if row.run == run_id]
         spans = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
@@ -165,18 +165,18 @@ class Forecast:
         return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=max(ends_s, default=None))
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
-        """Return the names of online nodes that may take some waiting block of the run, and a number.
+        """Return the names of the online nodes that may take a waiting block of the run, and a number.
 
-        The number is the largest one of nodes that may take the same block; 0 where no block waits or no node may.
+        The number says how many of them may take the same block, at most; 0 if no block waits or no node may take one.
         """
         rows = [row for row in self._rows if row.run == run_id and row.state != BlockState.LEASED]
         takers = [{node.name for node in self.nodes.values() if self.may_take(node, row)} for row in rows]
         return sorted(set().union(*takers)), max(map(len, takers), default=0)
 
     def list_next_blocks(self, node: Node) -> list[tuple[int, Span]]:
-        """List the ids of waiting blocks that are forecast for the node's machine, with times, the earliest first.
+        """List the ids of the waiting blocks that are forecast for the node's machine, with times, the earliest first.
 
-        Empty where the node takes no blocks now.
+        Empty if the node takes no blocks now.
         """
         rows = self._rows if node.may_take_blocks else ()
         waiting = {row.pk for row in rows if row.state != BlockState.LEASED and self.may_take(node, row)}
@@ -186,8 +186,8 @@ class Forecast:
     def forecast_starts_s(self, like: Mapping[str, Collection[int]]) -> dict[str, float]:
         """Forecast in how many seconds a block begins that a person queues now, behind all waiting blocks.
 
-        `like` maps names to the ids of open blocks that the same machines take. The result has the same names, without
-        those that no node takes.
+        `like` maps names of your choice to the ids of open blocks; the new block is taken by the machines that take one
+        of these. The result has the same names, except those that no node takes.
         """
         devices = {row.pk: self._devices(row) for row in self._rows}
         imagined = {
@@ -198,10 +198,10 @@ class Forecast:
         return {name: spans[-place].begins_s for place, name in enumerate(like, start=1) if -place in spans}
 
     def blocks_without_forecast(self, node: Node) -> list[int]:
-        """List the ids of blocks that wait for a node without a forecast, in the order of the queue.
+        """List the ids of the blocks that wait for a node and have no forecast, in the order of the queue.
 
-        That is so where another program holds the machine, its owner's limits pause it, it is offline, or the team has
-        no minutes left.
+        They have none if another program uses the machine, its owner's limits pause it, it is offline, or their team
+        has no minutes left.
         """
         open_rows = (row for row in self._rows if row.state != BlockState.LEASED and row.pk not in self.spans)
         return [row.pk for row in open_rows if self.may_take(node, row)]

@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 12
 def remove_old_parts() -> int:
     """Remove parts of models whose attempt is over, up to MAX_PARTS_AT_ONCE; return how many.
 
-    The file of a part stays where an answer names it.
+    The file of a part stays if an answer names it.
     """
     rows = Part.objects.exclude(attempt__state=AttemptState.LEASED).values_list("pk", "blob_id")
     old_parts = list(rows[:MAX_PARTS_AT_ONCE])
@@ -41,10 +41,7 @@ def remove_old_parts() -> int:
 
 
 def remove_files_of_attempt(attempt: Attempt) -> None:
-    """Remove the traces and compiled models of an attempt without a result, which no page shows.
-
-    Call inside a transaction.
-    """
+    """Remove the traces and compiled models of an attempt without a result. Call inside a transaction."""
     for rows in (Trace.objects.filter(attempt=attempt), CompiledModel.objects.filter(attempt=attempt)):
         if blobs := list(rows.values_list("blob_id", flat=True)):
             rows.delete()
@@ -52,7 +49,7 @@ def remove_files_of_attempt(attempt: Attempt) -> None:
 
 
 def finish_run_if_over(run: Run) -> bool:
-    """Finish the run if all its blocks have ended; return False where it goes on or had finished before.
+    """Finish the run if all its blocks have ended; return False if one is open, or the run had finished before.
 
     Call inside the transaction that has locked the run.
     """
@@ -80,7 +77,7 @@ def _decide_outcome(run: Run, statuses: Counter[str]) -> tuple[RunOutcome, str]:
 
 
 def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
-    """End those of these arms that are open, and their cells, with the reason and its status.
+    """End the open ones among these arms, and their cells, with the reason and its status.
 
     A cell ends with its own arm, not with its A/A twin.
     """
@@ -94,8 +91,8 @@ def end_arms(arms: QuerySet[Arm], reason: Reason) -> None:
 def stop_block(block: Block, reason: Reason) -> None:
     """Stop an open block and its attempt early.
 
-    It is settled with the rounds that were reported. Where this attempt reported none, a continued block is done with
-    the rounds that it had before, and another one is cancelled with its open arms.
+    The block is settled with the rounds that this attempt has reported. If it reported none, a continued block is done
+    with its earlier rounds, and any other block is cancelled with its open arms.
     """
     attempt = block.attempts.filter(state=AttemptState.LEASED, number=block.attempt).select_related("node").first()
     if attempt is not None and attempt.reports.filter(kind="round").exists():
@@ -120,16 +117,16 @@ def _report_early(block: Block, attempt: Attempt, reason: Reason) -> None:
 
 
 def keep_earlier_rounds(block: Block, reason: Reason) -> None:
-    """End a block that was to measure more rounds as done, with the rounds that it had before.
+    """End an open block that was to measure more rounds as done with its earlier rounds; another block stays as it is.
 
-    Open questions about the block fail with the reason. A block that is not open is left as it is.
+    Open questions about the block fail with the reason.
     """
     if block.keep_rounds(f"Block {block.number} keeps its {block.first_round} rounds: {reason.text}"):
         fail_open_questions(block, reason.text)
 
 
 def fail_open_questions(block: Block, problem: str) -> None:
-    # an open question would be asked in place of the next rounds
+    # an open question would be asked instead of the next rounds
     rows = Divergence.objects.filter(arm__block=block, state=DivergenceState.ASKED)
     rows.update(state=DivergenceState.FAILED, problem=problem, ended_at=timezone.now())
 
@@ -142,10 +139,10 @@ def _cancel_attempt(block: Block, reason: Reason) -> None:
 
 
 def end_attempt(block: Block, attempt: Attempt, report: EndReport) -> None:
-    """End an attempt as its node's last report says. Call inside the transaction that stores it, block locked.
+    """End an attempt as its node's last report says. Call inside the transaction that stores it and locks the block.
 
-    Where the report names a reason, there is no result, and `give_up_attempt` queues the block again or fails it.
-    Otherwise the block waits to be settled.
+    If the report names a reason, there is no result, and `give_up_attempt` queues the block again or fails it.
+    Otherwise the block becomes reported and waits to be settled.
     """
     if report.reason is not None:
         # a node that leaves on purpose has not failed
@@ -165,8 +162,8 @@ def give_up_attempt(
 ) -> bool:
     """End an attempt without a result, as `state`, and queue its block again, or fail it after too many tries.
 
-    A block that was done before and only measured more rounds keeps its earlier rounds. Unless `is_failure`, this does
-    not count as a failure of block and node. Return False where the attempt had ended already.
+    A block that was done before is instead done with its earlier rounds. Only with `is_failure` this counts as a
+    failure of the block and of the node. Return False if the attempt had ended already.
     """
     if not attempt.end(state, code=reason.code, text=reason.text):
         return False
@@ -175,6 +172,8 @@ def give_up_attempt(
         wake_others_on_machine(attempt.node)
         if is_failure:
             count_block_outcome(node=attempt.node, reason=reason)
+
+    # is the block tried again?
     block.refresh_from_db(fields=["failures", "first_round", "attempt", "state"])
     failure_count = block.failures + is_failure
     # a block that took too long takes as long the next time
@@ -182,6 +181,7 @@ def give_up_attempt(
     with_result = block.attempts.filter(state=AttemptState.DONE).order_by("-number")
     last_result = with_result.values_list("number", flat=True).first() or 0
     tries = block.attempts.filter(number__gt=last_result).count()
+
     if not is_hopeless and failure_count < MAX_FAILURES and tries < MAX_ATTEMPTS:
         text = f"Block {block.number} goes back into the queue: {reason.text}"
         failures = F("failures") + int(is_failure)
@@ -199,9 +199,9 @@ def give_up_attempt(
 
 
 def fail_block(block: Block, reason: Reason) -> None:
-    """Fail a block with its open arms, and finish the run where it was the last.
+    """Fail a block with its open arms, and finish the run if this was its last open block.
 
-    A block that has ended already is left as it is.
+    A block that has ended already stays as it is.
     """
     if block.fail(reason):
         end_arms(block.arms.all(), reason)

@@ -1,9 +1,9 @@
-"""Takes blocks from nodes that fell silent, and ends queued blocks that no node will ever take.
+"""Takes blocks from nodes that stopped sending heartbeats, and ends queued blocks that no node will ever take.
 
-A lease has to be found expired by the database's clock in two sweeps, SUSPECT_LEASES of a lease apart by a monotonic
-clock, without a heartbeat in between. So a clock that jumps takes no block away: a living node's next heartbeat, due
-within a quarter of a lease, clears the suspicion. A lease that ends later than is possible is suspect too: then the
-clock went back.
+A block is taken only if two sweeps find its lease expired by the database's clock, at least SUSPECT_LEASES of a lease
+apart by a monotonic clock, without a heartbeat in between. So a clock that jumps takes no block away: the node's next
+heartbeat, due within a quarter of a lease, clears the suspicion. A lease that ends later than is possible is suspect
+too: then the clock went back.
 """
 
 import logging
@@ -41,10 +41,10 @@ BACKWARD_S = 5.0
 
 
 def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
-    """End queued blocks whose nodes all left the farm or no longer measure for the team; return how many.
+    """End queued blocks whose nodes have all left the farm or no longer measure for the team; return how many.
 
-    Of blocks that wait for the same nodes only the oldest is checked. This runs every second, and most blocks rightly
-    wait for a node that is busy or switched off.
+    Of the blocks that wait for the same nodes only the oldest is checked, since this runs every second and most blocks
+    wait for a node that is only busy or switched off.
     """
     bound, serving, ended = _select_bound(), _ServingNodes(), 0
     groups = list(bound.order_by().values(*ALIKE).annotate(eldest=Min("pk")))
@@ -55,7 +55,7 @@ def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
             continue
         sentence = _explain_stranded(block)
         if sentence:
-            ended += sum(_end(stranded, sentence) for stranded in bound.filter(**group)[: at_once - ended])
+            ended += sum(_end_stranded(stranded, sentence) for stranded in bound.filter(**group)[: at_once - ended])
     return ended
 
 
@@ -76,7 +76,7 @@ class _ServingNodes:
 
 
 def _explain_stranded(block: Block) -> str:
-    """Say why none of the nodes that a block is bound to will take it; empty while one of them may."""
+    """Say why none of the nodes that the block is bound to will ever take it; empty while one of them may."""
     numbers = _list_nodes(block)
     present = Node.objects.exclude(health=NodeHealth.RETIRED).filter(pk__in=numbers)
     if present.serving(block.run.team, uploader=block.run.version.uploaded_by).exists():
@@ -89,7 +89,7 @@ def _explain_stranded(block: Block) -> str:
 
 
 def _select_bound() -> QuerySet[Block]:
-    """Return queued blocks that continue on their node, or whose matrix names nodes and no hardware tag."""
+    """Return the queued blocks that are bound to nodes: continued ones, and those whose matrix names nodes, no tag."""
     named = Q(only_node=None) & (Q(hardware__contains="node:") | Q(hardware__contains="|"))
     bound = ~Q(only_node=None) | Q(first_round__gt=0) | named
     blocks = Block.objects.filter(bound, state=BlockState.QUEUED)
@@ -105,7 +105,7 @@ def _list_nodes(block: Block) -> list[int]:
     return [int(queue.removeprefix(NODE_PREFIX)) for queue in block.queues if queue.startswith(NODE_PREFIX)]
 
 
-def _end(block: Block, sentence: str) -> bool:
+def _end_stranded(block: Block, sentence: str) -> bool:
     with transaction.atomic():
         current = lock_block(block.pk, run_id=block.run_id)
         if (current.state, current.attempt) != (BlockState.QUEUED, block.attempt):
@@ -124,8 +124,8 @@ def _end(block: Block, sentence: str) -> bool:
 def sweep(*, moment: clocks.MonotonicTime | None = None) -> int:
     """Take blocks from nodes that fell silent, were retired or no longer measure for the team; return how many.
 
-    Also ends stranded blocks and finishes runs that nobody finished, neither of which is counted. `moment` is the time
-    of the sweep; None is now.
+    Stranded blocks are ended and runs without open blocks finished too, but not counted. `moment` is the time of the
+    sweep; None is now.
     """
     count = _take_from_lost_nodes()
     end_stranded_blocks()
@@ -143,7 +143,7 @@ def _list_overdue() -> list[Block]:
 
 
 def _suspect_or_take(block: Block, moment: clocks.MonotonicTime) -> bool:
-    """Note that the block is suspect, or take it where it has been so for long enough without a heartbeat."""
+    """Mark the block as suspect, or take it if it has been suspect for long enough without a heartbeat."""
     is_suspected = block.suspected_beat == block.beats
     waited_s = moment.since(block.suspected_at_s, block.suspected_boot) if is_suspected else None
     if waited_s is None or waited_s < 0:

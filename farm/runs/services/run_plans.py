@@ -66,22 +66,27 @@ def plan_run(
 ) -> Plan:
     """Plan the matrix for this version on today's nodes, without writing anything.
 
-    A plan that makes no sense is returned with its `problem`, for which `check_plan` raises. `known` holds the releases
-    that package indexes offer. With `with_null_pair`, blocks get an A/A pair where their node is due to measure
-    another. Raises Invalid for a matrix that cannot be read or names wrong versions, and Conflict for a version that is
-    not ready.
+    A plan that cannot be run is returned with its `problem`; `check_plan` raises Unprocessable for it. `known` holds
+    the releases that package indexes offer. With `with_null_pair`, blocks get an A/A pair if their node is due to
+    measure one. Raises Invalid for a matrix that cannot be read or names wrong versions, and Conflict for a version
+    that is not ready.
     """
     declared = read_matrix(matrix)
     versions = [*list_other_versions(version, declared), version]
-    for side in versions:
-        check_is_ready(side)
-    uploaders = {side.uploaded_by_id for side in versions}
+    for compared in versions:
+        check_is_ready(compared)
+
+    # the nodes that may measure all of the versions
+    uploaders = {compared.uploaded_by_id for compared in versions}
     uploader = version.uploaded_by if len(uploaders) == 1 else None
     fleet = add_null_history(node_offers(team=version.model.team, uploader=uploader))
+
+    # facts of the models, with latencies of earlier runs
     facts = []
-    for model_facts, side in zip(collect_model_facts(versions), versions, strict=True):
-        measured = read_latencies(side)
+    for model_facts, compared in zip(collect_model_facts(versions), versions, strict=True):
+        measured = read_latencies(compared)
         facts.append(model_facts if measured is None else model_facts.model_copy(update=measured._asdict()))
+
     unavailable = () if fleet else list_unavailable_nodes(version.model.team, uploader=uploader)
     idle_reasons = [describe_barred_node(node.name, reason) for node, reason in unavailable]
     return planner.plan(
@@ -126,10 +131,11 @@ def plan_or_order(
 ) -> Plan | PlanOrder:
     """Return the plan, or for a large matrix the order of one; `find_plan_order` returns that order with its plan.
 
-    `wish` is the smallest change to detect, a fraction; None leaves the matrix's own. With `replaces_waiting`, an
-    earlier order of this person that no worker has begun is dropped. Ordering the same large plan again gives the same
-    order, and for a minute after it was made, the plan. Raises NotAllowed for many points without the right to run,
-    TooMany while another plan of this person is being made, Invalid for a wrong wish, and what `plan_run` raises.
+    `wish` is the smallest change to detect, as a fraction; None leaves the matrix's own. With `replaces_waiting`, an
+    earlier order of this person that no worker has begun is deleted. Asking for the same large plan again returns the
+    same order, and for a minute after the plan was made, the plan. Raises NotAllowed for many points without the right
+    to run, TooMany while another plan of this person is being made, Invalid for a wrong wish, and what `plan_run`
+    raises.
     """
     declared = read_matrix(matrix)
     if wish is not None:
@@ -141,6 +147,8 @@ def plan_or_order(
     _check_may_plan(asked_by, version, points)
     check_is_ready(version)
     request: dict[str, object] = {"matrix": declared.as_plain(), "seed": seed, "known": known.model_dump(mode="json")}
+
+    # a large plan is ordered, unless it was made a moment ago
     is_large = points > MAX_POINTS_AT_ONCE
     if is_large and (earlier := _find_same_plan(asked_by, version, request)) is not None:
         return Plan.model_validate_json(earlier.plan_json) if earlier.state == MakingState.READY else earlier
@@ -149,6 +157,8 @@ def plan_or_order(
     )
     if is_large:
         return order
+
+    # the order of a small plan only counts it while it is made
     try:
         return plan_run(version=version, matrix=declared, seed=seed, known=known)
     finally:

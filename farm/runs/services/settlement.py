@@ -42,19 +42,22 @@ RETRY_AFTER_S = 60.0
 def settle(*, block_id: int, attempt: int) -> bool:
     """Settle a reported block: judge its reports, replace its documents and comparisons, and mark it done.
 
-    Several processes may try at once, and one of them does it. Return False where the block is not reported under this
-    attempt. It is judged before anything is locked, since the reports of a reported block do not change.
+    Several processes may try at once; one of them succeeds. Return False if the block is not reported under this
+    attempt.
     """
     reported = Block.objects.filter(pk=block_id, attempt=attempt, state=BlockState.REPORTED)
     block = reported.select_related("node", "run__version__model", "run__version__artifact__inputs").first()
     if block is None:
         return False
+
+    # judge before anything is locked, since the reports of a reported block do not change
     reports = reports_to_judge(block)
     judge = BlockJudge(block.plan, max_rounds=block.max_rounds, reports=reports)
     arms = load_arms(block)
     document = block_document(block, reports=reports, arms=arms)
     twins = judge.judge(judge.twins)
     nulls = [null for judged in twins if (null := _make_null_estimate(block, judge, judged)) is not None]
+
     with transaction.atomic():
         run = lock_run(block.run_id)
         if not block.finish(attempt=attempt, rounds=judge.rounds):
@@ -104,7 +107,7 @@ class _Ending(NamedTuple):
 
 
 def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
-    """Write how arms and their cells ended, with one statement for all arms that ended alike, as most do."""
+    """Write how arms and their cells ended, with one statement for all arms that ended in the same way."""
     arms_by_ending: dict[_Ending, list[Arm]] = {}
     for cell in document.cells:
         arms_by_ending.setdefault(_Ending.of(cell), []).append(arms[cell.id])
@@ -117,7 +120,7 @@ def _end_arms(document: doc.Document, arms: dict[str, Arm]) -> None:
 
 
 def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm]) -> None:
-    """Write the block's own verdicts; whether they hold among all of the run's is decided when it is concluded."""
+    """Write the verdicts of the block alone; concluding the run decides which hold among all its comparisons."""
     Comparison.objects.bulk_create(
         Comparison(
             run=block.run,
@@ -162,27 +165,27 @@ def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> Null
 
 
 def conclude_runs(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Conclude finished runs: write headline, verdicts and document; return how many.
+    """Conclude finished runs, at most `at_once`: write headline, verdicts and document; return how many.
 
-    A run whose conclusion fails is logged, and left out for RETRY_AFTER_S.
+    A run whose conclusion fails is logged, and skipped for RETRY_AFTER_S.
     """
     runs = Run.objects.filter(state=RunState.FINISHED, is_concluded=False)
     return sum(_call_or_log(_conclude_run, run) for run in _list_due(runs.order_by("finished_at"), at_once))
 
 
 def backfill_leads(*, at_once: int = MAX_AT_ONCE) -> int:
-    """Write the figures of the headline (`lead`) of runs that an older release concluded; return how many.
+    """Write `lead`, the figures of the headline, for runs that an older release concluded; return for how many.
 
-    A run for which that fails is logged, and left out for RETRY_AFTER_S.
+    At most `at_once` runs are read. A run for which that fails is logged, and skipped for RETRY_AFTER_S.
     """
     runs = Run.objects.filter(is_concluded=True, lead__isnull=True)
     return sum(_call_or_log(_backfill_lead, run) for run in _list_due(runs.order_by("-pk"), at_once))
 
 
 def _list_due(runs: QuerySet[Run], at_once: int) -> list[Run]:
-    """List the first runs, without those that failed a moment ago, for which all others would wait for ever."""
-    numbers = runs.values_list("pk", flat=True)[:MAX_CANDIDATES]
-    due = list(islice((pk for pk in numbers if cache.get(_failure_key(pk)) is None), at_once))
+    """List the first runs, without those that failed within RETRY_AFTER_S, which would keep the others waiting."""
+    run_ids = runs.values_list("pk", flat=True)[:MAX_CANDIDATES]
+    due = list(islice((pk for pk in run_ids if cache.get(_failure_key(pk)) is None), at_once))
     return list(runs.filter(pk__in=due).select_related("version__model", "team"))
 
 
@@ -206,7 +209,7 @@ def _backfill_lead(run: Run) -> bool:
 
 
 def _conclude_run(run: Run) -> bool:
-    """Write headline, verdicts and the finished document; return False where the run has changed meanwhile."""
+    """Write headline, verdicts and the finished document; return False if the run has changed meanwhile."""
     document = whole_document(run)
     body = gzip.compress(document.to_json().encode(), compresslevel=5, mtime=0)
     with transaction.atomic():

@@ -47,7 +47,7 @@ def parse_cells(subject: str) -> list[tuple[int, str]]:
 
 
 def _find_cells(names: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, str, str]:
-    """Find the cells that the names RUN:CELL stand for; return the link's team, its subject and its title."""
+    """Find the cells with these names, each RUN:CELL; return the team, the subject and the title of a link to them."""
     low, high = (2, MAX_CELLS) if kind == ShareKind.COMPARE else (1, 1)
     keys = list(dict.fromkeys(names))
     if not low <= len(keys) <= high:
@@ -58,7 +58,7 @@ def _find_cells(names: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, 
         run = selectors.run(by, run_id)
         selectors.cell_document(run, name)
         teams.append(run.team)
-    # a team whose cells `by` may not share comes first, so that `make_share` refuses
+    # if `by` may not share the cells of one of the teams, choose that team, so that `make_share` refuses
     team = next((team for team in teams if not can_write(by, team=team)), teams[0])
     title = f"cell {keys[0]}" if kind == ShareKind.CELL else f"{len(keys)} cells: {', '.join(keys)}"
     return team, ",".join(keys), title

@@ -61,14 +61,16 @@ def start_run(
 ) -> Run:
     """Plan and start a run: write its rows, order its variants and inputs, and queue the first blocks.
 
-    `known` holds the releases that package indexes offer. `gate` is the token that asked, if it may only run gates. A
-    search passes `reshape`, which changes each planned block; none then gets an A/A pair. Raises NotAllowed without the
-    right to run in the model's team, Invalid for a bad matrix, Conflict for a version that is not ready or a team with
-    too many open runs, and Unprocessable where the plan makes no sense.
+    `known` holds the releases that package indexes offer. `gate` is the token of the request, if it may only run gates.
+    A search passes `reshape`, which changes each planned block; no block then gets an A/A pair. Raises NotAllowed
+    without the right to run in the model's team, Invalid for a bad matrix, Conflict for a version that is not ready or
+    a team with too many open runs, and Unprocessable for a plan with a problem.
     """
     team = version.model.team
     if not can_write(requested_by, team=team):
         raise NotAllowed(f"You can view the models of team “{team.name}” but not start runs of them.")
+
+    # plan
     declared = read_matrix(matrix)
     beside = list_other_versions(version, declared)
     # earlier versions are stored by number, as they may be deleted
@@ -77,6 +79,7 @@ def start_run(
     check_plan(plan)
     if reshape is not None:
         plan = plan.model_copy(update={"blocks": tuple(map(reshape, plan.blocks))})
+
     with transaction.atomic():
         _check_open_runs(team)
         run = Run.objects.create(
@@ -97,6 +100,7 @@ def start_run(
         run.start()
         # a run whose points were all refused is over
         finish_run_if_over(run)
+
     release_ready_blocks(run=run, limit=MAX_AT_START)
     return run
 
@@ -225,9 +229,9 @@ def _make_block(run: Run, planned: PlannedBlock, number: int) -> Block:
 
 
 def _list_queues(planned: PlannedBlock) -> list[str]:
-    """Return the queue of the block's rarest tag; without a tag, those of the nodes that may take it.
+    """Return the queue of the block's rarest tag; without a tag, the queues of the nodes that may take it.
 
-    A block that waits for a trial goes to the node that tries, since another may never prove the tag.
+    A block that waits for a trial goes to the node of the trial, since another node may never prove the tag.
     """
     if trying := {name_node_queue(arm.trial) for arm in planned.arms if arm.trial is not None}:
         return sorted(trying)
@@ -248,7 +252,7 @@ def release_ready_blocks(*, run: Run | None = None, limit: int = MAX_AT_ONCE) ->
     """Queue waiting blocks whose inputs are ready, of one run or of all if `run` is None; return how many.
 
     Cells whose inputs cannot be made are refused, and a block with no other cells fails. At most `limit` blocks are
-    looked at; those for which `max-parallel` of their run leaves no room go on waiting, and are not counted.
+    read; those that exceed `max-parallel` of their run go on waiting, and are not counted.
     """
     unmade = Q(cell__variant__state__in=UNFINISHED) | Q(cell__preparation__state__in=UNFINISHED)
     unmade |= Q(cell__trial__state=TrialState.PENDING)
@@ -282,8 +286,8 @@ def _release_block(block: Block) -> bool:
 
 
 def _refuse_unmakeable_arms(block: Block) -> Reason | None:
-    """Refuse arms whose variant, inputs or trial have failed; return the reason of the last, if any."""
-    reason: Reason | None = None
+    """Refuse arms whose variant, inputs or trial have failed; return the reason of the last of them, if any."""
+    last_reason: Reason | None = None
     related = ("cell__variant", "cell__preparation", "cell__trial__node", "cell__trial__answered_by")
     for arm in block.arms.filter(UNMAKEABLE, status="").select_related(*related):
         cell = arm.cell
@@ -291,18 +295,19 @@ def _refuse_unmakeable_arms(block: Block) -> Reason | None:
         reason = next((making.reason for making in makings if making.reason is not None), None)
         if reason is None:
             continue
+        last_reason = reason
         ending = {"status": reason.status, "reason_code": reason.code, "reason_text": reason.text}
         Arm.objects.filter(pk=arm.pk).update(**ending)
         Cell.objects.filter(pk=cell.pk, status="").update(**ending)
         block.log(EventKind.CELL_ENDED, f"{cell.name}: {reason.text}", cell=cell.name, code=reason.code)
-    return reason
+    return last_reason
 
 
 def cancel_run(*, run: Run, by: User) -> Run:
-    """Cancel a run. Reported rounds stay, and nodes stop measuring at their next heartbeat.
+    """Cancel a run and return it as it is then. Cancelling a finished run changes nothing.
 
-    A run that was measuring more rounds keeps its earlier results. Cancelling a finished run changes nothing. Raises
-    NotAllowed without the right to run in its team. Return the run as it is then.
+    Reported rounds stay, and nodes stop measuring at their next heartbeat. Raises NotAllowed without the right to run
+    in the run's team.
     """
     _check_may_write(run, by)
     reason = Reason(code=ReasonCode.CANCELLED, text=f"Cancelled by {by.username}.")
@@ -323,10 +328,10 @@ def measure_more_rounds(
 ) -> list[Block]:
     """Queue done blocks again for this many more rounds, on the nodes that began them; return those blocks.
 
-    `blocks` holds their numbers in the run; None means every done block that has an undecided comparison. Blocks that
-    have MAX_ROUNDS already, or have lost their node, are left out, and no block gets more than MAX_ROUNDS in all. The
-    log names `asker`, or `by` if it is empty. Raises NotAllowed without the right to run in the team, Invalid for an
-    unknown block or a number of rounds out of range, and Conflict where no block can continue or the raw timings or the
+    `blocks` holds the numbers of blocks in the run; None means every done block with an undecided comparison. Blocks
+    that have MAX_ROUNDS already or have lost their node are left out, and no block gets more than MAX_ROUNDS in all.
+    The log names `asker`, or `by` if it is empty. Raises NotAllowed without the right to run in the team, Invalid for
+    an unknown block or a number of rounds out of range, and Conflict if no block can continue or the raw timings or the
     model's files were removed.
     """
     _check_may_write(run, by)
