@@ -24,9 +24,10 @@ from farm.fleet.selectors.nodes import count_nodes_online, nodes_awaiting_approv
 from farm.fleet.states import NodeHealth
 from farm.registry.confinement import current_confinement
 from farm.rules.wording import numbers
+from farm.runs.selectors.outlooks import outlook_without_forecast
 from farm.runs.selectors.pages import newest_finished_runs, open_run_counts, open_runs
 from farm.runs.selectors.queue_order import priority_key
-from farm.runs.selectors.runs import outlook_without_forecast, shown_states
+from farm.runs.selectors.runs import shown_states
 
 if TYPE_CHECKING:
     from farm.alerts.models import Alert

@@ -35,7 +35,8 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import ELSEWHERE, VERDICTS, WRONG
 from farm.runs import selectors, services
 from farm.runs.selectors import pages
-from farm.runs.selectors.runs import Outlook, busy_blocks, outlook_of, shown_states
+from farm.runs.selectors.outlooks import Outlook, outlook_of
+from farm.runs.selectors.runs import busy_blocks, shown_states
 from farm.runs.states import FOLLOW_UPS, RunOutcome, RunReason, RunState
 
 if TYPE_CHECKING:

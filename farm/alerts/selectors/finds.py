@@ -11,7 +11,7 @@ from farm.contract.document_find import DECIDED, Found, FoundSetting
 from farm.rules.searches.race_document import NEAR, find_shared_setting
 from farm.rules.wording.numbers import percent
 from farm.runs.models import Run
-from farm.runs.selectors.runs import outlook_without_forecast
+from farm.runs.selectors.outlooks import outlook_without_forecast
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from farm.registry.models import Version
 from farm.rules.planning.time_left import format_about
 from farm.rules.wording import numbers
 from farm.runs.models import Report, Run
-from farm.runs.selectors.runs import outlook_of
+from farm.runs.selectors.outlooks import outlook_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
 from tests.integration.dashboard.pages import assert_is_page, words_of

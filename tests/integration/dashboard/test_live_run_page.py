@@ -16,7 +16,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Block, Report, Run
-from farm.runs.selectors import runs
+from farm.runs.selectors import outlooks, runs
 from farm.runs.selectors.pages import revision_of
 from tests.integration.dashboard import rows
 from tests.integration.dashboard.conftest import client_of
@@ -47,7 +47,7 @@ def test_a_running_run_shows_how_far_it_is_and_asks_for_its_changes(signed_in: C
 def test_a_waiting_run_shows_its_cells_waiting(signed_in: Client, begun: Run) -> None:
     words = assert_is_page(signed_in.get(f"/runs/{begun.pk}/"))
     assert words.count("queued") >= 8
-    assert runs.outlook_of(begun.pk).words_left in words
+    assert outlooks.outlook_of(begun.pk).words_left in words
     # "started 15 min ago" stood beside "begins in about 35 s"
     assert re.search(r"0 of 8 rounds measured; submitted .{1,40} ago ?; begins in", words)
     assert "measuring" not in words.lower().replace("s of measuring", "")

@@ -19,7 +19,7 @@ from farm.fleet.services import end_late_trials
 from farm.fleet.states import Trials, TrialState
 from farm.registry.models import Version
 from farm.runs.models import Run
-from farm.runs.selectors.runs import outlook_of
+from farm.runs.selectors.outlooks import outlook_of
 from farm.runs.services import conclude_runs, plan_run, release_ready_blocks
 from farm.runs.services.run_plans import check_plan
 from farm.runs.states import BlockState

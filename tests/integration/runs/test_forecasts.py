@@ -11,8 +11,8 @@ from farm.registry.models import Version
 from farm.runs import selectors
 from farm.runs.models import Attempt, Block, Report, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
+from farm.runs.selectors.outlooks import outlook_of
 from farm.runs.selectors.queues import online_nodes, queues
-from farm.runs.selectors.runs import outlook_of
 from farm.runs.states import RunReason
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, measure, post

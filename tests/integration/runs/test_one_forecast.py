@@ -13,8 +13,8 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.runs.models import Block, Report
 from farm.runs.selectors.forecasts import Expected, Forecast
+from farm.runs.selectors.outlooks import outlook_of
 from farm.runs.selectors.queues import online_nodes, queues, upcoming_blocks
-from farm.runs.selectors.runs import outlook_of
 from farm.runs.states import BlockState
 from tests.conftest import ApiOf
 from tests.integration.runs.making import claim, make_node, post
