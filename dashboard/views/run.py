@@ -184,7 +184,7 @@ def _describe_progress(row: "Run", outlook: Outlook | None) -> dict[str, object]
         "percent": round(100 * progress.share),
         "words": f"{progress.counts.words}; {rounds}",
         "since": ("started", began_at) if began_at else ("submitted", progress.created_at),
-        "left": progress.words_left,
+        "left": progress.outlook.words_left,
     }
 
 

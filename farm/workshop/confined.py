@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NotRequired, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel, ValidationError
 
@@ -87,44 +87,39 @@ class ChildFiles:
     out_dir: Path | None = None
 
 
+class CallOptions(TypedDict):
+    """The options of `call_child`."""
+
+    files: ChildFiles
+    timeout_s: float
+    keep_alive: NotRequired[bool]
+
+
 def ask_child(
-    function: str,
-    payload: Mapping[str, object],
-    *,
-    files: ChildFiles,
-    timeout_s: float,
-    expects: type[Answer],
-    uses_fork_server: bool = False,
+    function: str, payload: Mapping[str, object], *, expects: type[Answer], **options: Unpack[CallOptions]
 ) -> Answer:
     """Call `module:function` of farm.workshop.child and return its answer, validated as the model `expects`.
 
-    Afterwards `out_dir` of the files holds plain files and folders only. For `uses_fork_server` see `call_child`.
-    Raises WorkshopError if the child answers with a problem or with anything unexpected, or does not end normally.
+    Afterwards the folder `out_dir` of the files holds plain files and folders only. Raises WorkshopError if the child
+    answers with a problem or with anything unexpected, or does not end normally.
     """
-    outcome = ask_child_or_problem(
-        function, payload, files=files, timeout_s=timeout_s, expects=expects, uses_fork_server=uses_fork_server
-    )
+    outcome = ask_child_or_problem(function, payload, expects=expects, **options)
     if isinstance(outcome, ModelProblem):
         raise WorkshopError(_CODES.get(outcome.code, ReasonCode.NOT_SUPPORTED), outcome.text)
     return outcome
 
 
 def ask_child_or_problem(
-    function: str,
-    payload: Mapping[str, object],
-    *,
-    files: ChildFiles,
-    timeout_s: float,
-    expects: type[Answer],
-    uses_fork_server: bool = False,
+    function: str, payload: Mapping[str, object], *, expects: type[Answer], **options: Unpack[CallOptions]
 ) -> Answer | ModelProblem:
     """Call the function as `ask_child` does, but return a ModelProblem where that raises WorkshopError."""
+    out_dir = options["files"].out_dir
     try:
-        ending = call_child(function, payload, files=files, timeout_s=timeout_s, uses_fork_server=uses_fork_server)
+        ending = call_child(function, payload, **options)
         if (problem := _find_problem(ending, _ACTIVITIES[function.split(":")[0]])) is not None:
             return problem
-        if files.out_dir is not None:
-            plain_files.check_plain_files(files.out_dir)
+        if out_dir is not None:
+            plain_files.check_plain_files(out_dir)
         return expects.model_validate(_read_reply(ending)["answer"])
     except WorkshopError as error:
         return ModelProblem(code=error.reason.code, text=error.reason.text)
@@ -143,11 +138,11 @@ def require_file(path: Path) -> Path:
 
 
 def call_child(
-    function: str, payload: Mapping[str, object], *, files: ChildFiles, timeout_s: float, uses_fork_server: bool = False
+    function: str, payload: Mapping[str, object], *, files: ChildFiles, timeout_s: float, keep_alive: bool = False
 ) -> Ending:
     """Run `module:function` of farm.workshop.child on the model, and return how the child ended.
 
-    With `uses_fork_server` a process that has imported onnx stays alive for later calls: fast, but it takes memory.
+    With `keep_alive` a process that has imported onnx stays alive for later calls: fast, but it takes memory.
     Raises WorkshopError with the code sandbox_missing if the child cannot be started or confined.
     """
     # a model takes several times its size in memory
@@ -161,7 +156,7 @@ def call_child(
         cpu_s=timeout_s * 4,
     )
     order = {"folder": str(files.bundle_dir), "main": files.main, **payload}
-    preloaded = _PRELOADED if uses_fork_server else ()
+    preloaded = _PRELOADED if keep_alive else ()
     name = f"farm.workshop.child.{function}"
     try:
         return child.run_function(name, order, policy=policy, timeout_s=timeout_s, preloaded=preloaded)

@@ -203,7 +203,7 @@ class _Search:
         order = {**payload, "out": str(out) if out else ""}
         # dozens of looks, each less work than the imports of a fresh interpreter
         return confined.ask_child(
-            f"subgraphs:{function}", order, files=files, timeout_s=_RUN_S, expects=expects, uses_fork_server=True
+            f"subgraphs:{function}", order, files=files, timeout_s=_RUN_S, expects=expects, keep_alive=True
         )
 
 

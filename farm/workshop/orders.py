@@ -136,19 +136,14 @@ class Variant:
     coverage: tuple[Coverage, ...] = ()
 
 
-def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, uses_fork_server: bool = False) -> Inspection:
+def inspect(bundle_dir: Path, main: str, *, timeout_s: float = INSPECT_S, keep_alive: bool = False) -> Inspection:
     """Inspect a model and return its facts, or its problem. It never raises, whatever the model does.
 
-    With `uses_fork_server` a process that has imported onnx stays alive for further calls (see `farm.sandbox.forks`).
+    With `keep_alive` a process that has imported onnx stays alive for further calls (see `farm.sandbox.forks`).
     """
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
     outcome = confined.ask_child_or_problem(
-        "inspection:inspect",
-        {},
-        files=files,
-        timeout_s=timeout_s,
-        expects=Inspection,
-        uses_fork_server=uses_fork_server,
+        "inspection:inspect", {}, files=files, timeout_s=timeout_s, expects=Inspection, keep_alive=keep_alive
     )
     return Inspection(ok=False, problem=outcome) if isinstance(outcome, ModelProblem) else outcome
 
@@ -174,17 +169,12 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
 
 
 def find_opset_range(
-    bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, uses_fork_server: bool = False
+    bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, keep_alive: bool = False
 ) -> OpsetReach | None:
     """Find how far the model's operator set can be converted; None where the converter failed or took too long."""
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
     outcome = confined.ask_child_or_problem(
-        "opset_range:find_opset_range",
-        {},
-        files=files,
-        timeout_s=timeout_s,
-        expects=OpsetReach,
-        uses_fork_server=uses_fork_server,
+        "opset_range:find_opset_range", {}, files=files, timeout_s=timeout_s, expects=OpsetReach, keep_alive=keep_alive
     )
     return None if isinstance(outcome, ModelProblem) else outcome
 

@@ -25,8 +25,8 @@ def _forked_looks() -> Iterator[None]:
     """
     alone = confined.call_child
 
-    def one_of_many(function: str, payload: dict[str, Any], *, uses_fork_server: bool = False, **how: Any) -> Ending:
-        return alone(function, payload, uses_fork_server=True, **how)
+    def one_of_many(function: str, payload: dict[str, Any], *, keep_alive: bool = False, **how: Any) -> Ending:
+        return alone(function, payload, keep_alive=True, **how)
 
     with mock.patch.object(confined, "call_child", one_of_many):
         yield

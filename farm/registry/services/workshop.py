@@ -75,9 +75,7 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
         out = folder / "out"
         out.mkdir()
         bundle = copy_artifact_into(artifact, folder / "bundle")
-        inspection = orders.inspect(
-            bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, uses_fork_server=True
-        )
+        inspection = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, keep_alive=True)
         if inspection.problem is not None:
             return None, inspection.problem.text
         try:
@@ -86,7 +84,7 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
         except orders.WorkshopError as problem:
             return None, problem.reason.text
         accept_calibration(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
-        reach = orders.find_opset_range(bundle, artifact.main, uses_fork_server=True)
+        reach = orders.find_opset_range(bundle, artifact.main, keep_alive=True)
         if sizes is None:
             feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
         else:

@@ -111,6 +111,9 @@ class Expected(NamedTuple):
 class Forecast:
     """Simulates the queue from one moment to its end. Each of its few queries is made when it is first needed."""
 
+    def __init__(self) -> None:
+        self._devices_by_audience: dict[object, frozenset[str]] = {}
+
     @cached_property
     def now(self) -> datetime:
         return timezone.now()
@@ -254,10 +257,6 @@ class Forecast:
     @cached_property
     def _lendings(self) -> set[tuple[int, int]]:
         return set(Lending.objects.in_force().values_list("node", "team"))
-
-    @cached_property
-    def _devices_by_audience(self) -> dict[object, frozenset[str]]:
-        return {}
 
     def _devices(self, row: _Row) -> frozenset[str]:
         key = (row.target_queues, row.team, row.uploader)

@@ -136,10 +136,6 @@ class Progress:
         return CellCounts(self.cells)
 
     @property
-    def words_left(self) -> str:
-        return self.outlook.words_left
-
-    @property
     def minutes_left(self) -> float | None:
         return None if self.outlook.left_s is None else self.outlook.left_s / 60.0
 

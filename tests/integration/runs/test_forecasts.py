@@ -139,7 +139,7 @@ def test_while_another_program_has_the_machine_what_is_ahead_there_is_a_lower_bo
     assert outlook_of(first.run_id).words_left == "about 12 min once it begins"
     progress = selectors.progress(Run.objects.get(pk=last.run_id))
     assert progress.outlook.idle_reason == f"{node.name}: {said}"
-    assert progress.words_left == "begins in at least about 12 min, about 3 min of measuring"
+    assert progress.outlook.words_left == "begins in at least about 12 min, about 3 min of measuring"
     told = api_of(member).get(f"/api/v1/runs/{last.run_id}").json()["progress"]
     assert (told["begins_in_minutes"], told["begins_in_minutes_at_least"]) == (None, 12.0)
 
@@ -160,7 +160,7 @@ def test_a_run_that_waits_says_when_it_begins(node: Node, version: Version, memb
     run = Run.objects.get(pk=block.run_id)
     progress = selectors.progress(run)
     assert progress.outlook.expected == Expected(720.0, 900.0, 180.0)
-    assert progress.words_left == "begins in about 12 min, about 3 min of measuring"
+    assert progress.outlook.words_left == "begins in about 12 min, about 3 min of measuring"
     told = api_of(member).get(f"/api/v1/runs/{run.pk}").json()["progress"]
     assert (told["begins_in_minutes"], told["ends_in_minutes"]) == (12.0, 15.0)
 

@@ -141,7 +141,7 @@ def test_a_round_that_does_not_end_lengthens_what_is_left(run: Run, node: Node, 
     found = selectors.runs.progress(run)
     # (2 + 2 + 10) / 3 s a round, one of which is under way
     assert found.minutes_left == pytest.approx(14 / 3 / 60 * (found.rounds_most - 4), abs=0.05)
-    assert (found.outlook.is_slowed, found.words_left.endswith(", longer while this machine is busy")) == (
+    assert (found.outlook.is_slowed, found.outlook.words_left.endswith(", longer while this machine is busy")) == (
         True,
         True,
     )
@@ -154,7 +154,7 @@ def test_while_it_waits_the_api_says_for_what_and_what_comes_then(run: Run, node
     assert told["waiting"] == f"{node.name}: {WAITING}"
     assert told["minutes_left"] == pytest.approx(run.minutes)
     assert "; waiting since " in told["block"]
-    assert selectors.runs.progress(run).words_left.endswith("once it begins")
+    assert selectors.runs.progress(run).outlook.words_left.endswith("once it begins")
     claim(node, first_block(run))
     assert api_of(run.requested_by).get(f"/api/v1/runs/{run.pk}").json()["progress"]["waiting"] == ""
 
