@@ -42,7 +42,7 @@ from farm.runs.selectors.hardware import measured_across
 from farm.runs.selectors.pages import judged_run, open_cell_names
 from farm.runs.selectors.runs import shown_states
 from farm.runs.services import share_links
-from farm.runs.states import FARM_MADE, RunState
+from farm.runs.states import FOLLOW_UPS, RunState
 
 if TYPE_CHECKING:
     from farm.accounts.models import Share, User
@@ -204,7 +204,7 @@ def _describe_model(request: HttpRequest, share: "Share") -> Context:
     is_ready = version is not None and version.state == VersionState.READY
     row = judged_run(user, model)
     every = selectors.runs_visible_to(user).filter(version__model=model)
-    listed = list(every.exclude(reason__in=FARM_MADE)[:RUNS_SHOWN])
+    listed = list(every.exclude(reason__in=FOLLOW_UPS)[:RUNS_SHOWN])
     return {
         "model": model,
         **models.describe_best(user, model, address=lambda _: ""),
