@@ -27,8 +27,8 @@ from farm.rules.presenting.lines import BUSY, ComparisonLine, is_by_processor, m
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.runtimes import providers
 from farm.rules.runtimes.order import is_downgrade
-from farm.rules.searches.sought import Step
 from farm.rules.searches.switches import Candidate, Trial
+from farm.rules.searches.targets import Step
 from farm.rules.searches.work_around import parse_trials
 from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import sign_of
@@ -73,12 +73,12 @@ TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
     ),
     Number(
         "left",
-        lambda tried: Entry(left.text, left.ratio) if (left := tried[0].left) else Entry(),
+        lambda tried: Entry(change.text, change.ratio) if (change := tried[0].remaining_change) else Entry(),
         "what remains, compared with the good release",
     ),
     Number(
         "interval",
-        lambda tried: Entry(left.interval, left.low) if (left := tried[0].left) else Entry(),
+        lambda tried: Entry(change.interval, change.low) if (change := tried[0].remaining_change) else Entry(),
         "of what remains",
     ),
     Column("Parity", lambda tried: verdict_entry("pass" if tried[0].keeps_parity else "fail")),

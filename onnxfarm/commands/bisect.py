@@ -19,7 +19,7 @@ from farm.rules.findings.kinds import KEYS, KINDS
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.runtimes.distributions import DEFAULT_DISTRIBUTION
 from farm.rules.runtimes.nearest import choice_sentence
-from farm.rules.searches import sought
+from farm.rules.searches import targets
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import read_matrix_without_runtimes
 from onnxfarm.commands.feed_options import parse_sizes
@@ -86,7 +86,7 @@ def bisect(  # noqa: PLR0913  every option of the command
     sides = _read_sides(
         resolve_runtimes(good, home=place) or "", resolve_runtimes(bad, home=place, with_prereleases=pre) or ""
     )
-    metrics = sought.find_metric_names(kind)
+    metrics = targets.find_metric_names(kind)
     axes = {"provider": provider, "batch": batch, "shapes": parse_sizes(shape), "threads": threads}
     declared = read_matrix_without_runtimes(
         matrix,
@@ -141,8 +141,8 @@ def _search(question: _Question, *, home: Path, report: Path | None, console: Co
 
 
 def _make_rule(kind: str, threshold: float) -> Rule:
-    if kind and kind not in KEYS and not sought.find_metric_names(kind):
-        raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *sought.NAMES))}")
+    if kind and kind not in KEYS and not targets.find_metric_names(kind):
+        raise Usage(f"--for: {choice_sentence('kind', kind, (*KEYS, *targets.NAMES))}")
     try:
         return Rule.model_validate({"latency": threshold, "kinds": [kind] if kind in KEYS else DEFAULT_KINDS})
     except ValidationError as problem:

@@ -315,7 +315,7 @@ def _parse_checks(fail_on: str, metric: str | None) -> "Checks":
     from farm.rules.changes.gate import DEFAULT_METRICS
     from farm.rules.findings.kinds import CHECKS
     from farm.rules.searches.gate import Checks
-    from farm.rules.searches.sought import MEMORY, NAMES, find_metric_names
+    from farm.rules.searches.targets import MEMORY, NAMES, find_metric_names
 
     checks = options.split_list(fail_on)
     for check in checks:

@@ -23,11 +23,11 @@ from farm.rules.planning.plans import Plan
 from farm.rules.presenting import sentences
 from farm.rules.presenting.explanations import explain_change
 from farm.rules.runtimes.order import release_order
-from farm.rules.searches import sought
+from farm.rules.searches import targets
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Experiment, Measured, Search, SearchProblem, carry_out
 from farm.rules.searches.since_when import SinceWhen
-from farm.rules.searches.sought import Sought, Step
+from farm.rules.searches.targets import Step, Target
 from farm.rules.wording.numbers import change, change_interval, counted
 from onnxfarm.here import release_index as index
 from onnxfarm.here import workbench
@@ -98,22 +98,22 @@ class Question:
             Experiment(both_sides, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
         )
         document = measured.document
-        kind = self._find_sought(document)
-        point = measured.narrow_to([self._pair(kind, self.bad.version).new.id], runtimes=[self.good, self.bad])
+        target = self._find_target(document)
+        point = measured.narrow_to([self._pair(target, self.bad.version).new.id], runtimes=[self.good, self.bad])
         scope = f" over {counted(len(self.versions), 'version')}"
-        search = SinceWhen(lambda: point, self.versions, self.good, self.bad, kind, over=scope)
-        search.record(self._report_step(kind.judge_probe(document, good=self.good, probe=self.bad), began=began))
+        search = SinceWhen(lambda: point, self.versions, self.good, self.bad, target, suffix=scope)
+        search.record(self._report_step(target.judge_probe(document, good=self.good, probe=self.bad), began=began))
         since = carry_out(search, self)
         steps = cast(list[StepTaken], search.steps)
         first_bad_step = next(step for step in steps if step["version"] == since.plain["first_bad"])
-        pair = self._pair(kind, first_bad_step["version"])
+        pair = self._pair(target, first_bad_step["version"])
         return {
             "schema": SCHEMA,
             "model": self.bench.name,
             "distribution": self.good.distribution,
             "good": self.good.version,
             "bad": self.bad.version,
-            "kind": kind.words[1],
+            "kind": target.name,
             "sentence": since.sentence,
             "change": first_bad_step["text"],
             **since.plain,
@@ -138,22 +138,22 @@ class Question:
         version = str(experiment.asked["probe"])
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
-        rounds = REPEATS if sought.are_decided_by_repeats(self.metrics, self.matrix.axes.get("scenario", ())) else None
+        rounds = REPEATS if targets.are_decided_by_repeats(self.metrics, self.matrix.axes.get("scenario", ())) else None
         measured, plan = workbench.measure_for_search(
             self.bench, experiment.matrix, partial(workbench.select_comparisons, max_rounds=max_rounds, rounds=rounds)
         )
         self.evidence[version] = measured.document, plan
         return measured
 
-    def _find_sought(self, document: Document) -> Sought:
+    def _find_target(self, document: Document) -> Target:
         """Find the kind of change, or the metric, in which bad is worse than good. Raises Usage, Infrastructure."""
         check_installable(document)
         sides = {"good": self.good, "bad": self.bad}
         try:
-            sought.check_good_release(document, **sides)
+            targets.check_good_release(document, **sides)
             if self.metrics:
-                return sought.find_sought_metric(document, self.metrics, **sides)
-            return sought.find_sought_kind(document, self.rule, **sides)
+                return targets.find_largest_change(document, self.metrics, **sides)
+            return targets.find_worst_change(document, self.rule, **sides)
         except SearchProblem as problem:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 
@@ -174,8 +174,8 @@ class Question:
         probe = Runtime(distribution=self.good.distribution, version=version)
         return cell_pairs.pair_cells(self.evidence[version][0], old=self.good, new=probe)
 
-    def _pair(self, kind: Sought, version: str) -> Pair:
-        return next(pair for pair in self._pairs(version) if pair.series == kind.series)
+    def _pair(self, target: Target, version: str) -> Pair:
+        return next(pair for pair in self._pairs(version) if pair.series == target.series)
 
 
 def _format_size(step: Step) -> str:

@@ -35,10 +35,10 @@ from farm.rules.matrices.points import expand
 from farm.rules.matrices.spaces import BATCHES, default_space
 from farm.rules.runtimes.releases import Known
 from farm.rules.searches import contenders, race_document
+from farm.rules.searches.block_costs import BlockCosts
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Race
 from farm.rules.searches.search import Experiment, Measured, SearchProblem
-from farm.rules.searches.standings import Standing
 from farm.runs import selectors as runs
 from farm.runs.models import Run
 from farm.runs.selectors.minutes import minutes_of_run
@@ -241,7 +241,7 @@ def _is_reusable(run: Run, goal: Goal) -> bool:
     data = EvaluationData.objects.filter(version=run.version_id, asked_at__gt=run.created_at)
     if data.exists() or not all(node is not None and node.may_take_blocks for node in nodes):
         return False
-    return not Standing.from_document(runs.document(run), goal).is_busy
+    return not BlockCosts.from_document(runs.document(run), goal).is_busy
 
 
 def _start_measuring(row: Find, experiment: Experiment, *, left_s: float) -> bool:
@@ -353,7 +353,7 @@ def _make_answer(row: Find, race: Race, *, is_stopped: bool = False) -> dict[str
         refused=[LeftSetting.model_validate(setting) for setting in row.question["refused"]],
         is_stopped=is_stopped,
         server=str(settings.PUBLIC_URL),
-        used_again=race_document.describe_used_again(len(digests), used_again[0]["used_again"]) if used_again else "",
+        reuse_note=race_document.describe_reuse(len(digests), used_again[0]["used_again"]) if used_again else "",
     )
     document = race_document.make_document(race, facts)
     return {"answer": document.model_dump(mode="json", by_alias=True), "sentence": document.sentence[:2000]}

@@ -34,11 +34,11 @@ from farm.rules.matrices.points import Point, narrow_matrix, point_at
 from farm.rules.planning import blocks, estimates
 from farm.rules.presenting.changed_operators import sort_operators
 from farm.rules.runtimes.order import is_downgrade, release_order
-from farm.rules.searches import switches
+from farm.rules.searches import optimizer_names, switches
 from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.search import Answer, Experiment, Search, SearchProblem
 from farm.rules.searches.since_when import SinceWhen, narrow
-from farm.rules.searches.sought import SoughtKind
+from farm.rules.searches.targets import FindingTarget
 from farm.rules.searches.work_around import WorkAround
 from farm.runs import selectors as runs
 from farm.runs.states import RunReason, RunState
@@ -83,7 +83,7 @@ def _list_optimizers(investigation: Investigation) -> list[str]:
     changes = sort_operators(Comparison.model_validate(comparison)) if comparison is not None else []
     words = list(dict.fromkeys(change.op_type for change in changes))[:MAX_WORDS]
     named = (investigation.asked or {}).get("given", [])
-    return list(dict.fromkeys([*named, *switches.rank_names(read_optimizer_names(), words=words)]))
+    return list(dict.fromkeys([*named, *optimizer_names.rank_names(read_optimizer_names(), words=words)]))
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def read_optimizer_names() -> tuple[str, ...]:
     if path is None:
         return ()
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
-        names = switches.find_optimizer_names(library)
+        names = optimizer_names.find_optimizer_names(library)
     log.info("%s holds %s names of optimizers", path.name, len(names))
     return tuple(names)
 
@@ -113,7 +113,7 @@ def make_bisection_search(investigation: Investigation) -> SinceWhen:
         list_between(alert.distribution, good=good, bad=bad),
         good=alert.watch.runtime(good),
         bad=alert.watch.runtime(bad),
-        sought=SoughtKind(alert.watch.rule, symptom.kind, symptom.series, symptom.size),
+        target=FindingTarget(alert.watch.rule, symptom.kind, symptom.series, symptom.size),
     )
     if (good, bad) == (alert.good, alert.bad):
         search.bisection.record(bad, Outcome.BAD)

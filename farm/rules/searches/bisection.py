@@ -1,7 +1,7 @@
 """Find the release that made a model worse: which version to measure next, and what the outcomes say.
 
-Pure: the caller measures. Every probe is one interleaved comparison of the good version with the probed one, so that a
-probe's outcome never rests on yesterday's number.
+Pure: the caller measures. Every probe is one interleaved comparison of the good version with the probed one, so that
+its outcome never rests on an older measurement.
 """
 
 import itertools
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from farm.rules.searches.search import SearchProblem
+from farm.rules.wording.numbers import counted
 
 
 class Outcome(StrEnum):
@@ -22,28 +23,29 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Two judged versions next to each other, between which the outcome changed to `turned`."""
+class Transition:
+    """Two neighbouring judged versions whose outcomes differ. `outcome`: of the later one."""
 
     before: str
     after: str
     # versions between the two that could not be judged
     between: tuple[str, ...]
-    turned: Outcome
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a bisection. `suspects`: the versions of which one is the first bad one, `first_bad` the last of
-    them; a single one unless skipped versions lie between it and `last_good`. `probes`: how many were measured.
+    """The result of a bisection.
 
-    `is_exact` says that there is one suspect, `is_monotone` that the outcome changed only once.
+    `suspects`: the versions of which one is the first bad one. The last of them is `first_bad`; the others are skipped
+    versions between it and `last_good`. `transitions`: in release order. `probes`: how many versions were measured.
+    `is_exact`: there is one suspect. `is_monotone`: the outcome changed only once.
     """
 
     last_good: str
     first_bad: str
     suspects: tuple[str, ...]
-    turns: tuple[Span, ...]
+    transitions: tuple[Transition, ...]
     probes: int
 
     @property
@@ -52,28 +54,30 @@ class Answer:
 
     @property
     def is_monotone(self) -> bool:
-        return len(self.turns) == 1
+        return len(self.transitions) == 1
 
-    def sentence(self, what: str = "bad") -> str:
-        """Write the answer as a sentence. `what` says how the first bad release differs, such as `in which peak memory
-        is bigger`; `bad` where nothing more precise is known."""
-        release = f"the first {what} release" if what == "bad" else f"the first release {what}"
-        good = "was still good" if what == "bad" else "was not yet so"
-        where = (
-            f"{self.first_bad} is {release}; {self.last_good} {good}"
-            if self.is_exact
-            else f"one of {', '.join(self.suspects)} is {release} (those between could not be judged)"
-        )
-        effort = f"{self.probes} probe{'' if self.probes == 1 else 's'}"
+    def sentence(self, description: str = "bad") -> str:
+        """Write the answer as a sentence. `description` says how the first bad release differs, such as `in which peak
+        memory is bigger`; it is `bad` where nothing more precise is known."""
+        if description == "bad":
+            release, good, words = "the first bad release", "was still good", {}
+        else:
+            release, good = f"the first release {description}", "was not yet so"
+            words = {Outcome.BAD: "so", Outcome.GOOD: "back"}
+
+        if self.is_exact:
+            where = f"{self.first_bad} is {release}; {self.last_good} {good}"
+        else:
+            where = f"one of {', '.join(self.suspects)} is {release} (those between could not be judged)"
+        sentence = f"{where} ({counted(self.probes, 'probe')})."
         if self.is_monotone:
-            return f"{where} ({effort})."
-        told = {Outcome.BAD: "so", Outcome.GOOD: "back"} if what != "bad" else {}
-        story = ", ".join(f"{told.get(span.turned, span.turned)} in {span.after}" for span in self.turns)
-        return f"{where} ({effort}). It changed more than once: {story}."
+            return sentence
+        changes = [f"{words.get(change.outcome, change.outcome)} in {change.after}" for change in self.transitions]
+        return f"{sentence} It changed more than once: {', '.join(changes)}."
 
 
 class Bisection:
-    """Binary search over published versions that also checks, once on each side, that the outcome turned only once."""
+    """Binary search over published versions. It also checks once on each side of the change that there is no other."""
 
     def __init__(self, versions: Sequence[str], *, good: str, bad: str) -> None:
         """Take `versions` in release order. Raises SearchProblem where good or bad is not among them, or where good is
@@ -100,13 +104,13 @@ class Bisection:
         last = len(self._versions) - 1
         if last not in self._outcomes:
             return self._versions[last]
-        index = self._choose_inside_turn()
+        index = self._choose_inside_transition()
         if index is None:
-            index = self._choose_outside_turn()
+            index = self._choose_outside_transition()
         return None if index is None else self._versions[index]
 
     def record(self, version: str, outcome: Outcome) -> None:
-        """Note the outcome of a probe. Raises SearchProblem where the last version, given as bad, is not bad."""
+        """Record the outcome of a probe. Raises SearchProblem where the last version, given as bad, is not bad."""
         index = self._versions.index(version)
         if index == len(self._versions) - 1 and outcome is not Outcome.BAD:
             word = "not slower than" if outcome is Outcome.GOOD else "could not be compared with"
@@ -116,60 +120,61 @@ class Bisection:
         self._pending = None
 
     def answer(self) -> Answer:
-        """Return what is known now: the earliest change from good to bad names the release.
+        """Return the earliest change from good to bad by what is known now.
 
-        It takes the outcome of the last version at least.
+        The outcome of the last version must have been recorded.
         """
-        turns = self._turns()
-        first = next(span for span in turns if span.turned is Outcome.BAD)
+        transitions = self._list_transitions()
+        first = next(change for change in transitions if change.outcome is Outcome.BAD)
         return Answer(
             last_good=first.before,
             first_bad=first.after,
             suspects=(*first.between, first.after),
-            turns=turns,
+            transitions=transitions,
             probes=self._measured,
         )
 
     def _list_judged(self) -> list[int]:
         return sorted(index for index, outcome in self._outcomes.items() if outcome is not Outcome.SKIPPED)
 
-    def _turns(self) -> tuple[Span, ...]:
-        judged = self._list_judged()
+    def _list_changed_pairs(self) -> list[tuple[int, int]]:
+        pairs = itertools.pairwise(self._list_judged())
+        return [(low, high) for low, high in pairs if self._outcomes[low] is not self._outcomes[high]]
+
+    def _list_transitions(self) -> tuple[Transition, ...]:
         return tuple(
-            Span(
+            Transition(
                 before=self._versions[low],
                 after=self._versions[high],
                 between=tuple(self._versions[low + 1 : high]),
-                turned=self._outcomes[high],
+                outcome=self._outcomes[high],
             )
-            for low, high in itertools.pairwise(judged)
-            if self._outcomes[low] is not self._outcomes[high]
+            for low, high in self._list_changed_pairs()
         )
 
-    def _choose_inside_turn(self) -> int | None:
-        """Return the unmeasured version nearest the middle of a turn that is not narrowed down yet."""
-        judged = self._list_judged()
-        for low, high in itertools.pairwise(judged):
-            if self._outcomes[low] is not self._outcomes[high]:
-                index = self._middle(low, high)
-                if index is not None:
-                    return index
-        return None
-
-    def _choose_outside_turn(self) -> int | None:
-        """Return a version of the widest unmeasured gap, once on each side of the turn: was it like that all along?"""
-        pairs = list(itertools.pairwise(self._list_judged()))
-        turn = next(low for low, high in pairs if self._outcomes[low] is not self._outcomes[high])
-        sides = {"before": [p for p in pairs if p[1] <= turn], "after": [p for p in pairs if p[0] > turn]}
-        for side, gaps in sides.items():
-            if side in self._checked or not gaps:
-                continue
-            self._checked.add(side)
-            index = self._middle(*max(gaps, key=lambda gap: gap[1] - gap[0]))
+    def _choose_inside_transition(self) -> int | None:
+        """Return the unmeasured version nearest the middle of the first transition that has one."""
+        for low, high in self._list_changed_pairs():
+            index = self._find_middle(low, high)
             if index is not None:
                 return index
         return None
 
-    def _middle(self, low: int, high: int) -> int | None:
-        free = [index for index in range(low + 1, high) if index not in self._outcomes]
-        return min(free, key=lambda index: abs(2 * index - low - high)) if free else None
+    def _choose_outside_transition(self) -> int | None:
+        """Return the middle of the widest gap before the first transition, and the next time of the widest one after
+        it, to check that the outcome does not change there as well."""
+        first = self._list_changed_pairs()[0][0]
+        pairs = list(itertools.pairwise(self._list_judged()))
+        sides = {"before": [p for p in pairs if p[1] <= first], "after": [p for p in pairs if p[0] > first]}
+        for side, gaps in sides.items():
+            if side in self._checked or not gaps:
+                continue
+            self._checked.add(side)
+            index = self._find_middle(*max(gaps, key=lambda gap: gap[1] - gap[0]))
+            if index is not None:
+                return index
+        return None
+
+    def _find_middle(self, low: int, high: int) -> int | None:
+        unmeasured = [index for index in range(low + 1, high) if index not in self._outcomes]
+        return min(unmeasured, key=lambda index: abs(2 * index - low - high), default=None)

@@ -10,7 +10,7 @@ from farm.rules.searches.search import Experiment, Measured, Result, Search
 
 @dataclass
 class Confirmation(Search[Measured, Result]):
-    """A search that compares two sides of the matrix that `matrix` makes, and measures again what may be noise."""
+    """A search that measures the matrix that `matrix` makes, and then measures again what may be noise."""
 
     matrix: Callable[[], Matrix]
     measured: list[Measured] = field(default_factory=list, kw_only=True)
@@ -20,20 +20,19 @@ class Confirmation(Search[Measured, Result]):
         """Return the matrix to measure again after the first block; None where nothing has to be confirmed."""
 
     def needs_another_block(self, again: Measured) -> bool:
-        """Whether the second block neither confirms nor contradicts the first one, so that a third one is measured."""
+        """Whether a third block is measured, because `again`, the second, neither confirms nor contradicts the first.
+        By default it is not."""
         return False
 
     def next(self) -> Experiment | None:
-        """Return the first block, then a fresh one of what has to be confirmed, and a third where that one says too
-        little.
-
-        Return None once nothing has to be measured.
-        """
+        """Return the first block, then a fresh one of what has to be confirmed, and a third one where the second does
+        not decide; None once nothing has to be measured."""
         if not self.measured:
             return Experiment(self.matrix())
-        first, *again = self.measured
-        is_asked = not again or (len(again) == 1 and self.needs_another_block(again[0]))
-        matrix = self.matrix_to_confirm(first) if is_asked else None
+        first, *later = self.measured
+        if len(later) > 1 or (later and not self.needs_another_block(later[0])):
+            return None
+        matrix = self.matrix_to_confirm(first)
         return None if matrix is None else Experiment(matrix)
 
     def record(self, outcome: Measured) -> None:

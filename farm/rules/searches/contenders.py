@@ -1,8 +1,7 @@
-"""The settings of a space that can race, and the blocks of a race, in which every two settings are compared."""
+"""The settings of a planned space that can race, and the changes that make a planned block a block of a race."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from farm.contract.document_cells import Cell
 from farm.contract.document_find import Goal, LeftSetting
@@ -15,7 +14,7 @@ from farm.rules.runtimes import providers
 from farm.rules.searches.race import Contender
 from farm.rules.wording.numbers import listed
 
-# what all pairs of a block are compared along: settings may differ in several axes
+# the axis named in each comparison of a block, because settings may differ in several axes of the matrix
 AXIS = "setting"
 OF_PROCESSOR = "Processor time is known of one thread on the CPU alone."
 OTHER_NODES = "It runs on other nodes than the first setting. To race on each of them, name the hardware."
@@ -23,52 +22,56 @@ SHOWN_REASONS = 3
 
 
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
-    """Split a planned space into the settings that can race, in the order of the space, and the others with the reason
-    why each cannot. Of settings that make the same cell the first races for all.
+    """Split the settings of a space by its plan: those that can race, in the order of the space, and the refused ones,
+    each with the reason.
 
-    Settings that other nodes would measure than the first one's cannot race.
+    Settings with the same cell are one contender, the first of them. All contenders run on the nodes of the first one;
+    settings that other nodes would measure are refused.
     """
-    points = expand(space).points
-    places = {_make_key(point.positions): place for place, point in enumerate(points)}
-    arms = {places[_make_key(arm.positions)]: arm for block in plan.blocks for arm in block.arms}
-    nodes = {places[_make_key(arm.positions)]: block.nodes for block in plan.blocks for arm in block.arms}
-    cells = {place: _make_cell(arm) for place, arm in arms.items()}
+    values_of = {_make_key(point.positions): point.values for point in expand(space).points}
+    arms = {_make_key(arm.positions): arm for block in plan.blocks for arm in block.arms}
+    nodes = {_make_key(arm.positions): block.nodes for block in plan.blocks for arm in block.arms}
+    cells = {key: _make_cell(arm) for key, arm in arms.items()}
     varying = label.varying_axes(cells.values())
+
+    refused: list[LeftSetting] = []
+    for refusal in plan.refused:
+        point = Contender("", values_of[_make_key(refusal.positions)], ", ".join(refusal.labels.values()))
+        refused.append(point.as_dropped("refused", refusal.reason.text))
+
     race_nodes: tuple[str, ...] | None = None
     contenders: dict[str, Contender] = {}
-    refused = [
-        Contender("", points[places[_make_key(refusal.positions)]].values, ", ".join(refusal.labels.values())).leave(
-            "refused", refusal.reason.text
-        )
-        for refusal in plan.refused
-    ]
-    for place, cell in sorted(cells.items()):
-        spec, name = arms[place].spec, label.describe_cell(cell, varying) or label.label_along(cell, varying)
-        contender = Contender(cell.digest, {**points[place].values, "runtime": spec.runtime}, name)
+    # the keys of values_of are in the order of the space
+    for key in (key for key in values_of if key in cells):
+        cell, spec = cells[key], arms[key].spec
+        name = label.describe_cell(cell, varying) or label.label_along(cell, varying)
+        contender = Contender(cell.digest, {**values_of[key], "runtime": spec.runtime}, name)
         if goal == "processor-time" and (spec.session.threads > 1 or spec.provider != providers.CPU.name):
-            refused.append(contender.leave("refused", OF_PROCESSOR))
+            refused.append(contender.as_dropped("refused", OF_PROCESSOR))
             continue
-        race_nodes = nodes[place] if race_nodes is None else race_nodes
-        if nodes[place] != race_nodes:
-            refused.append(contender.leave("refused", OTHER_NODES))
+        if race_nodes is None:
+            race_nodes = nodes[key]
+        if nodes[key] != race_nodes:
+            refused.append(contender.as_dropped("refused", OTHER_NODES))
         else:
             contenders.setdefault(cell.digest, contender)
     return [*contenders.values()], refused
 
 
-def _make_key(positions: Any) -> frozenset[tuple[str, int]]:
+def _make_key(positions: Mapping[str, int]) -> frozenset[tuple[str, int]]:
     return frozenset(positions.items())
 
 
 def _make_cell(arm: Arm) -> Cell:
-    """Make the cell of an arm as a document has it, without any results."""
+    """Make the cell that a document would have for an arm, without any results."""
     fields = document_fields(arm.spec, opset=None, session=arm.labels.get("session", "default"))
     known = {"id": arm.spec.digest, "model_sha256": arm.spec.artifact_sha256, "status": "done"}
     return Cell.model_validate(fields | known)
 
 
 def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
-    """Say in a sentence why these settings cannot race; empty for two or more, all of single inferences."""
+    """Say in a sentence why these settings cannot race. Empty where they can: they are two or more, all with the
+    scenario `single`."""
     scenarios = {str(contender.settings.get("scenario", "single")) for contender in contenders} - {"single"}
     if scenarios:
         return f"The space has the scenario {min(scenarios)}, but single inferences race: leave `scenario` out of it."
@@ -85,24 +88,27 @@ def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetti
 
 
 def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float) -> PlannedBlock:
-    """Return the block with a comparison of every two arms and at most `rounds` rounds; one round compares nothing.
+    """Return the block with at most `rounds` rounds and a comparison of every two arms, or none for a single round.
 
-    `rounds` is None for the final block, which has as many rounds as fit into `left_s` seconds, between the block's
-    fewest and most.
+    `rounds` is None for the final block, which has as many rounds as fit into the `left_s` seconds that remain, between
+    the block's own minimum and maximum.
     """
-    pairs = combinations([arm.arm for arm in block.arms], 2) if rounds != 1 else ()
-    compared = tuple(
-        PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS) for baseline, candidate in pairs
-    )
     max_rounds = rounds
     if max_rounds is None:
         possible = (left_s - (block.once_s or 0.0)) / block.round_s if block.round_s else block.max_rounds
         max_rounds = max(block.min_rounds, min(block.max_rounds, int(possible)))
+    arms = [arm.arm for arm in block.arms] if rounds != 1 else []
+    compared = tuple(
+        PlannedComparison(baseline=baseline, candidate=candidate, axis=AXIS)
+        for baseline, candidate in combinations(arms, 2)
+    )
     changes = {"comparisons": compared, "max_rounds": max_rounds, "min_rounds": min(block.min_rounds, max_rounds)}
     return block.model_copy(update=changes)
 
 
 def fits_in(plan: Plan, left_s: float) -> bool:
-    """Whether the plan is a single block whose fewest rounds end within `left_s` seconds."""
-    blocks = plan.blocks
-    return len(blocks) == 1 and (blocks[0].once_s or 0.0) + blocks[0].min_rounds * (blocks[0].round_s or 0.0) <= left_s
+    """Whether the plan is a single block whose minimum of rounds ends within the `left_s` seconds that remain."""
+    if len(plan.blocks) != 1:
+        return False
+    (block,) = plan.blocks
+    return (block.once_s or 0.0) + block.min_rounds * (block.round_s or 0.0) <= left_s

@@ -1,4 +1,4 @@
-"""A gate from its matrix to its answer: measure, judge, and measure again what would fail it."""
+"""The search of a gate: measure, judge, and measure again what would fail it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -28,9 +28,9 @@ class GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What fails a gate, and which metrics it looks at besides the headline.
+    """What fails a gate, and which metrics it judges besides the headline.
 
-    `max_slowdown`: a p50 that is slower by no more than this fraction is reported, and fails nothing.
+    `max_slowdown`: a p50 that is slower by at most this fraction is reported, and fails nothing.
     """
 
     fail_on: Sequence[Check]
@@ -56,7 +56,7 @@ class Gate(Confirmation[GateOutcome]):
     """The search of a gate. With `confirm`, a noisy failure counts only when a fresh block shows it again.
 
     A fresh block that leaves it open, as on a busy machine, is measured once more, so that a slower model does not pass
-    because of it. Without `sides`, two models are compared on each runtime of the matrix.
+    because of noise. `sides`: the old and the new runtime; None compares two models on each runtime of the matrix.
     """
 
     sides: tuple[Runtime, Runtime] | None
@@ -68,7 +68,7 @@ class Gate(Confirmation[GateOutcome]):
         is off, or where the machine itself failed."""
         answer = self.checks.judge(first.document, self.sides)
         doubtful = [finding for finding in answer.failures if finding.is_noisy]
-        if not self.confirm or not doubtful or _infra(first.document):
+        if not self.confirm or not doubtful or _list_infra_faults(first.document):
             return None
         cells = [finding.candidate for finding in doubtful]
         if self.sides is None:
@@ -81,37 +81,41 @@ class Gate(Confirmation[GateOutcome]):
 
     def needs_another_block(self, again: Measured) -> bool:
         """Whether the second block leaves a failure undecided, and not because the machine failed."""
-        left = self._confirmed([again.document])
-        is_open = any(finding.is_unconfirmed and finding.check == "undecided" for finding in left.findings)
-        return is_open and not _infra(again.document)
+        answer = self._judge_with([again.document])
+        is_open = any(finding.is_unconfirmed and finding.check == "undecided" for finding in answer.findings)
+        return is_open and not _list_infra_faults(again.document)
 
     def answer(self) -> GateOutcome:
-        first, *rest = (measured.document for measured in self.measured)
-        return GateOutcome(replace(self._confirmed(rest), infra=_infra([first, *rest][-1])), first)
+        first, *fresh = (measured.document for measured in self.measured)
+        faults = _list_infra_faults([first, *fresh][-1])
+        return GateOutcome(replace(self._judge_with(fresh), infra=faults), first)
 
-    def _confirmed(self, rest: Sequence[Document]) -> GateAnswer:
+    def _judge_with(self, fresh: Sequence[Document]) -> GateAnswer:
+        """Judge the first block, and confirm its failures by the fresh blocks, if there are any."""
         first = self.measured[0].document
         answer = self.checks.judge(first, self.sides)
+        if not fresh:
+            return answer
         again, decided = set[tuple[str, str]](), set[tuple[str, str]]()
-        for document in rest:
-            fresh = self.checks.judge(document, self.sides)
-            shown = {(finding.check_and_metric, finding.candidate) for finding in fresh.findings}
-            again |= _same_points(shown, document, first)
-            decided |= _same_points(fresh.decided, document, first)
-        return confirm_answer(answer, again=again, decided=decided) if rest else answer
+        for document in fresh:
+            judged = self.checks.judge(document, self.sides)
+            shown = {(finding.check_and_metric, finding.candidate) for finding in judged.findings}
+            again |= _translate_cells(shown, document, first)
+            decided |= _translate_cells(judged.decided, document, first)
+        return confirm_answer(answer, again=again, decided=decided)
 
 
-def _same_points(found: Collection[tuple[str, str]], again: Document, first: Document) -> set[tuple[str, str]]:
-    """Return what was found of candidates of the second document, under the names that its cells have in the first."""
-    places = {cell.id: _place_of(cell) for cell in again.cells}
-    known = group_by(first.cells, _place_of)
-    return {(what, cell.id) for what, candidate in found for cell in known.get(places[candidate], ())}
+def _translate_cells(found: Collection[tuple[str, str]], fresh: Document, first: Document) -> set[tuple[str, str]]:
+    """Replace the id of a cell of the fresh document, second in each pair, by the id of the same cell in the first."""
+    keys = {cell.id: _make_key(cell) for cell in fresh.cells}
+    known = group_by(first.cells, _make_key)
+    return {(what, cell.id) for what, candidate in found for cell in known.get(keys[candidate], ())}
 
 
-def _place_of(cell: Cell) -> tuple[tuple[str, str], Runtime]:
+def _make_key(cell: Cell) -> tuple[tuple[str, str], Runtime]:
     return cell_pairs.series_and_hardware(cell), cell.runtime
 
 
-def _infra(document: Document) -> tuple[str, ...]:
+def _list_infra_faults(document: Document) -> tuple[str, ...]:
     reasons = [cell.reason for cell in document.cells if cell.reason is not None]
     return tuple(dict.fromkeys(reason.text for reason in reasons if reason.code in watch_rounds.INFRA_CODES))

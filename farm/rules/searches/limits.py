@@ -1,4 +1,4 @@
-"""What a setting has to keep to be an answer: budgets, right outputs, and a judge of what a lower precision loses."""
+"""The limits that a setting must keep to be an answer: budgets, right outputs, and a proven accuracy."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,17 +16,20 @@ Keeping = Literal["kept", "open", "broken"]
 
 
 class Judgement(NamedTuple):
-    """Whether a cell keeps a budget. `words`: what it has, and what was asked for."""
+    """Whether a cell keeps a budget; `open` where that is not known. `text`: its value and the limit, or the fault."""
 
     budget: Budget
     keeping: Keeping
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The budgets that a setting has to keep; None is no budget. `has_labels`: outputs are judged on labelled data or
-    by the user's own function; `has_tolerance`: they are judged by a tolerance that the user gave."""
+    """The budgets that a setting must keep; None is no budget.
+
+    `has_labels`: outputs are judged on labelled data or by the user's function. `has_tolerance`: outputs are judged by
+    a tolerance that the user gave.
+    """
 
     max_p50_ms: float | None = None
     max_p99_ms: float | None = None
@@ -40,60 +43,69 @@ class Limits:
         return self.has_labels or self.has_tolerance
 
     def find_broken(self, cell: Cell, *, is_busy: bool = False) -> Judgement | None:
-        """Return the first budget that a short block proves to be broken, or None. A busy block proves no times.
+        """Return the first budget that a short block shows to be broken, or None. A busy block shows nothing of times.
 
         Outputs that are wrong or untimed, or that another provider computed, count as a broken budget.
         """
-        judgements = (*self._judge_lasting(cell), *(() if is_busy else self._judge_early_times(cell)))
+        judgements = list(self._judge_single_launch(cell))
+        if not is_busy:
+            judgements += self._judge_early_times(cell)
         return next((judgement for judgement in judgements if judgement.keeping == "broken"), None)
 
     def is_in_time(self, cell: Cell) -> bool:
-        """Whether a short block leaves no doubt that its times keep their budgets."""
+        """Whether a short block leaves no doubt that the cell keeps its budgets of time."""
         return all(judgement.keeping == "kept" for judgement in self._judge_early_times(cell))
 
     def explain_unproven(self, cell: Cell) -> str:
-        """Say why nobody knows whether the cell's outputs are accurate enough; empty where that is known."""
-        return next((judgement.words for judgement in self._judge_lasting(cell) if judgement.keeping == "open"), "")
+        """Say why it is not known whether the cell keeps a budget that a single launch decides, above all whether its
+        outputs are accurate enough; empty where that is known."""
+        judgements = self._judge_single_launch(cell)
+        return next((judgement.text for judgement in judgements if judgement.keeping == "open"), "")
 
     def judge_budgets(self, cell: Cell, *, is_busy: bool = False) -> list[Judgement]:
-        """Judge by a final block every budget that was asked for.
+        """Judge by a final block every budget that the user gave.
 
         Times are judged by both ends of their interval, and stay open where the machine was busy. The accuracy of a
-        lower precision is judged unasked; outputs have a judgement only where they are wrong or untimed, or ran
-        elsewhere.
+        lower precision is judged even without a budget. Outputs have a judgement only where they are wrong or untimed,
+        or where another provider computed them.
         """
         times = self._judge_times(cell)
-        return [*self._judge_lasting(cell), *(time._replace(keeping="open") if is_busy else time for time in times)]
+        if is_busy:
+            times = (time._replace(keeping="open") for time in times)
+        return [*self._judge_single_launch(cell), *times]
 
-    def _judge_lasting(self, cell: Cell) -> Iterator[Judgement]:
-        """Judge the budgets that a single launch decides."""
+    def _judge_single_launch(self, cell: Cell) -> Iterator[Judgement]:
+        """Judge the budgets that a single launch decides: all but those of time."""
         size = cell.peak_memory_bytes
         if self.max_memory_bytes is not None:
-            words = f"{memory(size)}, {self.max_memory_bytes / MIB:.4g} MiB asked for"
-            yield Judgement("memory", _judge_interval(size, size, self.max_memory_bytes), words)
+            text = f"{memory(size)}, {self.max_memory_bytes / MIB:.4g} MiB asked for"
+            yield Judgement("memory", _judge_interval(size, size, self.max_memory_bytes), text)
+
         yield from self._judge_accuracy(cell)
-        fault = find_fault(cell)
-        # a wanted accuracy replaces parity as the judge of the outputs
-        is_own = self.min_accuracy is not None and cell.accuracy is not None and cell.accuracy.value is not None
-        if fault in ("elsewhere", "untimed") or (fault == "wrong" and not is_own):
+
+        fault, accuracy = find_fault(cell), None if cell.accuracy is None else cell.accuracy.value
+        # a budget of accuracy replaces parity as the judge of the outputs
+        is_accuracy_judged = self.min_accuracy is not None and accuracy is not None
+        if fault in ("elsewhere", "untimed") or (fault == "wrong" and not is_accuracy_judged):
             yield Judgement("outputs", "broken", why_wrong(cell) if fault == "wrong" else FAULTS[fault])
 
     def _judge_accuracy(self, cell: Cell) -> Iterator[Judgement]:
-        accuracy, words = cell.accuracy, self._describe_accuracy(cell)
+        """Judge the accuracy by its budget; without one that of lower precisions, by labels or by a tolerance."""
+        accuracy, text = cell.accuracy, self._describe_accuracy(cell)
         if accuracy is not None and accuracy.value is not None and self.min_accuracy is not None:
-            # an interval is judged as one of which less is better
+            # the signs make it an interval of which less is better
             sign = -1.0 if accuracy.higher_is_better else 1.0
             ends = [accuracy.value if end is None else end for end in (accuracy.ci_low, accuracy.ci_high)]
             low, high = sorted(sign * end for end in ends)
             keeping = _judge_interval(low, high, sign * self.min_accuracy)
-            yield Judgement("accuracy", keeping, f"{words}, {self.min_accuracy:g} asked for")
+            yield Judgement("accuracy", keeping, f"{text}, {self.min_accuracy:g} asked for")
         elif self.min_accuracy is not None:
-            yield Judgement("accuracy", "open", words)
+            yield Judgement("accuracy", "open", text)
         elif self.has_labels and cell.precision != "fp32":
             loss: Keeping = (
                 "broken" if has_excessive_loss(accuracy) else "kept" if has_acceptable_loss(accuracy) else "open"
             )
-            yield Judgement("accuracy", loss, words)
+            yield Judgement("accuracy", loss, text)
         elif cell.precision != "fp32" and not (self.has_tolerance and cell.parity.verdict == "pass"):
             yield Judgement("accuracy", "open", cell.parity.text or "its outputs were not judged")
 
@@ -106,7 +118,7 @@ class Limits:
         return ", ".join(filter(None, (f"{metric.title} {metric.format_reached(accuracy)}", difference)))
 
     def _judge_early_times(self, cell: Cell) -> Iterator[Judgement]:
-        """Judge the times of a few launches, each of which may be wrong by the margin. A single one shows nothing."""
+        """Judge the times of a few launches, each of which may be wrong by MARGIN. A single one shows nothing."""
         low = high = None
         if len(cell.samples_ms) > 1:
             low, high = min(cell.samples_ms) / (1.0 + MARGIN), max(cell.samples_ms) * (1.0 + MARGIN)
@@ -139,5 +151,5 @@ def _judge_time(
 ) -> Iterator[Judgement]:
     """Judge a time by the ends of its interval; nothing where there is no limit."""
     if limit is not None:
-        words = f"{budget} {plain(value, unit='ms')}, {limit:g} ms asked for"
-        yield Judgement(budget, _judge_interval(*ends, limit), words)
+        text = f"{budget} {plain(value, unit='ms')}, {limit:g} ms asked for"
+        yield Judgement(budget, _judge_interval(*ends, limit), text)

@@ -10,9 +10,9 @@ from farm.contract.document_find import DECIDED, Found, FoundSetting, LeftSettin
 from farm.rules.presenting.session_code import make_javascript, make_session_code
 from farm.rules.presenting.times import format_compared_items, format_latency
 from farm.rules.quality import accuracy_metrics
+from farm.rules.searches.block_costs import format_ratio
 from farm.rules.searches.limits import Limits
 from farm.rules.searches.race import Contender, Outcome, Race
-from farm.rules.searches.standings import format_ratio
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain
 
 # the figures of a cell that the document repeats
@@ -23,19 +23,22 @@ WAITING = "other programs kept the machine busy, and settings of several threads
 NOT_BESIDE = "not all of the others fitted into one block with it"
 NOTHING_MEASURED = "nothing was measured to its end"
 FAILED, UNJUDGED = "No setting could be measured", "No setting is known to be accurate enough"
-# a setting that takes at most this fraction more than the best on each hardware is offered for all of them
+# a setting that costs at most this fraction more than the best on each hardware is offered for all of them
 NEAR = 0.05
-# where no setting keeps them, the first of these is named
+# where no setting keeps its budgets, these are explained before the others
 MACHINE_BUDGETS = ("p50", "p99", "memory")
 BUDGETS = (*MACHINE_BUDGETS, "accuracy", "outputs")
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the document says beside the race. `model`: its name. `path`: the model's file as the user wrote it;
-    `saved`: the file that the answer runs, the same path where no other file was written. `server`: the address of the
-    farm that measured, empty where this machine did. `refused`: settings that could not run. `used_again`: which rounds
-    of an earlier race are used, in words."""
+    """What the document says besides the race.
+
+    `model`: its name. `path`: the model's file as the user wrote it. `saved`: the file that the answer runs, the same
+    path where no other file was written. `refused`: settings that could not run. `is_stopped`: by the user, before the
+    end. `server`: the address of the farm that measured; empty for this machine. `reuse_note`: a sentence about rounds
+    of an earlier race that count here.
+    """
 
     model: str
     path: str
@@ -44,14 +47,16 @@ class Facts:
     refused: Sequence[LeftSetting] = ()
     is_stopped: bool = False
     server: str = ""
-    used_again: str = ""
+    reuse_note: str = ""
 
 
 def make_document(race: Race, facts: Facts) -> Found:
-    """Write the document `onnxfarm.find/1` of a race, whether it is over or still going on."""
+    """Make the document `onnxfarm.find/1` of a race, whether it is over or still going on."""
     outcome, cells = race.answer(), race.cells
     settings = {each.digest: _make_setting(each, race, outcome) for each in race.contenders if each.digest in cells}
-    slower = [digest for digest, left in outcome.left.items() if left.why == "slower" and digest in outcome.costs]
+    slower = [
+        digest for digest, dropped in outcome.dropped.items() if dropped.why == "slower" and digest in outcome.costs
+    ]
     document = Found(
         model=facts.model,
         goal=race.goal,
@@ -63,10 +68,10 @@ def make_document(race: Race, facts: Facts) -> Found:
         resolution=outcome.resolution,
         beside=[settings[digest] for digest in sorted(slower, key=outcome.costs.__getitem__)],
         default=settings.get(race.contenders[0].digest),
-        apart=[settings[digest].model_copy(update={"note": why}) for digest, why in outcome.apart.items()],
+        apart=[settings[digest].model_copy(update={"note": why}) for digest, why in outcome.unproven.items()],
         close=[contender.label for contender in outcome.close],
         budget_costs=dict(_explain_budget_costs(race, outcome)),
-        left=[*outcome.left.values(), *facts.refused],
+        left=[*outcome.dropped.values(), *facts.refused],
         is_by_processor=any(block.is_by_processor for block in race.blocks[-1:]),
         is_final=outcome.is_final,
         is_stopped=facts.is_stopped,
@@ -82,15 +87,15 @@ def make_document(race: Race, facts: Facts) -> Found:
 
 
 def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
-    """Find the setting to use on all hardware, given a document for each, at least one.
+    """Find the setting to use on all hardware, given at least one document, each of one kind of hardware.
 
-    By the goal of the documents it takes at most NEAR more than the best setting of each, and the least where it is
-    worst. Its figures are those of the first document. None where there is no such setting, or where a document has no
-    decided answer.
+    It costs at most NEAR more than the best setting of each document; of several such settings it is the one whose
+    highest cost is the lowest. Its figures are those of the first document. None where there is no such setting, or
+    where a document has no decided answer.
     """
-    ratios_of = [_compare_with_best(document) for document in documents]
-    shared = sorted(set.intersection(*map(set, ratios_of)))
-    worst = {key: max(ratios[key] for ratios in ratios_of) for key in shared}
+    ratios_by_document = [_compare_with_best(document) for document in documents]
+    shared = sorted(set.intersection(*map(set, ratios_by_document)))
+    worst = {key: max(ratios[key] for ratios in ratios_by_document) for key in shared}
     key = min(worst, key=worst.__getitem__, default="")
     if not key or worst[key] > 1.0 + NEAR:
         return None
@@ -98,7 +103,7 @@ def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
 
 
 def _compare_with_best(document: Found) -> dict[str, float]:
-    """Return what each setting of a decided final block takes against the best one there."""
+    """Return the cost of each setting of a decided final block as a ratio to the best one there; else nothing."""
     if not document.is_final or document.state not in DECIDED:
         return {}
     ratios = {_key_without_hardware(setting): setting.ratio or 1.0 for setting in _list_raced(document)}
@@ -113,9 +118,9 @@ def _key_without_hardware(setting: FoundSetting) -> str:
     return json.dumps({axis: value for axis, value in setting.settings.items() if axis != "hardware"}, sort_keys=True)
 
 
-def describe_used_again(settings: int, at: str) -> str:
-    were, their = ("was", "its") if settings == 1 else ("were", "their")
-    return f"{counted(settings, 'setting')} {were} measured at {at}: {their} short rounds are used."
+def describe_reuse(setting_count: int, measured_at: str) -> str:
+    were, their = ("was", "its") if setting_count == 1 else ("were", "their")
+    return f"{counted(setting_count, 'setting')} {were} measured at {measured_at}: {their} short rounds are used."
 
 
 def _make_setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSetting:
@@ -135,14 +140,14 @@ def _make_setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSe
 def _explain_budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, str]]:
     """Yield each budget that excluded a cheaper setting, with a sentence about it."""
     for budget in BUDGETS[:-1]:
-        excluded = [digest for digest, left in outcome.left.items() if left.budget == budget]
+        excluded = [digest for digest, dropped in outcome.dropped.items() if dropped.budget == budget]
         best, ratio = _compare_best(race, outcome, excluded)
         if best is not None and ratio < 1.0:
             yield budget, f"The budget of {budget} excluded {best.label}, {format_ratio(race.goal, ratio)}."
 
 
 def _compare_best(race: Race, outcome: Outcome, digests: Sequence[str]) -> tuple[Contender | None, float]:
-    """Find the setting that takes least by all rounds, and what it takes as a ratio to the answer; None with 1 where
+    """Return the cheapest of these settings by all rounds, and its cost as a ratio to the answer; None and 1 where
     nothing is known of them."""
     answer = race.estimates.get(outcome.answer[0].digest) if outcome.answer else None
     if answer is None:
@@ -188,19 +193,19 @@ def _make_sentence(race: Race, outcome: Outcome, facts: Facts) -> str:
         "undecided": _describe_undecided,
         "nothing": _explain_no_answer,
     }
-    sentences = [
-        "Stopped before the end." if facts.is_stopped else "",
-        describe[outcome.state](race, outcome),
-        _advise(race, outcome),
-        "Processor time decided, as the machine was busy." if outcome.is_by_processor and outcome.answer else "",
-    ]
-    if outcome.apart:
-        names = [contender.label for contender in race.contenders if contender.digest in outcome.apart]
+    sentences = ["Stopped before the end."] if facts.is_stopped else []
+    sentences += [describe[outcome.state](race, outcome), _advise(race, outcome)]
+    if outcome.is_by_processor:
+        sentences.append("Processor time decided, as the machine was busy.")
+    if outcome.unproven:
+        names = [contender.label for contender in race.contenders if contender.digest in outcome.unproven]
         sentences.append(f"{names[0]} stands apart." if len(names) == 1 else f"{len(names)} settings stand apart.")
-        sentences.append("" if race.limits.has_judge else NO_JUDGE_ON_A_FARM if facts.server else NO_JUDGE)
-    late = sum(left.why == "no time" for left in outcome.left.values())
-    sentences.append(f"{counted(late, 'setting')} had no time: give more minutes." if late else "")
-    return " ".join(filter(None, [*sentences, facts.used_again]))
+        if not race.limits.has_judge:
+            sentences.append(NO_JUDGE_ON_A_FARM if facts.server else NO_JUDGE)
+    late = sum(dropped.why == "no time" for dropped in outcome.dropped.values())
+    if late:
+        sentences.append(f"{counted(late, 'setting')} had no time: give more minutes.")
+    return " ".join(filter(None, [*sentences, facts.reuse_note]))
 
 
 def _describe_decided(race: Race, outcome: Outcome) -> str:
@@ -230,12 +235,12 @@ def _describe_undecided(race: Race, outcome: Outcome) -> str:
     more = "give more minutes" if race.time_left() <= 0 else ""
     measured = [contender for contender in outcome.answer if contender.digest in race.cells]
     if not measured:
-        is_broken = any(left.budget for left in outcome.left.values())
+        is_broken = any(dropped.budget for dropped in outcome.dropped.values())
         what = "no setting that was measured to its end keeps its budgets" if is_broken else NOTHING_MEASURED
         return f"Not decided: {'; '.join(filter(None, (what, more)))}."
     best = f"Best so far, not decided: {measured[0].label}, {_format_figure(race, measured[0].digest)}"
-    doubts = [outcome.left[each.digest].text for each in measured if each.digest in outcome.left]
-    if outcome.waiting:
+    doubts = [outcome.dropped[each.digest].text for each in measured if each.digest in outcome.dropped]
+    if outcome.uncompared:
         return f"{best}: {WAITING if race.blocks[-1].is_busy else NOT_BESIDE}."
     if doubts:
         return f"{best}: whether it keeps its budget is not known ({doubts[0]})."
@@ -245,20 +250,20 @@ def _describe_undecided(race: Race, outcome: Outcome) -> str:
 
 
 def _explain_no_answer(race: Race, outcome: Outcome) -> str:
-    """Name the setting that comes nearest to the budget that all break, or to each of several budgets."""
-    broken = [budget for budget in BUDGETS if any(left.budget == budget for left in outcome.left.values())]
+    """Name the setting that comes nearest to the broken budget, or to each of several broken budgets."""
+    broken = [budget for budget in BUDGETS if any(dropped.budget == budget for dropped in outcome.dropped.values())]
     if not broken:
-        reasons = [*outcome.apart.values(), *(left.text for left in outcome.left.values())]
-        return f"{UNJUDGED if outcome.apart else FAILED}: {reasons[0]}"
+        reasons = [*outcome.unproven.values(), *(dropped.text for dropped in outcome.dropped.values())]
+        return f"{UNJUDGED if outcome.unproven else FAILED}: {reasons[0]}"
     budgets = [budget for budget in broken if budget in MACHINE_BUDGETS] or broken[:1]
     nearest = [_find_nearest(race, outcome, budget) for budget in budgets]
     if len(nearest) > 1:
-        each = "; ".join(f"{contender.label} has {outcome.left[contender.digest].text}" for contender in nearest)
+        each = "; ".join(f"{contender.label} has {outcome.dropped[contender.digest].text}" for contender in nearest)
         return f"No setting keeps every budget. The nearest to each: {each}."
     budget, contender = budgets[0], nearest[0]
     limit = {"p50": race.limits.max_p50_ms, "p99": race.limits.max_p99_ms}.get(budget)
     if limit is None:
-        text = outcome.left[contender.digest].text
+        text = outcome.dropped[contender.digest].text
         return f"Nothing keeps the budget of {budget}: {contender.label} comes nearest, with {text}."
     cell = race.cells[contender.digest]
     fastest = "the fastest" if race.limits.explain_unproven(cell) else "the fastest accurate one"
@@ -268,7 +273,7 @@ def _explain_no_answer(race: Race, outcome: Outcome) -> str:
 
 
 def _find_nearest(race: Race, outcome: Outcome, budget: str) -> Contender:
-    """Find the setting that comes nearest to a budget of those that it excluded, accurate ones before others."""
+    """Find the setting nearest to a budget among those that it excluded, accurate ones before others."""
 
     def measure_distance(contender: Contender) -> tuple[bool, float]:
         cell = race.cells[contender.digest]
@@ -277,22 +282,22 @@ def _find_nearest(race: Race, outcome: Outcome, budget: str) -> Contender:
             amount = -cell.accuracy.value if cell.accuracy.higher_is_better else cell.accuracy.value
         return bool(race.limits.explain_unproven(cell)), amount or 0.0
 
-    excluded = [each for each in race.contenders if each.digest in outcome.left]
-    return min((each for each in excluded if outcome.left[each.digest].budget == budget), key=measure_distance)
+    excluded = [each for each in race.contenders if each.digest in outcome.dropped]
+    return min((each for each in excluded if outcome.dropped[each.digest].budget == budget), key=measure_distance)
 
 
 def _advise(race: Race, outcome: Outcome) -> str:
-    """Say whether to stay with the release in use; empty where it alone raced, or where nothing is decided."""
+    """Say whether to stay with the release of the default; empty where no other raced, or where nothing is decided."""
     releases = {contender.digest: str(contender.values.get("runtime")) for contender in race.contenders}
     used = releases[race.contenders[0].digest]
     if outcome.state not in DECIDED or {*releases.values()} == {used}:
         return ""
-    if near := [contender.label for contender in outcome.answer if releases[contender.digest] == used]:
-        return f"Stay with {used}, {near[0]}: nothing better is known on another release."
+    if answers := [contender.label for contender in outcome.answer if releases[contender.digest] == used]:
+        return f"Stay with {used}, {answers[0]}: nothing better is known on another release."
     if any(releases[contender.digest] == used for contender in outcome.close):
         return f"Whether to leave {used} is not decided: some of its settings did not fit into the final block."
     new = releases[outcome.answer[0].digest]
-    slower = [each for each, left in outcome.left.items() if left.why == "slower" and releases[each] == used]
+    slower = [each for each, dropped in outcome.dropped.items() if dropped.why == "slower" and releases[each] == used]
     best, ratio = _compare_best(race, outcome, slower)
     if best is None:
         return f"Upgrade to {new}: nothing that was measured on {used} is an answer."
@@ -306,7 +311,7 @@ def _format_gain(race: Race, outcome: Outcome) -> str:
 
 
 def _format_figure(race: Race, digest: str) -> str:
-    """Write the figure of the goal; for latency it is the time that the verdicts rest on."""
+    """Format the figure of the goal; for latency it is the kind of time that the verdicts compared."""
     cell, pairs = race.cells[digest], race.blocks[-1].pairs.values()
     if race.goal == "memory":
         return memory(cell.peak_memory_bytes)

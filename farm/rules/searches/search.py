@@ -1,7 +1,7 @@
-"""What all searches share: a search says what to measure next, is told the outcome, and knows its answer.
+"""The protocol of all searches: `next` says what to measure, `record` takes the outcome, `answer` returns the result.
 
-Who measures is not its concern: this machine does it in a loop (`carry_out`), and the farm keeps the search in a row
-that its tick takes one step further. Outcomes that are kept in rows are plain values.
+A search does not measure. On this machine `carry_out` measures in a loop. On a farm, a row stores the search, and each
+tick takes it one step further; outcomes that rows store are plain values.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,8 @@ Result = TypeVar("Result")
 
 
 class SearchProblem(ValueError):
-    """Why a search cannot be answered, in one sentence. `is_infra`: because of the machine, not of the question."""
+    """A search cannot be answered; the text says why in one sentence. `is_infra`: the machine is the cause, not the
+    question."""
 
     def __init__(self, text: str, *, is_infra: bool = False) -> None:
         super().__init__(text)
@@ -28,8 +29,8 @@ class SearchProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What to measure next, in one block. `asked`: plain values that identify it among the search's experiments; a row
-    keeps them until the outcome is read."""
+    """What to measure next, in one block. `asked`: plain values that identify it among the search's experiments; rows
+    store them until the outcome is read."""
 
     matrix: Matrix
     title: str = ""
@@ -38,10 +39,10 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a bench measured. `positions`: finds a cell's place in the matrix by the cell's id in the document.
+    """What a bench measured.
 
-    `reviewed`: names of nodes under review, whose figures do not count. `narrow_to` makes the matrix of some of its
-    cells alone, on other runtimes and hardware.
+    `positions`: finds a cell's position on each axis of the matrix by the cell's id in the document. `reviewed`: names
+    of nodes under review, whose figures do not count.
     """
 
     matrix: Matrix
@@ -50,6 +51,8 @@ class Measured:
     reviewed: frozenset[str] = frozenset()
 
     def narrow_to(self, cells: Iterable[str], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()) -> Matrix:
+        """Return the smallest matrix with the points of these cells, given by id, on these runtimes and this hardware,
+        or on the matrix's hardware where none is given."""
         places = [self.positions(cell) for cell in dict.fromkeys(cells)]
         return narrow_matrix(self.matrix, places, runtimes=runtimes, hardware=hardware)
 
@@ -63,27 +66,27 @@ class Answer:
 
 
 class Search(ABC, Generic[Outcome, Result]):
-    """A question that is answered by measuring.
-
-    `is_undecided` says of an outcome whether more rounds of the same experiment may still decide it; `answer` is valid
-    once `next` returns None.
-    """
+    """A question that is answered by measuring. `answer` is valid once `next` returns None."""
 
     @abstractmethod
     def next(self) -> Experiment | None:
         """Return what to measure next, the same until an outcome is recorded; None once the answer is known."""
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Outcome:
-        """Turn what was measured into the outcome to record. `asked`: the experiment's; `measured`: None where its
-        results were lost. As it stands here, the outcome is all that was measured."""
+        """Return the outcome to record. `asked`: the experiment's. `measured`: None where its results were lost.
+
+        By default the outcome is `measured` itself.
+        """
         return cast(Outcome, measured)
 
     def is_undecided(self, outcome: Outcome) -> bool:
+        """Whether more rounds of the same experiment may still decide the outcome. By default they do not."""
         return False
 
     @abstractmethod
     def record(self, outcome: Outcome) -> None:
-        """Note an outcome. Raises SearchProblem where the question turns out to be wrong."""
+        """Record the outcome of the experiment that `next` returned. Raises SearchProblem where the question turns out
+        to be wrong."""
 
     @abstractmethod
     def answer(self) -> Result: ...

@@ -1,4 +1,4 @@
-"""Since which release a cell has changed: each experiment measures the good release beside a probed one."""
+"""The release since which a cell has changed: each experiment is a block of the good release and a probed one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from farm.rules.matrices.points import replace_runtimes
 from farm.rules.runtimes.order import release_order
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import Answer, Experiment, Measured, Search, SearchProblem
-from farm.rules.searches.sought import Sought, Step, make_step
+from farm.rules.searches.targets import Step, Target, make_step
 
 LOST = "The run was deleted before its results were read."
 
@@ -19,23 +19,23 @@ LOST = "The run was deleted before its results were read."
 class SinceWhen(Search[Step, Answer]):
     """The search between two releases of `versions`, all published ones in release order.
 
-    `point`: makes the matrix of the one cell that is measured. `sought`: the change that is looked for. `over`: ends
-    the answer's sentence, such as ` over 12 versions`.
+    `point`: makes the matrix of the one cell to measure. `target`: the change to look for. `suffix`: ends the answer's
+    sentence, such as ` over 12 versions`.
     """
 
     point: Callable[[], Matrix]
     versions: Sequence[str]
     good: Runtime
     bad: Runtime
-    sought: Sought
-    over: str = ""
+    target: Target
+    suffix: str = ""
     steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.bisection = Bisection(self.versions, good=self.good.version, bad=self.bad.version)
 
     def next(self) -> Experiment | None:
-        """Return the good release beside the next one to probe; None once the answer is known."""
+        """Return the block of the good release and the next one to probe; None once the answer is known."""
         version = self.bisection.next()
         if version is None:
             return None
@@ -47,7 +47,7 @@ class SinceWhen(Search[Step, Answer]):
         probe = self._release(str(asked["probe"]))
         if measured is None:
             return make_step(probe, Outcome.SKIPPED, LOST)
-        return self.sought.judge_probe(measured.document, good=self.good, probe=probe)
+        return self.target.judge_probe(measured.document, good=self.good, probe=probe)
 
     def is_undecided(self, outcome: Step) -> bool:
         return outcome["outcome"] == Outcome.SKIPPED and outcome["ratio"] is not None
@@ -66,31 +66,38 @@ class SinceWhen(Search[Step, Answer]):
         """Return the first bad release in a sentence, and as plain values with its ratio to the good one."""
         found = self.bisection.answer()
         minutes = sum(step.get("minutes", 0.0) for step in self.steps)
-        turn = next((step for step in self.steps if step["version"] == found.first_bad), None)
+        first_bad_step = next((step for step in self.steps if step["version"] == found.first_bad), None)
+        figures = {"ratio": self.target.ratio, "low": None, "high": None} if first_bad_step is None else first_bad_step
         plain = {
             "first_bad": found.first_bad,
             "last_good": found.last_good,
             "suspects": list(found.suspects),
             "is_exact": found.is_exact,
             "is_monotone": found.is_monotone,
-            "turns": [{"before": t.before, "after": t.after, "turned": t.turned.value} for t in found.turns],
+            "turns": [
+                {"before": change.before, "after": change.after, "turned": change.outcome.value}
+                for change in found.transitions
+            ],
             "probes": found.probes,
             "skipped": [step["version"] for step in self.steps if step["outcome"] == Outcome.SKIPPED],
             "minutes": minutes,
-            "ratio": self.sought.ratio if turn is None else turn["ratio"],
-            "low": None if turn is None else turn["low"],
-            "high": None if turn is None else turn["high"],
+            "ratio": figures["ratio"],
+            "low": figures["low"],
+            "high": figures["high"],
         }
-        sentence = found.sentence(self.sought.words[0])
-        spent = f" It took {minutes:.1f} minutes{self.over}." if self.steps else ""
-        return Answer(sentence[:1].upper() + sentence[1:] + spent, plain)
+        sentence = found.sentence(self.target.description)
+        duration = f" It took {minutes:.1f} minutes{self.suffix}." if self.steps else ""
+        return Answer(sentence[:1].upper() + sentence[1:] + duration, plain)
 
     def _release(self, version: str) -> Runtime:
         return Runtime(distribution=self.good.distribution, version=version)
 
 
 def narrow(steps: Iterable[Step], *, good: str, bad: str) -> tuple[str, str]:
-    """Return the nearest two releases of which the steps measured the older one as good and the newer one as bad."""
+    """Narrow the range from a good to a bad release by what the steps measured, leaving out skipped releases.
+
+    Return the first two neighbours of which the older one is good and the newer one bad.
+    """
     judged = {step["version"]: step["outcome"] for step in steps if step["outcome"] != Outcome.SKIPPED}
     judged |= {good: Outcome.GOOD, bad: Outcome.BAD}
     pairs = pairwise(sorted(judged, key=release_order))

@@ -1,15 +1,16 @@
-"""One model over many releases: each as a ratio to a reference that stands in every block, and where it changed.
+"""One model over many releases: each as a ratio to a reference release that is in every block, and where it changed.
 
-Neighbouring blocks share a release, so that every two neighbours stand in one block somewhere.
+Consecutive blocks share a release, so that every two neighbouring releases are planned in one block.
 
-A change point is a verdict between two neighbouring releases. Where both stood in one block it is their own paired
-comparison; across blocks it follows from both ratios to the reference, whose half intervals add in squares.
+A change point is a verdict between two neighbouring releases. Where both were measured in one block it is their own
+paired comparison; across blocks it follows from both ratios to the reference, whose half intervals add in squares.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from math import exp, log, sqrt
+from math import exp, hypot, log
+from typing import NamedTuple
 
 from farm.base.grouping import group_by
 from farm.contract.blocks import MAX_ARMS
@@ -30,16 +31,15 @@ from farm.rules.wording.vocabulary import is_change
 
 # a 95 % half interval is 1.96 standard errors; 1.7 half intervals are 3.3 of them, p = .001
 SURE = 1.7
-
-
-# how many releases a block has beside the reference
-MAX_TOGETHER = MAX_ARMS - 1
-MIN_TOGETHER = 2
+# how many releases a block has besides the reference
+MAX_RELEASES = MAX_ARMS - 1
+MIN_RELEASES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One release. `ratio` of p50 to the reference with its 95 % interval; `reason` where there is none."""
+    """One release. `ratio`: of its p50 to the reference's, with its 95 % interval. `reason`: why there is no ratio, or
+    no verdict."""
 
     version: str
     ratio: float | None = None
@@ -51,8 +51,9 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A change between neighbouring releases. `is_paired`: both stood in one block."""
+class ChangePoint:
+    """A change between neighbouring releases. `ratio`: of the later to the earlier one, with its 95 % interval.
+    `is_paired`: both were measured in one block."""
 
     before: str
     after: str
@@ -69,8 +70,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One cell over the releases of a distribution. `reference`: the version that all ratios are to. `turns`: the
-    changes between neighbouring releases."""
+    """One cell over the releases of a distribution, in release order. `reference`: the version that all ratios are to.
+    `turns`: the changes between neighbouring releases."""
 
     series: str
     label: str
@@ -78,15 +79,15 @@ class Line:
     distribution: str
     reference: str
     points: tuple[SweepPoint, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[ChangePoint, ...]
 
     def sentence(self) -> str:
         """Say how many releases were measured, and where the cell changed."""
         measured = sum(point.ratio is not None or point.version == self.reference for point in self.points)
         head = f"{self.label}: {measured} of {counted(len(self.points), 'release')} measured"
         turns = [turn.describe() for turn in self.turns]
-        told = f"{counted(len(turns), 'change')}: {', '.join(turns)}" if turns else "no change between neighbours"
-        return f"{head}, {told}."
+        changes = f"{counted(len(turns), 'change')}: {', '.join(turns)}" if turns else "no change between neighbours"
+        return f"{head}, {changes}."
 
     def as_plain(self) -> dict[str, object]:
         return {**asdict(self), "sentence": self.sentence()}
@@ -94,8 +95,8 @@ class Line:
 
 @dataclass
 class Sweep(Search[Measured, list[Line]]):
-    """The search for a line for each combination of the matrix's axes. `versions`: in release order. `is_one_block`:
-    whether a matrix is measured in one block."""
+    """The search for a line per combination of the matrix's axis values. `versions`: in release order.
+    `is_one_block`: says whether a matrix is measured in one block."""
 
     matrix: Matrix
     distribution: str
@@ -112,30 +113,27 @@ class Sweep(Search[Measured, list[Line]]):
 
     def _plan_blocks(self, point: Matrix) -> list[Experiment]:
         """Return the blocks of one line, as large as the planner allows."""
-        for together in range(MAX_TOGETHER, MIN_TOGETHER, -1):
-            parts = self._cut(point, together)
+        for size in range(MAX_RELEASES, MIN_RELEASES, -1):
+            parts = self._split(point, size)
             if all(self.is_one_block(part.matrix) for part in parts):
                 return parts
-        return self._cut(point, MIN_TOGETHER)
+        return self._split(point, MIN_RELEASES)
 
-    def _cut(self, point: Matrix, together: int) -> list[Experiment]:
-        """Cut a line into blocks of `together` releases."""
-        runs = _overlapping(self.versions, together)
-        return [
-            Experiment(
-                replace(point, axes={**point.axes, "runtime": self._beside_reference(run)}),
-                title=f"part {part} of {len(runs)}: {run[0]} to {run[-1]} beside {self.reference}",
-            )
-            for part, run in enumerate(runs, start=1)
-        ]
-
-    def _beside_reference(self, versions: Sequence[str]) -> tuple[Runtime, ...]:
-        names = dict.fromkeys([self.reference, *versions])
-        return tuple(Runtime(distribution=self.distribution, version=name) for name in names)
+    def _split(self, point: Matrix, size: int) -> list[Experiment]:
+        """Split a line into blocks of `size` releases, each with the reference."""
+        parts = _split_overlapping(self.versions, size)
+        experiments = []
+        for number, versions in enumerate(parts, start=1):
+            names = dict.fromkeys([self.reference, *versions])
+            runtimes = tuple(Runtime(distribution=self.distribution, version=name) for name in names)
+            matrix = replace(point, axes={**point.axes, "runtime": runtimes})
+            title = f"part {number} of {len(parts)}: {versions[0]} to {versions[-1]} beside {self.reference}"
+            experiments.append(Experiment(matrix, title))
+        return experiments
 
     def next(self) -> Experiment | None:
-        left = self._parts[len(self.documents) :]
-        return left[0] if left else None
+        remaining = self._parts[len(self.documents) :]
+        return remaining[0] if remaining else None
 
     def record(self, outcome: Measured) -> None:
         self.documents.append(outcome.document)
@@ -144,119 +142,129 @@ class Sweep(Search[Measured, list[Line]]):
         return make_lines(self.documents, reference=self.reference)
 
 
-def _overlapping(versions: Sequence[str], together: int) -> list[Sequence[str]]:
-    """Cut versions into runs of `together` releases, each beginning with the last release of the run before."""
-    if len(versions) <= together:
+def _split_overlapping(versions: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Split versions into parts of at most `size`, each beginning with the last version of the part before."""
+    if len(versions) <= size:
         return [versions]
-    return [versions[start : start + together] for start in range(0, len(versions) - 1, together - 1)]
+    return [versions[start : start + size] for start in range(0, len(versions) - 1, size - 1)]
 
 
 def compare_neighbours(block: PlannedBlock) -> PlannedBlock:
-    """Return the block with only the comparisons that a line needs: with the reference, and of neighbours."""
+    """Return the block with only the comparisons that a line needs: of each release with the reference, which is the
+    first runtime, and of neighbours."""
     places = {arm.arm: arm.positions["runtime"] for arm in block.arms}
-    kept = tuple(
+    needed = tuple(
         pair
         for pair in block.comparisons
         if pair.axis == "runtime"
         and (places[pair.baseline] == 0 or places[pair.candidate] - places[pair.baseline] == 1)
     )
-    return block.model_copy(update={"comparisons": kept})
+    return block.model_copy(update={"comparisons": needed})
+
+
+class _Placed(NamedTuple):
+    """A cell, with the comparisons of its document."""
+
+    cell: Cell
+    pairs: BySides
 
 
 def make_lines(documents: Iterable[Document], *, reference: str) -> list[Line]:
-    """Make a line for each series and hardware in the documents. `reference`: a version that is in every block."""
-    found = list(documents)
-    numbered = ((number, cell) for number, document in enumerate(found) for cell in document.cells)
-    by_place = group_by(
-        (pair for pair in numbered if pair[1].twin_of is None), lambda pair: series_and_hardware(pair[1])
-    )
-    pairs = [index_by_sides(document.comparisons) for document in found]
-    several = len({hardware for _, hardware in by_place}) > 1
+    """Make one line per series and hardware in the documents. `reference`: the version that is in every block."""
+    cells: list[_Placed] = []
+    for document in documents:
+        pairs = index_by_sides(document.comparisons)
+        cells += [_Placed(cell, pairs) for cell in document.cells if cell.twin_of is None]
+    by_line = group_by(cells, lambda placed: series_and_hardware(placed.cell))
+    margins = [comparison.margin for placed in cells for comparison in placed.pairs.values()]
+    has_several = len({hardware for _, hardware in by_line}) > 1
     return [
-        _line(cells, pairs, reference=reference, where=f", {hardware}" if several else "")
-        for (_, hardware), cells in by_place.items()
+        _make_line(
+            placed,
+            reference=reference,
+            suffix=f", {hardware}" if has_several else "",
+            margin=max(margins, default=0.02),
+        )
+        for (_, hardware), placed in by_line.items()
     ]
 
 
-def _line(cells: Sequence[tuple[int, Cell]], pairs: Sequence[BySides], *, reference: str, where: str) -> Line:
-    places = group_by(cells, lambda pair: pair[1].runtime.version)
-    order = sorted(places, key=release_order)
-    points = {version: _point(version, places, pairs, reference=reference) for version in order}
-    known = [version for version in order if points[version].ratio is not None or version == reference]
-    turns = [
-        turn
+def _make_line(cells: Sequence[_Placed], *, reference: str, suffix: str, margin: float) -> Line:
+    by_version = group_by(cells, lambda placed: placed.cell.runtime.version)
+    versions = sorted(by_version, key=release_order)
+    points = [_make_point(version, by_version, reference=reference) for version in versions]
+    known = [point for point in points if point.ratio is not None or point.version == reference]
+    changes = [
+        change
         for before, after in pairwise(known)
-        if (turn := _turn(places, pairs, before=points[before], after=points[after])) is not None
+        if (change := _find_change(by_version, before=before, after=after, margin=margin)) is not None
     ]
-    first = cells[0][1]
+    first = cells[0].cell
     return Line(
         series=series_digest(first),
-        label=series_label(first) + where,
+        label=series_label(first) + suffix,
         provider=first.provider,
         distribution=first.runtime.distribution,
         reference=reference,
-        points=tuple(points[version] for version in order),
-        turns=tuple(turns),
+        points=tuple(points),
+        turns=tuple(changes),
     )
 
 
-def _point(
-    version: str, places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, reference: str
-) -> SweepPoint:
+def _make_point(version: str, by_version: Mapping[str, Sequence[_Placed]], *, reference: str) -> SweepPoint:
+    cells = [placed.cell for placed in by_version[version]]
     if version == reference:
-        done = [cell for _, cell in places[version] if cell.p50_ms is not None]
-        return SweepPoint(version, 1.0, 1.0, 1.0, done[0].p50_ms, "equal") if done else _unmeasured(version, places)
-    for cell, comparison in _compared(places, pairs, old=reference, new=version):
+        p50 = next((cell.p50_ms for cell in cells if cell.p50_ms is not None), None)
+        if p50 is not None:
+            return SweepPoint(version, 1.0, 1.0, 1.0, p50, "equal")
+    for cell, comparison in _find_comparisons(by_version, old=reference, new=version):
         if cell.status is CellStatus.DONE and comparison.ratio is not None:
             figures = (comparison.ratio, comparison.ci_low, comparison.ci_high)
             return SweepPoint(version, *figures, cell.p50_ms, comparison.verdict, comparison.reason or "")
-    return _unmeasured(version, places)
-
-
-def _unmeasured(version: str, places: Mapping[str, Sequence[tuple[int, Cell]]]) -> SweepPoint:
-    reasons = [cell.reason.text for _, cell in places[version] if cell.reason is not None]
+    reasons = [cell.reason.text for cell in cells if cell.reason is not None]
     return SweepPoint(version, reason=(reasons or ["It was not measured beside the reference."])[0])
 
 
-def _compared(
-    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, old: str, new: str
+def _find_comparisons(
+    by_version: Mapping[str, Sequence[_Placed]], *, old: str, new: str
 ) -> list[tuple[Cell, Comparison]]:
     """Return the comparisons from one release to another, whichever is the baseline, each with the cell of `new`."""
     return [
         (cell, comparison)
-        for number, cell in places.get(new, ())
-        for there, other in places.get(old, ())
-        if there == number and (comparison := comparison_between(pairs[number], other.id, cell.id)) is not None
+        for cell, pairs in by_version[new]
+        for other, other_pairs in by_version.get(old, ())
+        if other_pairs is pairs and (comparison := comparison_between(pairs, other.id, cell.id)) is not None
     ]
 
 
-def _turn(
-    places: Mapping[str, Sequence[tuple[int, Cell]]], pairs: Sequence[BySides], *, before: SweepPoint, after: SweepPoint
-) -> Turn | None:
-    for _, comparison in _compared(places, pairs, old=before.version, new=after.version):
+def _find_change(
+    by_version: Mapping[str, Sequence[_Placed]], *, before: SweepPoint, after: SweepPoint, margin: float
+) -> ChangePoint | None:
+    """Return the change between two releases by their own comparison, else by their ratios to the reference; None where
+    there is none."""
+    for _, comparison in _find_comparisons(by_version, old=before.version, new=after.version):
         if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
             continue
         if not is_change(comparison.verdict):
             return None
         figures = (comparison.ratio, comparison.ci_low, comparison.ci_high)
         why = explain_change(comparison) or ""
-        return Turn(before.version, after.version, comparison.verdict, *figures, is_paired=True, explanation=why)
-    margin = max((comparison.margin for some in pairs for comparison in some.values()), default=0.02)
-    return _turn_across(before, after, margin=margin)
+        return ChangePoint(before.version, after.version, comparison.verdict, *figures, is_paired=True, explanation=why)
+    return _find_change_across(before, after, margin=margin)
 
 
-def _turn_across(before: SweepPoint, after: SweepPoint, *, margin: float) -> Turn | None:
+def _find_change_across(before: SweepPoint, after: SweepPoint, *, margin: float) -> ChangePoint | None:
     """Return a change between releases of two blocks, from their ratios to the reference; None where there is none."""
     if None in (before.ratio, before.low, before.high, after.ratio, after.low, after.high):
         return None
     step = log(after.ratio or 1.0) - log(before.ratio or 1.0)
-    half = sqrt(_half(before) ** 2 + _half(after) ** 2)
+    half = hypot(_half_interval(before), _half_interval(after))
     if abs(step) <= max(log(1.0 + margin), SURE * half):
         return None
     verdict = "slower" if step > 0.0 else "faster"
     ends = (exp(step), exp(step - half), exp(step + half))
-    return Turn(before.version, after.version, verdict, *ends, is_paired=False)
+    return ChangePoint(before.version, after.version, verdict, *ends, is_paired=False)
 
 
-def _half(point: SweepPoint) -> float:
+def _half_interval(point: SweepPoint) -> float:
     return (log(point.high or 1.0) - log(point.low or 1.0)) / 2.0

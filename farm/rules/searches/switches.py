@@ -1,20 +1,16 @@
-"""Work-arounds: session options that undo a change, found by measuring candidates beside the old and the new runtime.
+"""Work-arounds: session options that undo a regression, found by measuring candidates with the old and the new runtime.
 
 A candidate is a lower optimisation level, a list of optimizers to leave out (`disabled_optimizers`), a session setting
-switched off, another number of threads, or a provider option left out. All candidates of a step stand in one block with
-the old and the new runtime. Names are many, so the first step tries those that resemble what changed one by one and the
-rest in groups; later steps split the group that undid most. Settings, threads and options come last, where none of
-these gave enough back.
-
-No name of an operator or optimizer stands here: names are read off a runtime's own library, or given.
+switched off, another number of threads, or a provider option left out. Each step is one block of candidates with the
+old and the new runtime. Optimizers are many, so the first step tries those that resemble what changed one by one and
+the rest in groups; later steps split the group that undid most. Settings, threads and options come last, where none of
+these undid enough.
 """
 
-import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, exp, hypot, log
-from mmap import mmap
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -23,6 +19,7 @@ from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
+from farm.contract.verdicts import Word
 from farm.rules.cells.session_sets import DEFAULT, SessionSet
 from farm.rules.cells.values import ProviderChoice, Value
 from farm.rules.comparing.quantities import Change
@@ -35,15 +32,15 @@ from farm.rules.wording.numbers import counted, share
 # with the old and the new runtime, and an A/A twin, a block of 16
 MAX_CANDIDATES = 12
 SINGLES = 5
-# a switch that gives back so much of the change is good enough to stop searching
+# shares of the change that a candidate undoes: from this one on the search stops
 ENOUGH = 0.8
-# a switch that gives back this much is said to remove the whole change
+# from this one on a sentence says that it removes the regression
 ALL = 0.95
-# a switch that gives back less is not worth offering
+# below this one it is not worth offering
 WORTHWHILE = 0.3
 
 Kind = Literal["level", "optimizers", "setting", "threads", "option"]
-# the axis of a matrix on which a candidate stands, and the smallest switch first
+# the axis of the matrix that a candidate changes; the least invasive kind comes first
 _AXIS: dict[Kind, str] = {
     "optimizers": "session",
     "setting": "session",
@@ -51,21 +48,13 @@ _AXIS: dict[Kind, str] = {
     "level": "optimization",
     "threads": "threads",
 }
-# Endings by which ONNX Runtime names what rewrites a graph; that a name is one is not known before it was tried, and
-# one that is not does nothing.
-_REWRITES = (
-    "Fusion|Fusions|FusionL1|FusionL2|Elimination|Transformer|Optimizer|Propagation|Folding|Rewrite|Remover|Insertion"
-)
-_NAME = re.compile(rb"[A-Z][A-Za-z0-9_]{4,62}[A-Za-z0-9]")
-_ENDS = re.compile(rf"({_REWRITES})$|^(Eliminate|Fuse)[A-Z]")
-_MANGLED = re.compile(r"^N11onnxruntime(\d{1,2})([A-Za-z0-9_]+)E$")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A session option to try. `names`: the optimizers, the setting or the provider option to leave out. `level`: the
-    optimisation level. `threads`: their number where that is what changes, else 0. `is_final`: cannot be split."""
+    """A session option to try. `label`: names it, unlike any other candidate. `level`: the optimisation level. `names`:
+    the optimizers, the setting or the provider option to leave out. `threads`: their number where that is what changes,
+    else 0. `is_final`: it cannot be split into smaller groups."""
 
     kind: Kind
     label: str
@@ -80,12 +69,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A measured candidate. `undone`: the share of the change that it gave back, 1 for all of it. `comparison`: the new
-    runtime with it against the new runtime without it. `remaining`: its ratio to the old runtime, with its `interval`,
-    which trials of older farms lack.
+    """A measured candidate. `undone`: the share of the change that it undoes, 1 for all of it. `comparison`: of the new
+    runtime without it (baseline) and with it. `remaining`: its ratio to the old runtime, with its 95 % `interval`,
+    which trials of older farms lack. `keeps_parity`: it fails no parity that the old runtime passes.
 
-    `is_worthwhile`: it is decided to be faster, fails no parity that was kept before, and gave back WORTHWHILE at
-    least.
+    `is_worthwhile`: it is decided to be faster, keeps parity, and undoes at least WORTHWHILE.
     """
 
     candidate: Candidate
@@ -96,73 +84,43 @@ class Trial:
     interval: tuple[float, float] | None = None
 
     @property
-    def left(self) -> Change | None:
-        """What remains of the change against the old runtime, as a change of latency; None where its interval is not
-        known."""
+    def remaining_change(self) -> Change | None:
+        """The change of latency from the old runtime that remains with it; None where its interval is not known."""
         if self.interval is None:
             return None
         low, high = self.interval
-        return Change(
-            "latency", "slower" if low > 1 else "faster" if high < 1 else "undecided", self.remaining, low, high
-        )
+        verdict: Word = "slower" if low > 1 else "faster" if high < 1 else "undecided"
+        return Change("latency", verdict, self.remaining, low, high)
 
     @property
     def is_worthwhile(self) -> bool:
         return self.comparison.verdict == "faster" and self.keeps_parity and self.undone >= WORTHWHILE
 
 
-# as rows keep them
+# the form in which rows store them
 CANDIDATES: TypeAdapter[list[Candidate]] = TypeAdapter(list[Candidate])
 TRIALS: TypeAdapter[list[Trial]] = TypeAdapter(list[Trial])
 
 
-def find_optimizer_names(library: bytes | mmap) -> list[str]:
-    """Find the texts in a runtime's shared library that may be names of graph optimizers, sorted."""
-    texts = (match.group().decode("ascii") for match in _NAME.finditer(library))
-    names = {_demangle(text) for text in texts}
-    return sorted(name for name in names if _ENDS.search(name))
-
-
-def _demangle(text: str) -> str:
-    """Return the class name in a mangled C++ type of the runtime's namespace; the text itself where it is none."""
-    found = _MANGLED.match(text)
-    return found.group(2)[: int(found.group(1))] if found else text
-
-
-def rank_names(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
-    """Sort optimizer names by how much they resemble `words`, the operators that changed. The most alike come first,
-    and a name given twice stands once. Words in common count more the fewer names have them."""
-    parts = {name: set(_parts(name)) for name in dict.fromkeys(names)}
-    wanted = {part for word in words for part in _parts(word)}
-    weight = {
-        part: log(len(parts) / sum(part in own for own in parts.values())) for own in parts.values() for part in own
-    }
-    score = {name: sum(weight[part] for part in own & wanted) / (1 + len(own - wanted)) for name, own in parts.items()}
-    return sorted(parts, key=lambda name: (-score[name], name))
-
-
-def _parts(word: str) -> list[str]:
-    return [part.lower() for part in _WORD.findall(word)]
-
-
-def first_candidates(
+def plan_first_candidates(
     names: Sequence[str], *, level: str = "all", max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
     """Return the candidates of the first step: every lower optimisation level, the first names alone, and the others in
-    groups, `max_candidates` in all. `names`: in the order of `rank_names`."""
+    groups, `max_candidates` in all. `names`: optimizers as `rank_names` sorts them. `level`: the one in use."""
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:max_candidates]
-    room = max_candidates - len(found)
-    singles = names[: min(SINGLES, room)]
+    singles = names[: min(SINGLES, max_candidates - len(found))]
     found += [_without([name], level) for name in singles]
     return [*found, *_split_into_groups(names[len(singles) :], level=level, max_candidates=max_candidates - len(found))]
 
 
-def next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDIDATES) -> list[Candidate]:
-    """Return the candidates of a later step: parts of the group that undid most. What was tried already is left out.
-    Empty where no group is left to split, or where a single optimizer gives enough back."""
-    best = best_trial(trials)
+def plan_next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDIDATES) -> list[Candidate]:
+    """Return the candidates of a later step: untried parts of the smallest group that undid about as much as the best.
+
+    Empty where no worthwhile group is left to split, or where a single optimizer undoes ENOUGH.
+    """
+    best = find_best_trial(trials)
     if best is not None and best.candidate.kind == "optimizers" and best.candidate.is_final and best.undone >= ENOUGH:
         return []
     tried = {trial.candidate.names for trial in trials}
@@ -178,12 +136,12 @@ def next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_CANDID
     return [part for part in parts if part.names not in tried]
 
 
-def last_candidates(
+def plan_last_candidates(
     point: Point, trials: Sequence[Trial], *, done: Container[str], max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
-    """Return the session settings, thread counts and provider options to try, where nothing gave enough back yet.
+    """Return the session settings, thread counts and provider options to try; empty where a trial undid ENOUGH.
     `done`: labels of candidates that were tried before."""
-    best = best_trial(trials)
+    best = find_best_trial(trials)
     if best is not None and best.undone >= ENOUGH:
         return []
     return [candidate for candidate in _list_other_switches(point) if candidate.label not in done][:max_candidates]
@@ -218,7 +176,7 @@ def _without(names: Sequence[str], level: str) -> Candidate:
     return Candidate("optimizers", label, level=level, names=tuple(names))
 
 
-def trial_matrix(
+def make_trial_matrix(
     matrix: Matrix, point: Point, *, old: Runtime, new: Runtime, candidates: Sequence[Candidate]
 ) -> Matrix:
     """Return the matrix of one block: the point on the old runtime, on the new one, and on the new one with each
@@ -229,7 +187,7 @@ def trial_matrix(
         tried[_AXIS[candidate.kind]].append(_value(plain, candidate, number))
     axes: dict[str, tuple[Value, ...]] = {axis: (value,) for axis, value in plain.items()}
     axes |= {axis: (plain[axis], *values) for axis, values in tried.items()} | {"runtime": (old, new)}
-    # each candidate stands on one axis, beside the new runtime alone
+    # each candidate changes one axis, and runs on the new runtime alone
     exclude: list[Selector] = [{"runtime": old, axis: value} for axis, values in tried.items() for value in values]
     exclude += [
         {axis: value, other: another}
@@ -240,7 +198,7 @@ def trial_matrix(
     return replace(matrix, axes=axes, exclude=tuple(exclude), include=(), name=None)
 
 
-def trial_session_name(candidate: Candidate, number: int) -> str:
+def name_session(candidate: Candidate, number: int) -> str:
     return f"{number} {candidate.label}"[:64]
 
 
@@ -261,7 +219,7 @@ def _value(plain: Mapping[str, Value], candidate: Candidate, number: int) -> Val
 
 
 def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet:
-    name = trial_session_name(candidate, number)
+    name = name_session(candidate, number)
     if candidate.kind == "setting":
         return replace(plain, name=name, **{name.replace("-", "_"): False for name in candidate.names})  # type: ignore[arg-type]
     disabled = tuple(dict.fromkeys((*plain.disabled_optimizers, *candidate.names)))
@@ -269,8 +227,8 @@ def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet
 
 
 def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Runtime, new: Runtime) -> list[Trial]:
-    """Read the results of the block of `trial_matrix`. Candidates that did not finish or were not compared are left
-    out; the list is empty where the new runtime is not slower than the old one."""
+    """Read the trials off the document of `make_trial_matrix`'s block. Candidates without a comparison are left out;
+    the list is empty where the new runtime is not slower than the old one."""
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
     runtimes = {name: cell.runtime for name, cell in cells.items()}
     of_runtimes = (pair for pair in document.comparisons if pair.axis == "runtime")
@@ -282,7 +240,7 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
     for number, candidate in enumerate(candidates, start=1):
         axis, names = _AXIS[candidate.kind], "".join(candidate.names)
         named = {"optimization": candidate.level, "threads": str(candidate.threads), "provider": names}
-        keys[axis, named.get(axis) or trial_session_name(candidate, number)] = candidate
+        keys[axis, named.get(axis) or name_session(candidate, number)] = candidate
     found = []
     for comparison in document.comparisons:
         tried = _find_tried_cell(comparison, change, cells)
@@ -323,43 +281,44 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
     return axis, named.get(axis, str(cell.session.get("name", "")))
 
 
-def best_trial(trials: Sequence[Trial]) -> Trial | None:
-    """Return the work-around to offer, or None where no trial is worthwhile: the smallest switch of those that give
-    back about as much as the best."""
-    offered = [trial for trial in trials if trial.is_worthwhile]
-    if not offered:
+def find_best_trial(trials: Sequence[Trial]) -> Trial | None:
+    """Return the work-around to offer: the least invasive trial of those that undo about as much as the best; None
+    where no trial is worthwhile."""
+    worthwhile = [trial for trial in trials if trial.is_worthwhile]
+    if not worthwhile:
         return None
-    most = max(trial.undone for trial in offered)
-    near = [trial for trial in offered if trial.undone >= ENOUGH * most]
-    order = [*_AXIS]
-    return min(near, key=lambda trial: (order.index(trial.candidate.kind), len(trial.candidate.names), -trial.undone))
+    highest = max(trial.undone for trial in worthwhile)
+    near = [trial for trial in worthwhile if trial.undone >= ENOUGH * highest]
+    kinds = [*_AXIS]
+    return min(near, key=lambda trial: (kinds.index(trial.candidate.kind), len(trial.candidate.names), -trial.undone))
 
 
 def describe_trial(trial: Trial) -> str:
-    """Write a sentence about a work-around: what it is, how much it removes, and what is left."""
-    much = "the regression" if trial.undone >= ALL else f"{share(trial.undone)} of the regression"
-    return f"{_describe_candidate(trial.candidate)} removes {much}{_describe_rest(trial)}."
+    """Write a sentence about a work-around: what it is, how much it removes, and what remains."""
+    removed = "the regression" if trial.undone >= ALL else f"{share(trial.undone)} of the regression"
+    return f"{_describe_candidate(trial.candidate)} removes {removed}{_describe_remaining_change(trial)}."
 
 
-def _describe_rest(trial: Trial) -> str:
+def _describe_remaining_change(trial: Trial) -> str:
     """Say how it compares with the old runtime, with the interval; empty where that is not known."""
-    left = trial.left
-    if left is None:
+    change = trial.remaining_change
+    if change is None:
         return ""
-    if left.is_decided:
-        return f"; it is {left.text} than before ({left.interval})"
-    return f"; whether it is slower or faster than before is undecided ({left.interval})"
+    if change.is_decided:
+        return f"; it is {change.text} than before ({change.interval})"
+    return f"; whether it is slower or faster than before is undecided ({change.interval})"
 
 
 def _describe_candidate(candidate: Candidate) -> str:
-    if candidate.kind == "level":
-        return f"The optimization level {candidate.level}"
-    if candidate.kind == "threads":
-        return f"Running on {counted(candidate.threads, 'thread')}"
-    if candidate.kind == "setting":
-        return f"Switching {candidate.names[0]} off"
-    if candidate.kind == "option":
-        return f"Leaving out the provider option {candidate.names[0]}"
+    match candidate.kind:
+        case "level":
+            return f"The optimization level {candidate.level}"
+        case "threads":
+            return f"Running on {counted(candidate.threads, 'thread')}"
+        case "setting":
+            return f"Switching {candidate.names[0]} off"
+        case "option":
+            return f"Leaving out the provider option {candidate.names[0]}"
     more = f" and {len(candidate.names) - 4} more optimizers" if len(candidate.names) > 4 else ""
     return f"Disabling {', '.join(candidate.names[:4])}{more}"
 
@@ -379,18 +338,19 @@ def describe_remedy(candidate: Candidate) -> str:
     return f"disable {candidate.names[0]}{more}"
 
 
-def python_code_for(trial: Trial) -> str:
-    """Write the lines of Python that make a session with the work-around; of a provider option only a comment."""
+def write_python(trial: Trial) -> str:
+    """Write the lines of Python that make a session with the work-around; for a provider option only a comment."""
     candidate = trial.candidate
-    if candidate.kind == "optimizers":
-        names = ", ".join(repr(name) for name in candidate.names)
-        return f"onnxruntime.InferenceSession(path, disabled_optimizers=[{names}])"
-    if candidate.kind == "option":
-        return f"# without {candidate.names[0]!r} among the provider's options"
-    if candidate.kind in ("setting", "threads"):
-        line = OFF.get("".join(candidate.names), f"options.intra_op_num_threads = {candidate.threads}")
-        return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"
-    return (
-        f"options = onnxruntime.SessionOptions()\n{make_level_line(candidate.level)}\n"
-        "onnxruntime.InferenceSession(path, options)"
-    )
+    match candidate.kind:
+        case "optimizers":
+            names = ", ".join(repr(name) for name in candidate.names)
+            return f"onnxruntime.InferenceSession(path, disabled_optimizers=[{names}])"
+        case "option":
+            return f"# without {candidate.names[0]!r} among the provider's options"
+        case "setting":
+            line = OFF[candidate.names[0]]
+        case "threads":
+            line = f"options.intra_op_num_threads = {candidate.threads}"
+        case "level":
+            line = make_level_line(candidate.level)
+    return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"

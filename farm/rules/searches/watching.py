@@ -1,4 +1,4 @@
-"""A round of a watch: the old and the new release in one block, and a fresh block to confirm what would alert."""
+"""A round of a watch: one block of the old and the new release, and a fresh block to confirm what would alert."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,9 +20,9 @@ from farm.rules.wording.numbers import change_interval, counted
 
 @dataclass(frozen=True, slots=True)
 class RoundAnswer:
-    """The result of a round. `findings`: what alerts. `unconfirmed`: what the fresh block contradicts; `left_open`:
-    what it left undecided, with the reason in the text. `document`: of the first block; `again`: of the fresh block,
-    None where none was measured."""
+    """The result of a round. `findings`: what alerts. `unconfirmed`: findings that the fresh block contradicts.
+    `left_open`: findings that it left undecided, with the reason in the text. `document`: of the first block. `again`:
+    of the fresh block; None where none was measured."""
 
     judgement: Judgement
     findings: Sequence[Finding] = ()
@@ -33,8 +33,8 @@ class RoundAnswer:
 
     @property
     def outcome(self) -> Literal["alert", "infra", "unconfirmed", "undecided", "news", "quiet"]:
-        """One word for the round, the gravest first: what alerts, then faults of the pipeline, then what stayed
-        undecided."""
+        """One word for the round. The most severe applies: alerts, faults of the infrastructure, undecided findings,
+        unconfirmed ones, then what the judgement says without findings."""
         if self.findings:
             return "alert"
         if self.judgement.infra:
@@ -45,7 +45,8 @@ class RoundAnswer:
 
     @property
     def sentence(self) -> str:
-        """Say what the round came to, the gravest first."""
+        """Describe the round: the worst finding that alerts, a fault of the infrastructure, and what was not confirmed;
+        where there are none of these, what is undecided, passed or new."""
         judgement, parts = self.judgement, []
         if self.findings:
             others = f" {counted(len(self.findings) - 1, 'more finding')}." if len(self.findings) > 1 else ""
@@ -62,8 +63,8 @@ class RoundAnswer:
 
 @dataclass
 class Watching(Confirmation[RoundAnswer]):
-    """The search of a watch's round. `sides`: the old and the new runtime, or two models by their names. `found`: what
-    the first block showed when the fresh one was ordered, because the rule may have changed since then."""
+    """The search of a watch's round. `sides`: the old and the new runtime, or two models by name. `found`: the findings
+    of the first block when the fresh one was ordered, which stay valid if the rule changes after that."""
 
     sides: tuple[Runtime, Runtime] | tuple[str, str]
     rule: Rule
@@ -71,7 +72,7 @@ class Watching(Confirmation[RoundAnswer]):
     judgements: list[Judgement] = field(default_factory=list)
 
     def record(self, outcome: Measured) -> None:
-        """Note a block and judge it by the rule."""
+        """Record a block and judge it by the rule."""
         super().record(outcome)
         self.judgements.append(self._judge(outcome))
         if self.found is None:
@@ -89,7 +90,7 @@ class Watching(Confirmation[RoundAnswer]):
         return _with_infra(judgement, f"What {names} measured does not count: the node is under review.")
 
     def is_undecided(self, outcome: Measured) -> bool:
-        """Whether the block measured last leaves something undecided that more rounds may decide."""
+        """Whether the last block leaves a finding undecided that more rounds may decide."""
         if len(self.judgements) == 1:
             return bool(self.judgements[0].undecided)
         return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1])[-1])
@@ -109,7 +110,7 @@ class Watching(Confirmation[RoundAnswer]):
         return replace(matrix, operators=True if matrix.operators is None else matrix.operators)
 
     def answer(self) -> RoundAnswer:
-        """Return what the round came to by its first block and, where there is one, the fresh block."""
+        """Return the result of the round by its first block and, where there is one, the fresh block."""
         judgement, document, found = self.judgements[0], self.measured[0].document, self.found or ()
         if len(self.judgements) == 1:
             return RoundAnswer(judgement, found, document=document)
@@ -136,8 +137,8 @@ class Watching(Confirmation[RoundAnswer]):
         return f"A fresh block {result}{where}{': the machine was busy' if is_by_processor(comparison) else ''}."
 
     def answer_unconfirmed(self, why: str) -> RoundAnswer:
-        """Return the answer where no fresh block can be measured: only findings that cannot be noise stay, and `why` is
-        noted as a fault of the infrastructure."""
+        """Return the answer where no fresh block can be measured: only findings that cannot be noise stay, and `why`
+        is added as a fault of the infrastructure."""
         answer = self.answer()
         certain = [finding for finding in answer.findings if not finding.is_noisy]
         judgement = _with_infra(answer.judgement, f"It could not be confirmed: {why}")

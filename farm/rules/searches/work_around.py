@@ -1,4 +1,4 @@
-"""Which session option undoes a change: each experiment is a block of candidates beside both releases."""
+"""The session option that undoes a change: each experiment is a block of candidates and both releases."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,10 +27,8 @@ class Step(TypedDict):
 
 @dataclass
 class WorkAround(Search[Step, Answer]):
-    """The search for a single cell. `place`: returns its matrix, its point there, and how many candidates fit a block.
-
-    `names`: returns names of optimizers, those to try first in front.
-    """
+    """The search for a single cell. `place`: returns its matrix, its point there, and how many candidates fit in a
+    block. `names`: returns names of optimizers, in the order in which to try them."""
 
     place: Callable[[], tuple[Matrix, Point, int]]
     old: Runtime
@@ -39,22 +37,22 @@ class WorkAround(Search[Step, Answer]):
     steps: list[Step] = field(default_factory=list)
 
     def next(self) -> Experiment | None:
-        """Return a block of candidates beside both releases; None after MAX_STEPS, or where no candidate is left."""
-        matrix, point, room = self.place()
-        candidates = self._candidates(point, max_candidates=room) if len(self.steps) < MAX_STEPS else []
+        """Return a block of candidates and both releases; None after MAX_STEPS, or where no candidate is left."""
+        matrix, point, max_candidates = self.place()
+        candidates = self._plan_candidates(point, max_candidates) if len(self.steps) < MAX_STEPS else []
         if not candidates:
             return None
-        tried = switches.trial_matrix(matrix, point, old=self.old, new=self.new, candidates=candidates)
+        tried = switches.make_trial_matrix(matrix, point, old=self.old, new=self.new, candidates=candidates)
         return Experiment(tried, asked={"candidates": CANDIDATES.dump_python(candidates, mode="json")})
 
-    def _candidates(self, point: Point, *, max_candidates: int) -> list[Candidate]:
+    def _plan_candidates(self, point: Point, max_candidates: int) -> list[Candidate]:
         if not self.steps:
             level = str(point.values.get("optimization", "all"))
-            return switches.first_candidates(self.names(), level=level, max_candidates=max_candidates)
+            return switches.plan_first_candidates(self.names(), level=level, max_candidates=max_candidates)
         done = {str(plain["label"]) for step in self.steps for plain in step["tried"]}
-        return switches.next_candidates(self.trials, max_candidates=max_candidates) or switches.last_candidates(
-            point, self.trials, done=done, max_candidates=max_candidates
-        )
+        return switches.plan_next_candidates(
+            self.trials, max_candidates=max_candidates
+        ) or switches.plan_last_candidates(point, self.trials, done=done, max_candidates=max_candidates)
 
     @property
     def trials(self) -> list[Trial]:
@@ -74,14 +72,14 @@ class WorkAround(Search[Step, Answer]):
     def answer(self) -> Answer:
         """Return the best work-around in a sentence, and as plain values with its code; `is_found` says whether there
         is one."""
-        best = switches.best_trial(self.trials)
+        best = switches.find_best_trial(self.trials)
         minutes = sum(step.get("minutes", 0.0) for step in self.steps)
         tried = sum(len(step["tried"]) for step in self.steps)
         if best is None:
-            text = f"None of {counted(tried, 'set')} of session options recovers as much as "
-            text += f"{100 * switches.WORTHWHILE:.0f} % of the change."
+            least = f"{100 * switches.WORTHWHILE:.0f} % of the change"
+            text = f"None of {counted(tried, 'set')} of session options recovers as much as {least}."
             return Answer(text, {"is_found": False, "tried": tried, "minutes": minutes})
-        plain = {"is_found": True, "tried": tried, "minutes": minutes, "code": switches.python_code_for(best)}
+        plain = {"is_found": True, "tried": tried, "minutes": minutes, "code": switches.write_python(best)}
         return Answer(switches.describe_trial(best), {**plain, **_plain([best])[0]})
 
 

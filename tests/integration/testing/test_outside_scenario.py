@@ -50,9 +50,9 @@ def test_bench_runs_it_on_real_onnx_runtime(tmp_path: Path) -> None:
 
 def test_its_metric_is_an_entry_of_the_table_that_arms_are_compared_in(tmp_path: Path) -> None:
     code = (
-        "from farm.rules.cells.metrics import BY_NAME, COMPARED, METRICS; from farm.rules.searches import sought; "
+        "from farm.rules.cells.metrics import BY_NAME, COMPARED, METRICS; from farm.rules.searches import targets; "
         f"name = {WORST!r}; print(METRICS[-1].name == name, BY_NAME[name].title, name in dict((m.name, j) for m, j in "
-        "COMPARED), name in sought.NAMES)"
+        "COMPARED), name in targets.NAMES)"
     )
     done = python(code, package(tmp_path / "packages"))
     assert done.stdout.split("\n")[0] == "True slowest inference True True", done.stderr

@@ -6,7 +6,7 @@ from farm.contract.document_find import Found, FoundSetting, LeftSetting
 from farm.rules.presenting.race_settings import make_dropped_table, make_settings_table
 from farm.rules.searches.contenders import explain_no_race
 from farm.rules.searches.race import Contender
-from farm.rules.searches.race_document import describe_used_again, find_shared_setting
+from farm.rules.searches.race_document import describe_reuse, find_shared_setting
 
 ONE, TWO = Contender("a", {}, "1 thread"), Contender("b", {}, "2 threads")
 REFUSED = LeftSetting(label="cuda", settings={}, why="refused", text="No node has a GPU.")
@@ -56,8 +56,8 @@ def test_what_serves_all_hardware_takes_least_where_it_takes_most() -> None:
 
 
 def test_rounds_of_an_earlier_race_are_said_with_their_time() -> None:
-    assert describe_used_again(1, "noon") == "1 setting was measured at noon: its short rounds are used."
-    assert describe_used_again(8, "noon") == "8 settings were measured at noon: their short rounds are used."
+    assert describe_reuse(1, "noon") == "1 setting was measured at noon: its short rounds are used."
+    assert describe_reuse(8, "noon") == "8 settings were measured at noon: their short rounds are used."
 
 
 @pytest.mark.parametrize(

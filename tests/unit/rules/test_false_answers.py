@@ -106,7 +106,7 @@ def test_where_the_first_setting_crashes_the_fastest_run_the_final_block() -> No
 def test_a_setting_that_its_block_does_not_mention_ends_no_race_in_a_loop() -> None:
     race = Race(Matrix(), [Contender("a", {}, "a"), Contender("b", {}, "b")])
     race.record(Measured(Matrix(), make_document(), lambda name: {}))
-    assert {left.text for left in race.left.values()} == {MISSING}
+    assert {left.text for left in race.dropped.values()} == {MISSING}
     assert race.next() is None
     assert race.answer().state == "nothing"
     with pytest.raises(SearchProblem, match="over"):

@@ -32,7 +32,7 @@ def test_a_short_block_proves_that_a_budget_is_broken_where_every_launch_says_so
     assert limits.find_broken(make_cell(p50_ms=1.5, samples_ms=[1.01, 1.6])) is None
     assert limits.find_broken(make_cell(p50_ms=1.5, samples_ms=[1.5])) is None
     assert limits.find_broken(make_cell(p50_ms=1.5, samples_ms=[1.5, 1.5]), is_busy=True) is None
-    assert limits.find_broken(make_cell(p50_ms=1.5, samples_ms=[1.5, 1.5])).words == "p50 1.50 ms, 1 ms asked for"
+    assert limits.find_broken(make_cell(p50_ms=1.5, samples_ms=[1.5, 1.5])).text == "p50 1.50 ms, 1 ms asked for"
 
 
 def test_memory_that_nobody_measured_is_not_known() -> None:
@@ -43,9 +43,9 @@ def test_memory_that_nobody_measured_is_not_known() -> None:
 
 def test_wrong_outputs_and_those_that_ran_elsewhere_are_no_answer() -> None:
     wrong = make_cell(**TIMES, parity={"verdict": "fail", "text": "Off by 3."})
-    assert Limits().find_broken(wrong).words == "Off by 3."
+    assert Limits().find_broken(wrong).text == "Off by 3."
     elsewhere = make_cell(**TIMES, active_providers=["CPUExecutionProvider"]).model_copy(update={"provider": "CUDA"})
-    assert "ran on the CPU instead" in Limits().find_broken(elsewhere).words
+    assert "ran on the CPU instead" in Limits().find_broken(elsewhere).text
 
 
 def test_lower_precisions_need_a_judge() -> None:

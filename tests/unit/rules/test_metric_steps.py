@@ -9,7 +9,7 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.findings import cell_pairs
-from farm.rules.searches import sought as searched
+from farm.rules.searches import targets
 from farm.rules.searches.bisection import Bisection, Outcome
 from farm.rules.searches.search import SearchProblem
 from tests.documents import make_cell, make_comparison, make_document
@@ -31,23 +31,23 @@ def document(*changes: MetricChange, new: str = "done", is_compared: bool = True
     return make_document(*cells, comparisons=[make_comparison("equal", 1.0, metrics=list(changes))] * is_compared)
 
 
-def sought(*changes: MetricChange, asked: str = "memory") -> searched.SoughtMetric | None:
+def find_target(*changes: MetricChange, asked: str = "memory") -> targets.MetricTarget | None:
     try:
-        return searched.find_sought_metric(document(*changes), searched.find_metric_names(asked), good=GOOD, bad=BAD)
+        return targets.find_largest_change(document(*changes), targets.find_metric_names(asked), good=GOOD, bad=BAD)
     except SearchProblem:
         return None
 
 
 def step(found: MetricChange, *changes: MetricChange, **how: Any) -> tuple[str, str]:
-    asked = searched.SoughtMetric(cell_pairs.series_digest(document().cells[0]), found)
+    asked = targets.MetricTarget(cell_pairs.series_digest(document().cells[0]), found)
     said = asked.judge_probe(document(*changes, **how), good=GOOD, probe=BAD)
     return said["outcome"], said["text"]
 
 
 def test_memory_is_every_metric_in_bytes() -> None:
-    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(searched.find_metric_names("memory"))
-    assert searched.find_metric_names("p99_ms") == ("p99_ms",)
-    assert searched.find_metric_names("slower") == ()
+    assert {SPACE, RESIDENT, GROWTH, "cache_bytes"} == set(targets.find_metric_names("memory"))
+    assert targets.find_metric_names("p99_ms") == ("p99_ms",)
+    assert targets.find_metric_names("slower") == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_memory_is_every_metric_in_bytes() -> None:
     ],
 )
 def test_a_repeat_decides_on_memory_alone(asked: str, scenarios: list[str], is_by_repeat: bool) -> None:
-    assert searched.are_decided_by_repeats(searched.find_metric_names(asked), scenarios) is is_by_repeat
+    assert targets.are_decided_by_repeats(targets.find_metric_names(asked), scenarios) is is_by_repeat
 
 
 def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
@@ -70,16 +70,16 @@ def test_the_largest_loss_is_looked_for_then_the_largest_gain() -> None:
         change(RESIDENT, "smaller", 0.1),
         change(RESIDENT, "bigger", 1.2),
     )
-    found = sought(shrunk, grown)
+    found = find_target(shrunk, grown)
     assert found.change == grown
-    assert found.words == ("in which peak address space is bigger", SPACE)
-    assert sought(more, grown) == found
-    assert sought(shrunk).change == shrunk
-    assert sought(change(SPACE, "equal", 1.0)) is None
-    assert sought(change("session_ms", "slower", 2.0)) is None
-    assert sought(change("session_ms", "slower", 2.0), asked="session_ms") is not None
+    assert (found.description, found.name) == ("in which peak address space is bigger", SPACE)
+    assert find_target(more, grown) == found
+    assert find_target(shrunk).change == shrunk
+    assert find_target(change(SPACE, "equal", 1.0)) is None
+    assert find_target(change("session_ms", "slower", 2.0)) is None
+    assert find_target(change("session_ms", "slower", 2.0), asked="session_ms") is not None
     with pytest.raises(SearchProblem, match="none of these is decided to have changed here: cache_bytes"):
-        searched.find_sought_metric(document(is_compared=False), ["cache_bytes"], good=GOOD, bad=BAD)
+        targets.find_largest_change(document(is_compared=False), ["cache_bytes"], good=GOOD, bad=BAD)
 
 
 def test_a_release_with_half_of_the_change_has_it() -> None:
@@ -103,7 +103,7 @@ def test_what_was_not_compared_is_skipped_with_its_reason() -> None:
     grown = change(SPACE, "bigger", 2.0)
     assert step(grown)[0] == Outcome.SKIPPED
     assert step(grown, new="crashed", is_compared=False) == (Outcome.SKIPPED, "It died.")
-    nowhere = searched.SoughtMetric("nothing", grown)
+    nowhere = targets.MetricTarget("nothing", grown)
     assert nowhere.judge_probe(document(grown), good=GOOD, probe=BAD)["text"] == "It was not compared."
 
 

@@ -12,7 +12,7 @@ from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import watch_rounds
 from farm.rules.findings import cell_pairs
 from farm.rules.searches.bisection import Outcome
-from farm.rules.searches.sought import SoughtKind, Step
+from farm.rules.searches.targets import FindingTarget, Step
 from tests.documents import make_cell
 
 GOOD, BAD = (Runtime(distribution="onnxruntime", version=version) for version in ("1.29.0", "1.31.1"))
@@ -32,7 +32,9 @@ def _step(
         ratio=ratio, ci_low=ci_low, ci_high=high, ci_level=0.95, rounds=8,
     )  # fmt: skip
     document = Document(machine={}, seed=0, cells=cells, comparisons=[pair])
-    asked = SoughtKind(watch_rounds.Rule(kinds=("slower",)), "slower", cell_pairs.series_digest(cells[0]), sought, low)
+    asked = FindingTarget(
+        watch_rounds.Rule(kinds=("slower",)), "slower", cell_pairs.series_digest(cells[0]), sought, low
+    )
     return asked.judge_probe(document, good=GOOD, probe=BAD)["outcome"]
 
 
@@ -68,7 +70,7 @@ def test_undecided_and_surely_within_the_rule_is_good() -> None:
 
 
 def slower(series: str, document: Document) -> Step:
-    return SoughtKind(watch_rounds.Rule(), "slower", series, 1.24).judge_probe(document, good=GOOD, probe=BAD)
+    return FindingTarget(watch_rounds.Rule(), "slower", series, 1.24).judge_probe(document, good=GOOD, probe=BAD)
 
 
 def test_a_release_that_cannot_run_is_skipped_with_its_reason() -> None:

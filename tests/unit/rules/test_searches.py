@@ -11,12 +11,12 @@ from farm.contract.verdicts import Verdict
 from farm.rules.changes.watch_rounds import Rule
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
-from farm.rules.searches import sought, sweeps
+from farm.rules.searches import sweeps, targets
 from farm.rules.searches.bisection import Outcome
 from farm.rules.searches.gate import Checks, Gate
 from farm.rules.searches.search import Measured, SearchProblem, carry_out
 from farm.rules.searches.since_when import LOST, SinceWhen, narrow
-from farm.rules.searches.sought import SoughtKind, SoughtMetric, make_step
+from farm.rules.searches.targets import FindingTarget, MetricTarget, make_step
 from farm.rules.searches.watching import Watching
 from farm.rules.searches.work_around import WorkAround
 from onnxfarm.here.workbench import Machine
@@ -205,7 +205,7 @@ def test_a_lost_block_of_candidates_has_no_trials() -> None:
 
 def test_a_lost_probe_is_skipped_and_one_that_nobody_asked_for_ends_the_search() -> None:
     versions = ["1.29.0", "1.30.0", "1.31.0", "1.31.1"]
-    search = SinceWhen(lambda: MATRIX, versions, *SIDES, sought=SoughtKind(Rule(), "slower", "series"))
+    search = SinceWhen(lambda: MATRIX, versions, *SIDES, target=FindingTarget(Rule(), "slower", "series"))
     experiment = search.next()
     assert experiment is not None
     step = search.read(experiment.asked, None)
@@ -216,9 +216,9 @@ def test_a_lost_probe_is_skipped_and_one_that_nobody_asked_for_ends_the_search()
 
 def test_what_the_pipeline_spoilt_is_no_question_and_a_metric_has_its_own_ratio() -> None:
     with pytest.raises(SearchProblem, match="could not be measured") as problem:
-        sought.find_sought_kind(failing(ReasonCode.NODE_LOST), Rule(), good=SIDES[0], bad=SIDES[1])
+        targets.find_worst_change(failing(ReasonCode.NODE_LOST), Rule(), good=SIDES[0], bad=SIDES[1])
     assert problem.value.is_infra
-    assert SoughtMetric("series", told("session_ms", 150.0)).ratio == 1.5
+    assert MetricTarget("series", told("session_ms", 150.0)).ratio == 1.5
 
 
 @pytest.mark.parametrize(("fits", "parts"), [(True, 1), (False, 2)])

@@ -13,7 +13,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import expand
 from farm.rules.planning.blocks import list_comparisons
 from farm.rules.planning.planner import plan
-from farm.rules.searches import switches
+from farm.rules.searches import optimizer_names, switches
 from farm.rules.searches.switches import CANDIDATES, Candidate, Trial
 from tests.documents import NEW, OLD
 from tests.unit.rules.making import make_model
@@ -30,20 +30,20 @@ def test_names_are_found_among_the_texts_of_a_library() -> None:
     library = (
         b"\x00AlphaFusion\x00an alpha text\x00N11onnxruntime15BetaEliminationE\x00EliminateGamma\x00SomethingElse\x00"
     )
-    assert switches.find_optimizer_names(library) == ["AlphaFusion", "BetaElimination", "EliminateGamma"]
-    assert switches.find_optimizer_names(b"\xff\x00") == []
+    assert optimizer_names.find_optimizer_names(library) == ["AlphaFusion", "BetaElimination", "EliminateGamma"]
+    assert optimizer_names.find_optimizer_names(b"\xff\x00") == []
 
 
 def test_names_that_resemble_what_changed_come_first() -> None:
     names = ["ConvAddFusion", "SkipNormFusion", "GateFusion", "CastElimination"]
-    assert switches.rank_names(names, words=["SkipNormalization", "MatMul"])[0] == "SkipNormFusion"
-    assert switches.rank_names(names, words=[]) == sorted(names)
-    assert switches.rank_names([], words=["Add"]) == []
+    assert optimizer_names.rank_names(names, words=["SkipNormalization", "MatMul"])[0] == "SkipNormFusion"
+    assert optimizer_names.rank_names(names, words=[]) == sorted(names)
+    assert optimizer_names.rank_names([], words=["Add"]) == []
 
 
 def test_levels_stand_first_then_single_names_then_groups_of_all_others() -> None:
     names = [f"Name{letter}Fusion" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
-    found = switches.first_candidates(names)
+    found = switches.plan_first_candidates(names)
     assert [one.level for one in found[:3]] == ["extended", "basic", "disable"]
     assert [len(one.names) for one in found[3:8]] == [1] * 5
     assert len(found) <= switches.MAX_CANDIDATES
@@ -51,7 +51,7 @@ def test_levels_stand_first_then_single_names_then_groups_of_all_others() -> Non
 
 
 def test_without_names_only_levels_are_tried() -> None:
-    assert [one.label for one in switches.first_candidates([], level="extended")] == [
+    assert [one.label for one in switches.plan_first_candidates([], level="extended")] == [
         "optimization basic",
         "optimization disable",
     ]
@@ -69,26 +69,26 @@ LEVEL = Candidate("level", "optimization basic", level="basic")
 
 def test_the_group_that_undid_most_is_parted_until_one_name_is_left() -> None:
     trials = [trial(GROUP, 0.9), trial(LEVEL, 1.0)]
-    assert [one.names for one in switches.next_candidates(trials, max_candidates=2)] == [
+    assert [one.names for one in switches.plan_next_candidates(trials, max_candidates=2)] == [
         ("A1Fusion", "B1Fusion"),
         ("C1Fusion", "D1Fusion"),
     ]
-    assert switches.next_candidates([*trials, trial(SINGLE, 0.95)]) == []
-    assert switches.next_candidates([trial(LEVEL, 1.0)]) == []
+    assert switches.plan_next_candidates([*trials, trial(SINGLE, 0.95)]) == []
+    assert switches.plan_next_candidates([trial(LEVEL, 1.0)]) == []
 
 
 def test_the_search_goes_down_and_never_back_into_a_larger_group() -> None:
     part = Candidate("optimizers", "without two", names=("A1Fusion", "B1Fusion"))
-    found = switches.next_candidates([trial(GROUP, 1.02), trial(part, 0.97)])
+    found = switches.plan_next_candidates([trial(GROUP, 1.02), trial(part, 0.97)])
     assert [one.names for one in found] == [("A1Fusion",), ("B1Fusion",)]
     known = [trial(one, 0.4) for one in found]
-    assert switches.next_candidates([trial(GROUP, 1.02), trial(part, 0.97), *known]) == []
+    assert switches.plan_next_candidates([trial(GROUP, 1.02), trial(part, 0.97), *known]) == []
 
 
 def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() -> None:
-    best = switches.best_trial([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
+    best = switches.find_best_trial([trial(LEVEL, 1.0), trial(GROUP, 0.95), trial(SINGLE, 0.9)])
     assert best.candidate == SINGLE
-    assert switches.best_trial([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL
+    assert switches.find_best_trial([trial(LEVEL, 1.0), trial(SINGLE, 0.5)]).candidate == LEVEL
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_the_smallest_switch_is_offered_of_those_that_give_back_about_as_much() 
     ],
 )
 def test_what_gives_little_is_undecided_or_changes_outputs_is_not_offered(poor: Trial) -> None:
-    assert switches.best_trial([poor]) is None
+    assert switches.find_best_trial([poor]) is None
 
 
 def trial_plan(candidates: list[Candidate]) -> Any:
     matrix = matrices.parse({"runtime": ["1.29.0", "1.31.1"], "batch": [1], "threads": [1]})
     point = expand(matrix).points[0]
-    found = switches.trial_matrix(matrix, point, old=ort(OLD), new=ort(NEW), candidates=candidates)
+    found = switches.make_trial_matrix(matrix, point, old=ort(OLD), new=ort(NEW), candidates=candidates)
     assert matrices.parse(found.as_plain()) == found
     return plan(found, make_model())
 
 
 def test_one_block_holds_both_releases_and_every_candidate_beside_the_new_one() -> None:
-    candidates = switches.first_candidates(NAMES)
+    candidates = switches.plan_first_candidates(NAMES)
     (block,) = trial_plan(candidates).blocks
     assert len(block.arms) == 2 + len(candidates)
     tried = [arm.spec for arm in block.arms if arm.spec.session.disabled_optimizers]
@@ -129,7 +129,7 @@ def plain_point() -> Any:
 
 
 def test_settings_options_and_threads_come_last_and_once() -> None:
-    found = switches.last_candidates(plain_point(), [trial(SINGLE, 0.5)], done=["spinning off"])
+    found = switches.plan_last_candidates(plain_point(), [trial(SINGLE, 0.5)], done=["spinning off"])
     assert [one.label for one in found] == [
         "memory-pattern off",
         "arena off",
@@ -138,14 +138,14 @@ def test_settings_options_and_threads_come_last_and_once() -> None:
         "threads 1",
         "threads 4",
     ]
-    assert switches.last_candidates(plain_point(), [], done=[one.label for one in found] + ["spinning off"]) == []
-    assert switches.last_candidates(plain_point(), [trial(SINGLE, 0.9)], done=[]) == []
+    assert switches.plan_last_candidates(plain_point(), [], done=[one.label for one in found] + ["spinning off"]) == []
+    assert switches.plan_last_candidates(plain_point(), [trial(SINGLE, 0.9)], done=[]) == []
 
 
 def test_what_comes_last_stands_in_one_block_too_each_on_its_own_axis() -> None:
     point = plain_point()
-    candidates = switches.last_candidates(point, [], done=[])
-    found = switches.trial_matrix(
+    candidates = switches.plan_last_candidates(point, [], done=[])
+    found = switches.make_trial_matrix(
         matrices.parse({"runtime": ["1.31.1"]}), point, old=ort(OLD), new=ort(NEW), candidates=candidates
     )
     assert matrices.parse(found.as_plain()) == found
@@ -187,12 +187,12 @@ def test_trials_on_other_axes_are_read_by_what_differs() -> None:
 )
 def test_other_work_arounds_are_said_shown_as_code_and_kept(candidate: Candidate, words: str, code: str) -> None:
     assert switches.describe_trial(trial(candidate, 0.9)).startswith(words)
-    assert code in switches.python_code_for(trial(candidate, 0.9))
+    assert code in switches.write_python(trial(candidate, 0.9))
     assert CANDIDATES.validate_python(CANDIDATES.dump_python([candidate], mode="json")) == [candidate]
 
 
 def test_trials_are_read_from_the_block_with_what_they_gave_back() -> None:
-    candidates = switches.first_candidates(NAMES[:1])
+    candidates = switches.plan_first_candidates(NAMES[:1])
     cells = [
         cell("c1", OLD),
         cell("c2", NEW),
@@ -222,8 +222,8 @@ def test_a_block_without_the_change_says_nothing_of_switches() -> None:
 def test_the_work_around_is_said_with_what_is_left_and_as_code() -> None:
     one = trial(SINGLE, 0.96)
     assert switches.describe_trial(one) == "Disabling E1Fusion removes the regression."
-    assert "disabled_optimizers=['E1Fusion']" in switches.python_code_for(one)
-    assert "ORT_ENABLE_BASIC" in switches.python_code_for(trial(LEVEL, 1.0))
+    assert "disabled_optimizers=['E1Fusion']" in switches.write_python(one)
+    assert "ORT_ENABLE_BASIC" in switches.write_python(trial(LEVEL, 1.0))
     many = Candidate("optimizers", "many", names=tuple(f"N{number}Fusion" for number in range(6)))
     assert "and 2 more" in switches.describe_trial(trial(many, 0.5))
 
@@ -252,8 +252,8 @@ def test_what_is_left_is_as_uncertain_as_both_comparisons_that_it_rests_on() -> 
     document = Document(machine={}, seed=0, cells=cells, comparisons=compared)
     [found] = switches.read_trials(document, [LEVEL], old=ort(OLD), new=ort(NEW))
     assert found.interval == pytest.approx((1 / 1.0504, 1.0504), abs=0.001)
-    assert found.left is not None
-    assert found.left.word == "undecided"
+    assert found.remaining_change is not None
+    assert found.remaining_change.word == "undecided"
 
 
 def test_a_candidate_survives_being_kept() -> None:
@@ -265,7 +265,7 @@ def test_a_candidate_survives_being_kept() -> None:
 def test_without_options_of_a_provider_and_a_number_of_threads_only_settings_are_left_to_try() -> None:
     point = plain_point()
     bare = replace(point, values={name: value for name, value in point.values.items() if name == "runtime"})
-    assert {one.kind for one in switches.last_candidates(bare, [], done=[])} == {"setting"}
+    assert {one.kind for one in switches.plan_last_candidates(bare, [], done=[])} == {"setting"}
 
 
 def test_an_optimization_level_that_helps_is_named() -> None:

@@ -1,6 +1,7 @@
 """The change whose release a bisection looks for, and which of the probed releases have it.
 
-By kind, as the rule of a watch sees it; or by a metric, for better or worse, by the verdicts of comparisons.
+It is either a finding of some kind, as the rule of a watch judges it, or a metric that became better or worse, as the
+verdicts of comparisons judge it.
 """
 
 from collections.abc import Sequence
@@ -29,13 +30,14 @@ from farm.rules.wording.vocabulary import is_change
 # the name under which users ask for every metric in bytes
 MEMORY = "memory"
 NAMES = tuple(metric.name for metric, _ in COMPARED)
-# a release has the change that is looked for where its own change is at least this part of it
+# a release has the change to look for where its own change is at least this part of it
 PART = 0.5
 
 
 class Step(TypedDict):
-    """Whether a release has the change (`outcome`: good, bad or skipped), why, and its ratio to the good release with
-    the 95 % interval. `minutes` and `run`: what measuring it took, and the farm's run."""
+    """One probed release. `outcome`: bad where it has the change, else good or skipped, with the reason in `text`.
+    `ratio`: to the good release, with its 95 % interval. `minutes`: of measuring it. `run`: the id of the farm's run.
+    """
 
     version: str
     outcome: str
@@ -47,17 +49,18 @@ class Step(TypedDict):
     run: NotRequired[int]
 
 
-class Sought(Protocol):
-    """The change that is looked for in one series. `ratio`: how large it is; None where that is not known."""
+class Target(Protocol):
+    """The change to look for in one series. `ratio`: how large it is; None where that is not known. `name`: of the kind
+    of finding, or of the metric. `description`: completes "the first release …", such as `bad`."""
 
     @property
     def series(self) -> str: ...
     @property
     def ratio(self) -> float | None: ...
-
     @property
-    def words(self) -> tuple[str, str]:
-        """Return how a sentence calls a release that has the change, such as `bad`, and the name of its kind."""
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
         """Judge by the document of both releases whether the probed one has the change."""
@@ -69,8 +72,8 @@ def make_step(probe: Runtime, outcome: Outcome, text: str, side: Comparison | Me
 
 
 @dataclass(frozen=True, slots=True)
-class SoughtKind:
-    """A change of one kind, as the rule of a watch judges it. `low`: the lower end of the interval of `ratio`."""
+class FindingTarget:
+    """A finding of one kind, as the rule of a watch judges it. `low`: the lower end of the interval of `ratio`."""
 
     rule: Rule
     kind: Key
@@ -79,8 +82,12 @@ class SoughtKind:
     low: float | None = None
 
     @property
-    def words(self) -> tuple[str, str]:
-        return "bad", self.kind
+    def name(self) -> str:
+        return self.kind
+
+    @property
+    def description(self) -> str:
+        return "bad"
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
         """Call the probe bad where the rule finds the change, good where it surely lacks it, and skipped otherwise."""
@@ -98,8 +105,11 @@ class SoughtKind:
         return make_step(probe, Outcome.SKIPPED, _explain_skip(pair, doubts), comparison)
 
     def _is_without(self, comparison: Comparison | None) -> bool:
-        """Whether the release surely lacks the change: it is slower by less than the rule allows; or it is undecided,
-        nearer to no change than to the one looked for, and its interval ends below that of the one looked for."""
+        """Whether the release surely lacks the change, which only a change of the headline can show.
+
+        It does where it is slower by less than the rule allows. It also does where the comparison is undecided, nearer
+        to no change than to the target, and its interval ends below that of the target.
+        """
         if not kind_of(self.kind).is_headline or comparison is None:
             return False
         if comparison.verdict == "slower" or checks.is_surely_allowed(comparison, self.rule.allowed(self.kind)):
@@ -112,7 +122,7 @@ class SoughtKind:
 
 
 @dataclass(frozen=True, slots=True)
-class SoughtMetric:
+class MetricTarget:
     """The change of one metric. A release has it where its own change is at least PART of it."""
 
     series: str
@@ -123,11 +133,15 @@ class SoughtMetric:
         return self.change.ratio
 
     @property
-    def words(self) -> tuple[str, str]:
-        return f"in which {metric_changes.title(self.change)} is {self.change.verdict}", self.change.name
+    def name(self) -> str:
+        return self.change.name
+
+    @property
+    def description(self) -> str:
+        return f"in which {metric_changes.title(self.change)} is {self.change.verdict}"
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
-        """Call the probe bad where the metric changed the same way by at least PART of the change looked for.
+        """Call the probe bad where the metric changed in the same direction by at least PART of the target's change.
 
         It is skipped where its change is undecided or was not measured, and good otherwise.
         """
@@ -142,7 +156,7 @@ class SoughtMetric:
         return make_step(probe, Outcome.GOOD, "", change)
 
 
-def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> SoughtKind:
+def find_worst_change(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> FindingTarget:
     """Find the worst change of the bad release. Raises SearchProblem where it is not worse than the good one, or where
     it could not be measured."""
     judgement = watch_rounds.judge(document, rule, old=good, new=bad)
@@ -150,7 +164,7 @@ def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runt
         finding = watch_rounds.find_worst(judgement.findings)
         comparison = find_comparison(document, finding.baseline, finding.candidate)
         size = (comparison.ratio, comparison.ci_low) if comparison is not None else (None, None)
-        return SoughtKind(rule, finding.kind, finding.series, *size)
+        return FindingTarget(rule, finding.kind, finding.series, *size)
     if judgement.infra:
         raise SearchProblem(f"The model could not be measured: {judgement.infra[0]}", is_infra=True)
     reasons = [*judgement.undecided, *judgement.news]
@@ -161,11 +175,11 @@ def find_sought_kind(document: Document, rule: Rule, *, good: Runtime, bad: Runt
     )
 
 
-def find_sought_metric(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> SoughtMetric:
+def find_largest_change(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> MetricTarget:
     """Find the largest decided change of these metrics, losses before gains. Raises SearchProblem where none of them
     has a decided change."""
     decided = [
-        SoughtMetric(pair.series, change)
+        MetricTarget(pair.series, change)
         for pair in cell_pairs.pair_cells(document, old=good, new=bad)
         for change in _select_changes(pair, names)
         if is_change(change.verdict)
@@ -175,7 +189,7 @@ def find_sought_metric(document: Document, names: Sequence[str], *, good: Runtim
             f"{bad.version} was given as bad, but beside {good.version} none of these is decided to have changed here: "
             f"{', '.join(names)}."
         )
-    return min(decided, key=lambda sought: (metric_changes.is_gain(sought.change), -_measure_size(sought.change)))
+    return min(decided, key=lambda target: (metric_changes.is_gain(target.change), -_measure_size(target.change)))
 
 
 def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> None:
@@ -190,16 +204,19 @@ def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> No
     raise SearchProblem(f"Neither {good.version} nor {bad.version} runs the model: {why}")
 
 
-def find_metric_names(asked: str) -> tuple[str, ...]:
-    """Return the names of the metrics that a user's word asks for; empty where it names none that is compared."""
-    if asked == MEMORY:
+def find_metric_names(word: str) -> tuple[str, ...]:
+    """Return the metrics that a user's word means: itself, or every metric in bytes for `memory`; empty where it is no
+    compared metric."""
+    if word == MEMORY:
         return tuple(metric.name for metric, _ in COMPARED if metric.unit == "bytes")
-    return (asked,) if asked in NAMES else ()
+    return (word,) if word in NAMES else ()
 
 
 def are_decided_by_repeats(names: Sequence[str], scenarios: Sequence[object]) -> bool:
-    """Whether two launches decide on all of these metrics. Growth, which few scenarios measure, takes rounds; it is
-    left out where none of the scenarios measures it."""
+    """Whether two launches of each side decide all of these metrics, so that no more rounds are needed; False for none.
+
+    Growth takes rounds. It is ignored where none of the scenarios measures it.
+    """
     has_growth = any(GROWTH in parse(scenario).own_metrics for scenario in scenarios)
     measured = [name for name in names if name != GROWTH or has_growth]
     return bool(measured) and all(judging.by == "repeat" for metric, judging in COMPARED if metric.name in measured)

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.document import BlockFacts, Document
 from farm.contract.document_comparisons import Comparison
 from farm.contract.document_find import Goal
-from farm.rules.searches.standings import Cost, Standing, read_cost
+from farm.rules.searches.block_costs import BlockCosts, Cost, read_cost
 from tests.documents import make_cell, make_comparison, make_document
 
 
@@ -14,35 +14,37 @@ def pair(baseline: str, candidate: str, ratio: float, *, half: float = 0.01, **c
     return make_comparison(ratio=ratio, baseline=baseline, candidate=candidate, **ends | changes)
 
 
-def standing(*pairs: Comparison, goal: str = "latency") -> Standing:
+def standing(*pairs: Comparison, goal: str = "latency") -> BlockCosts:
     cells = [make_cell(name) for name in ("a", "b", "c")]
-    return Standing.from_document(make_document(*cells, comparisons=[*pairs]), goal)
+    return BlockCosts.from_document(make_document(*cells, comparisons=[*pairs]), goal)
 
 
 def test_the_spread_is_pooled_over_all_pairs() -> None:
     wide = [pair("a", "b", 1.1, half=0.1), pair("a", "c", 1.1, half=0.1), pair("b", "c", 1.0, half=0.1)]
     # two rounds of a pair alone have a t of 12.7; of three settings that of two degrees of freedom
     assert standing(*wide).freedom == 2
-    assert standing(*wide).find_shut_out_cost("b", by="a") is not None
+    assert standing(*wide).find_short_block_excess("b", relative_to="a") is not None
     assert standing(wide[0]).deviation == pytest.approx(wide[0].ci_high and 0.0106, rel=0.02)
-    assert standing(pair("a", "b", 1.03, half=0.1)).find_shut_out_cost("b", by="a") is None
-    assert standing(pair("a", "b", 1.015, half=0.0)).find_shut_out_cost("b", by="a") is None, "within the margin"
+    assert standing(pair("a", "b", 1.03, half=0.1)).find_short_block_excess("b", relative_to="a") is None
+    assert standing(pair("a", "b", 1.015, half=0.0)).find_short_block_excess("b", relative_to="a") is None, (
+        "within the margin"
+    )
 
 
 def test_of_two_rounds_each_has_to_say_it() -> None:
     # one launch of two was slow by half: the pooled spread of quiet others alone would shut it out
     slow = [pair("a", "b", 1.22, half=11.0), *(pair("a", "c", 1.0, half=0.0) for _ in range(60))]
-    assert standing(*slow).find_shut_out_cost("b", by="a") is None
+    assert standing(*slow).find_short_block_excess("b", relative_to="a") is None
 
 
 def test_a_single_launch_shows_only_what_no_outlier_takes() -> None:
     quiet = [pair("a", "b", 1.0, half=0.01), pair("a", "c", 1.0, half=0.01), pair("b", "c", 1.0, half=0.01)]
-    assert standing(*quiet).find_screened_out_cost(1.25) is None
-    shown = standing(*quiet).find_screened_out_cost(1.5)
+    assert standing(*quiet).find_screening_excess(1.25) is None
+    shown = standing(*quiet).find_screening_excess(1.5)
     assert shown is not None
     assert shown.low > 1.1
     wide = [pair("a", "b", 1.0, half=3.0), pair("a", "c", 1.0, half=3.0), pair("b", "c", 1.0, half=3.0)]
-    assert standing(*wide).find_screened_out_cost(1.5) is None, "the spread of this block is larger"
+    assert standing(*wide).find_screening_excess(1.5) is None, "the spread of this block is larger"
 
 
 def test_what_nothing_compares_leads_only_alone() -> None:
@@ -51,11 +53,11 @@ def test_what_nothing_compares_leads_only_alone() -> None:
     assert block.find_leader(["c"]) == "c"
     assert block.find_leader(["b", "c"]) is None
     assert block.find_leader([]) is block.find_leader(["d"]) is None
-    assert block.compare_cost("d", of="a") is block.compare_cost("c", of="b") is None
-    assert block.find_shut_out_cost("c", by="a") is None
+    assert block.find_cost("d", relative_to="a") is block.find_cost("c", relative_to="b") is None
+    assert block.find_short_block_excess("c", relative_to="a") is None
     one_round = standing(pair("a", "b", 1.9, rounds=1))
-    assert (one_round.freedom, one_round.find_shut_out_cost("b", by="a")) == (0, None)
-    assert one_round.find_screened_out_cost(9.0) is None
+    assert (one_round.freedom, one_round.find_short_block_excess("b", relative_to="a")) == (0, None)
+    assert one_round.find_screening_excess(9.0) is None
 
 
 def test_a_goal_has_its_own_figures() -> None:
@@ -64,8 +66,8 @@ def test_a_goal_has_its_own_figures() -> None:
     }  # fmt: skip
     of_memory = pair("a", "b", 0.5, metrics=[change])
     assert read_cost(of_memory, "memory") == Cost(2.0, 1.9, 2.1, 2, True)
-    assert standing(of_memory, goal="memory").find_shut_out_cost("b", by="a") is not None
-    assert standing(of_memory, goal="memory").find_shut_out_cost("a", by="b") is None
+    assert standing(of_memory, goal="memory").find_short_block_excess("b", relative_to="a") is not None
+    assert standing(of_memory, goal="memory").find_short_block_excess("a", relative_to="b") is None
     assert read_cost(of_memory, "processor-time") is None
     items = pair("a", "b", 4.0, items_ratio=2.0, items_ci_low=1.6, items_ci_high=2.5, items_verdict="more")
     assert read_cost(items, "throughput") == Cost(0.5, 0.4, 0.625, 2, True)
@@ -85,7 +87,7 @@ def test_on_a_busy_machine_elapsed_times_of_several_threads_say_nothing() -> Non
     document = make_document(*cells, comparisons=pairs)
 
     def told(found: Document, goal: Goal = "latency") -> set[tuple[str, str]]:
-        return {*Standing.from_document(found, goal).pairs}
+        return {*BlockCosts.from_document(found, goal).pairs}
 
     assert told(document) == {("a", "b"), ("b", "c"), ("a", "d")}
     busy = document.model_copy(update={"blocks": [BlockFacts(block="b1", busy_share=0.5)]})

@@ -1,8 +1,10 @@
-"""How the settings of one block compare in what the goal minimises, and which of them are shown to take more.
+"""The costs of the settings of one block relative to each other, and which of them are shown to be higher.
+
+A cost is what the goal minimises: latency, processor time, memory, or the time of an item.
 
 In short blocks the spread is pooled over all pairs: the mean of their variances has (arms − 1)(rounds − 1) degrees of
-freedom, where a pair alone has rounds − 1. A setting is shut out where the interval of that spread, at a level that
-holds for all arms together (Bonferroni), lies above the margin, and where each of its two rounds shows it too.
+freedom, where a pair alone has rounds − 1. A cost is shown to be higher where its interval by that spread, at a level
+that holds for all arms together (Bonferroni), lies above the margin, and where each of its two rounds shows it too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,14 +29,14 @@ from farm.rules.wording.vocabulary import is_change
 MEMORY = "peak_memory_bytes"
 # goals that are judged by a metric beside the headline
 OF_METRICS: Mapping[Goal, str] = {"memory": MEMORY, "processor-time": "cpu_p50_ms"}
-# what a single cell takes of what the goal minimises
+# the cost of a single cell, None where it was not measured
 AMOUNTS: Mapping[Goal, Callable[[Cell], float | None]] = {
     "latency": lambda cell: cell.p50_ms,
     "throughput": lambda cell: 1.0 / cell.throughput if cell.throughput else None,
     "processor-time": lambda cell: cell.cpu_p50_ms,
     "memory": lambda cell: cell.peak_memory_bytes,
 }
-# a single launch may take so much longer than the others of its setting
+# by this factor a single launch may be slower than the others of its setting
 MAX_OUTLIER = 1.3
 # the share of the machine that other programs may take just before a block
 MAX_BUSY = 0.1
@@ -42,7 +44,7 @@ _UPPER = (1.0 + INTERVAL_LEVEL) / 2.0
 
 
 class Cost(NamedTuple):
-    """What a setting takes of what the goal minimises, as a ratio to another setting with its 95 % interval.
+    """The cost of a setting as a ratio to the cost of another, with its 95 % interval. Above 1 it is worse.
 
     `is_different`: whether the verdict of the comparison is that the two differ.
     """
@@ -55,50 +57,55 @@ class Cost(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of a single round's log ratio, by Student's t from the interval of two rounds or
-        more."""
+        """The standard deviation of a single round's log ratio, derived by Student's t from the interval. It takes two
+        rounds or more."""
         return log(self.high / self.low) / 2.0 * sqrt(self.rounds) / float(special.stdtrit(self.rounds - 1, _UPPER))
 
     def format(self, goal: Goal) -> str:
         return format_ratio(goal, self.ratio, self.low, self.high)
 
 
-def read_cost(pair: Comparison, goal: Goal) -> Cost | None:
-    """Read off a comparison what its candidate takes against its baseline; None where the goal's metric was not
+def read_cost(comparison: Comparison, goal: Goal) -> Cost | None:
+    """Read the cost of a comparison's candidate relative to its baseline; None where the goal's metric was not
     compared, where the sides are not comparable, or where there is no interval."""
-    side = metric_changes.find_metric(OF_METRICS[goal], pair) if goal in OF_METRICS else pair
-    if side is None or pair.verdict == "not comparable":
+    metric = metric_changes.find_metric(OF_METRICS[goal], comparison) if goal in OF_METRICS else comparison
+    if metric is None or comparison.verdict == "not comparable":
         return None
-    ratio, low, high, is_different = side.ratio, side.ci_low, side.ci_high, is_change(side.verdict)
-    if goal == "throughput" and pair.items_verdict is not None:
-        inverted = (pair.items_ratio, pair.items_ci_high, pair.items_ci_low)
+    ratio, low, high, is_different = metric.ratio, metric.ci_low, metric.ci_high, is_change(metric.verdict)
+    if goal == "throughput" and comparison.items_verdict is not None:
+        # the time of an item is the inverse of its rate
+        inverted = (comparison.items_ratio, comparison.items_ci_high, comparison.items_ci_low)
         ratio, low, high = (1.0 / end if end else None for end in inverted)
-        is_different = is_change(pair.items_verdict)
-    return Cost(ratio, low, high, side.rounds, is_different) if ratio and low and high else None
+        is_different = is_change(comparison.items_verdict)
+    return Cost(ratio, low, high, metric.rounds, is_different) if ratio and low and high else None
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One measured block. `cells`: those that are done, by their digests. `is_busy`: other programs took so much of the
-    machine that elapsed times of several threads say nothing; such cells are in no pair."""
+class BlockCosts:
+    """One measured block. Settings are named by the digests of their cells.
+
+    `cells`: those that are done, by digest. `is_busy`: other programs took so much of the machine that elapsed times of
+    several threads are meaningless; such cells are in none of the `pairs`. `deviation`: of a round's log ratio, pooled
+    over all pairs, with `freedom` degrees of freedom; no pair was compared in two rounds where that is 0.
+    """
 
     goal: Goal
     cells: Mapping[str, Cell]
     pairs: BySides
     is_busy: bool
-    # the deviation of a round, pooled over all pairs, and its degrees of freedom
     deviation: float
     freedom: int
 
     @classmethod
-    def from_document(cls, document: Document, goal: Goal) -> "Standing":
-        """Read a block's standing off its document, without pairs that say nothing because the machine was busy."""
+    def from_document(cls, document: Document, goal: Goal) -> "BlockCosts":
         done = [cell for cell in document.cells if cell.twin_of is None and cell.status is CellStatus.DONE]
-        shares = [facts.busy_share or 0.0 for facts in document.blocks]
-        is_busy = max(shares, default=0.0) > MAX_BUSY or any(map(is_disturbed, done))
-        blind = {cell.id for cell in done if is_busy and goal != "memory" and cell.threads > 1}
-        names = {cell.id for cell in done} - blind
-        pairs = [pair for pair in document.comparisons if {pair.baseline, pair.candidate} <= names]
+        busy_shares = [facts.busy_share or 0.0 for facts in document.blocks]
+        is_busy = max(busy_shares, default=0.0) > MAX_BUSY or any(map(is_disturbed, done))
+
+        # elapsed times of several threads are not compared on a busy machine
+        ids = {cell.id for cell in done if not is_busy or goal == "memory" or cell.threads <= 1}
+        pairs = [pair for pair in document.comparisons if {pair.baseline, pair.candidate} <= ids]
+
         costs = {(pair.baseline, pair.candidate): read_cost(pair, goal) for pair in pairs}
         known = {sides: cost for sides, cost in costs.items() if cost is not None and cost.rounds > 1}
         variance = sum(cost.deviation**2 for cost in known.values()) / len(known) if known else 0.0
@@ -110,35 +117,37 @@ class Standing:
     def is_by_processor(self) -> bool:
         return any(pair.verdict_from == "processor" for pair in self.pairs.values())
 
-    def compare_cost(self, setting: str, *, of: str) -> Cost | None:
-        """Return what a setting takes against another, both by their digests; None where they were not compared."""
-        if not {setting, of} <= self.cells.keys():
+    def find_cost(self, setting: str, *, relative_to: str) -> Cost | None:
+        """Return the cost of one setting relative to another; None where they were not compared."""
+        if not {setting, relative_to} <= self.cells.keys():
             return None
-        pair = comparison_between(self.pairs, self.cells[of].id, self.cells[setting].id)
+        pair = comparison_between(self.pairs, self.cells[relative_to].id, self.cells[setting].id)
         return None if pair is None else read_cost(pair, self.goal)
 
     @property
     def amounts(self) -> dict[str, float]:
-        # on a busy machine they are good enough to choose what is measured next, and for nothing else
+        """The unpaired cost of each setting, in the unit of the goal; settings without one are left out. On a busy
+        machine it is good enough only to choose what is measured next."""
         return {digest: amount for digest, cell in self.cells.items() if (amount := AMOUNTS[self.goal](cell))}
 
     def find_leader(self, among: Iterable[str]) -> str | None:
-        """Return the digest of the one of these settings that takes least; None where none of them was measured. A
-        setting that was compared with no other one leads only where it is alone."""
+        """Return the setting whose highest cost relative to any other of these is the lowest; None where none of them
+        was compared. A single measured one leads without a comparison."""
         present = [setting for setting in among if setting in self.cells]
+        if len(present) == 1:
+            return present[0]
         worst: dict[str, float] = {}
         for setting in present:
-            costs = [
-                cost.ratio for other in present if other != setting and (cost := self.compare_cost(setting, of=other))
-            ]
-            if costs or len(present) == 1:
-                worst[setting] = max(costs, default=1.0)
+            others = [other for other in present if other != setting]
+            costs = [cost.ratio for other in others if (cost := self.find_cost(setting, relative_to=other))]
+            if costs:
+                worst[setting] = max(costs)
         return min(worst, key=worst.__getitem__, default=None)
 
-    def find_shut_out_cost(self, setting: str, *, by: str) -> Cost | None:
-        """Return what a setting takes against another where a short block shows that it is more by at least the margin;
-        None where it does not show that."""
-        cost = self.compare_cost(setting, of=by)
+    def find_short_block_excess(self, setting: str, *, relative_to: str) -> Cost | None:
+        """Return the cost of a setting relative to another where a short block shows that it is higher by more than the
+        margin, else None. Of memory it has to show only that it is higher."""
+        cost = self.find_cost(setting, relative_to=relative_to)
         if cost is None or cost.rounds < 2:
             return None
         if self.goal == "memory":
@@ -147,29 +156,30 @@ class Standing:
         return cost if log(cost.ratio) - reach > log1p(MARGIN) else None
 
     def _reach(self, rounds: int) -> float:
-        """Return by how much a log ratio of so many rounds may be wrong, for all settings of the block together."""
+        """Return the half interval of a log ratio of so many rounds, at a level that holds for all settings."""
         level = 1.0 - (1.0 - _UPPER) / len(self.cells)
         return float(special.stdtrit(self.freedom, level)) * self.deviation / sqrt(rounds)
 
-    def find_screened_out_cost(self, ratio: float) -> Cost | None:
-        """Return the cost of a setting that took `ratio` of another in one round, where that and the spread of this
-        block show that it is more; None where they do not show it."""
+    def find_screening_excess(self, ratio: float) -> Cost | None:
+        """Return the cost of a setting that took `ratio` times another in a single round, where that is more than the
+        spread of this block and an outlier allow, else None."""
         if not self.freedom:
             return None
         reach = exp(max(self._reach(1), log(MAX_OUTLIER)))
         return Cost(ratio, ratio / reach, ratio * reach, 1, False) if ratio > reach else None
 
-    def find_slower_cost(self, setting: str, *, than: str) -> Cost | None:
-        """Return what a setting takes against another where the verdict of a whole block is that it takes more, else
-        None. A block that time cut short is judged as a short one."""
-        cost = self.compare_cost(setting, of=than)
+    def find_excess(self, setting: str, *, relative_to: str) -> Cost | None:
+        """Return the cost of a setting relative to another where the verdict of a final block is that it is higher,
+        else None. A block with too few rounds for a verdict is judged as a short one."""
+        cost = self.find_cost(setting, relative_to=relative_to)
         if cost is None or cost.rounds < LOOKS[0]:
-            return self.find_shut_out_cost(setting, by=than)
+            return self.find_short_block_excess(setting, relative_to=relative_to)
         return cost if cost.is_different and cost.ratio > 1.0 else None
 
 
 def format_ratio(goal: Goal, ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """Write what a setting takes against another in the words of the goal: `12 % slower`, `12 % fewer items/s`."""
+    """Format a relative cost, and its interval where it is given, in the words of the goal: `12 % slower`, `12 % fewer
+    items/s`."""
     if goal == "throughput":
         ends = (1.0 / end if end else None for end in (high, low))
         return change(1.0 / ratio, *ends, words=("more items/s", "fewer items/s"))
