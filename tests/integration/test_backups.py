@@ -283,12 +283,12 @@ def test_a_backup_that_cannot_become_this_farm_is_refused(
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ([{"columns": ["name"]}], "its columns are name, the model's name, ended_at, run_s"),
-        ([{"columns": ["name", "ended_at", "run_s"]}, ["beat", "no moment", 1.0]], "cannot be read, after 0 of them"),
-        ([{"columns": ["name", "ended_at", "run_s"]}, ["beat"]], "a row has 1 values for 3 columns"),
-        ([{"columns": ["name", "ended_at", "run_s"]}, ["beat", None, 1.0]], "This database refuses the backup's rows"),
+        ([{"columns": ["name"]}], "its columns are name, the model's name, ended_at, took_s"),
+        ([{"columns": ["name", "ended_at", "took_s"]}, ["beat", "no moment", 1.0]], "cannot be read, after 0 of them"),
+        ([{"columns": ["name", "ended_at", "took_s"]}, ["beat"]], "a row has 1 values for 3 columns"),
+        ([{"columns": ["name", "ended_at", "took_s"]}, ["beat", None, 1.0]], "This database refuses the backup's rows"),
         (
-            [{"columns": ["name", "ended_at", "run_s"]}, *[["beat", "2026-11-26T00:00:00Z", 1.0]] * 2],
+            [{"columns": ["name", "ended_at", "took_s"]}, *[["beat", "2026-11-26T00:00:00Z", 1.0]] * 2],
             "Does a farm still write here. End it, move its folder away",
         ),
     ],
