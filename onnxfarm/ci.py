@@ -1,9 +1,12 @@
 """Runs `onnxfarm gate` in a pipeline and publishes its answer: `python -m onnxfarm.ci github` or `gitlab`.
 
-It fetches the commit to compare with, and publishes the answer as outputs of the step, annotations, a check, and one
-comment that later answers replace. With `--unchanged` it measures nothing: it ends with 0 if there is nothing to
-measure, which it publishes, and imports only the standard library. Names of pipelines, branches and models come through
-variables, never through a shell.
+It fetches the commit to compare with. It publishes the answer as outputs of the step, annotations, a check, and one
+comment that later answers replace.
+
+With `--unchanged` it measures nothing. If the model is unchanged, it publishes that and exits with 0, otherwise with 1.
+This needs only the standard library.
+
+Names of branches and models come through environment variables, never through a shell.
 """
 
 import contextlib
@@ -21,65 +24,65 @@ from pathlib import Path
 
 from farm.rules.presenting.markdown import as_text
 from onnxfarm import gate_process
-from onnxfarm.forges import Answer, Forge, GitHub, GitLab, RefusedError
-from onnxfarm.gate_process import CANCELLED, FAILED, PASSED
+from onnxfarm.forges import Answer, Comment, Forge, GitHub, GitLab, RefusedError
+from onnxfarm.gate_process import CANCELLED, DEFAULT_CHECKS, FAILED, PASSED
 
 UNCHANGED = "--unchanged"
 # the prefix of a commit in GATE_AGAINST
 GIT = "git:"
 SHA = re.compile("[0-9a-f]{40,64}")
 # the exit code of `onnxfarm gate` for options that cannot be used
-UNUSABLE = 2
-# endings of files that hold no weights of a model beside them
+USAGE_ERROR = 2
+# endings of files that cannot be a model's external data
 NO_WEIGHTS = (".onnx", ".npz", ".zip", ".md")
 # the gate's process has this long to end; GitHub kills the processes of a cancelled job after 10 s
-ENDING_S = 4
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-MAX_BRANCH = 255
+GRACE_S = 4
+CANCEL_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+MAX_BRANCH_CHARACTERS = 255
 # a shorter text is no token, and might be part of a word
-MIN_TOKEN = 8
+MIN_TOKEN_CHARACTERS = 8
 READ_ONLY = "This token may not write here, as in a pull request from a fork: the job's summary has the answer."
 
 
 class CancelledError(BaseException):
-    """A signal asks the job to end."""
+    """A signal asked the job to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.code = 128 + number
+        self.exit_code = 128 + number
 
 
-def main(kind: str, environment: Mapping[str, str], *words: str) -> int:
-    """Run the gate and publish its answer. Return the gate's exit code, also where publishing was refused.
+def main(forge_name: str, environment: Mapping[str, str], *options: str) -> int:
+    """Run the gate and publish its answer. Return the gate's exit code, even if the forge refused the answer.
 
-    `kind` is "github" or "gitlab", and `environment` the variables of the job. With UNCHANGED in `words` nothing is
-    measured: it publishes why there is nothing to measure and returns PASSED, or returns FAILED if there is something.
+    `forge_name`: `github` or `gitlab`. `environment`: the variables of the job. With UNCHANGED in `options` nothing is
+    measured: if there is nothing to measure, the reason is published and PASSED returned; otherwise FAILED is returned.
     """
-    forge: Forge = GitHub(environment) if kind == "github" else GitLab(environment)
+    forge: Forge = GitHub(environment) if forge_name == "github" else GitLab(environment)
     model = environment["GATE_MODEL"]
-    if UNCHANGED in words:
-        reason = _explain_unmeasured(model, _find_base_commit(forge, environment))
+    if UNCHANGED in options:
+        reason = _explain_nothing_to_measure(model, _find_base_commit(forge, environment))
         if not reason:
             return FAILED
-        answer = _make_broken_answer(PASSED, reason, environment)
+        answer = _make_unmeasured_answer(PASSED, reason, environment)
         _publish_answer(forge, answer, environment)
-        return answer.code
+        return answer.exit_code
     try:
         with _cancel_by_signals():
             answer = _run_gate(model, forge, environment)
     except CancelledError as cancelled:
-        answer = _make_broken_answer(cancelled.code, "", environment)
+        answer = _make_unmeasured_answer(cancelled.exit_code, "", environment)
     _publish_answer(forge, answer, environment)
-    return answer.code
+    return answer.exit_code
 
 
 def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]) -> None:
     model = environment["GATE_MODEL"]
     with _print_refusals():
         # a cancelled job leaves the comment to the job of the later push
-        if forge.mute:
-            print(forge.mute, flush=True)
-        elif answer.code not in CANCELLED:
+        if forge.comment_problem:
+            print(forge.comment_problem, flush=True)
+        elif answer.exit_code not in CANCELLED:
             _write_comment(forge, _make_mark(model, environment), answer)
     with _print_refusals():
         forge.publish_answer(answer, model)
@@ -87,16 +90,16 @@ def _publish_answer(forge: Forge, answer: Answer, environment: Mapping[str, str]
 
 @contextlib.contextmanager
 def _cancel_by_signals() -> Iterator[None]:
-    """Turn the first of ENDING_SIGNALS into a CancelledError; later ones are ignored."""
+    """Raise CancelledError inside the `with` on the first of CANCEL_SIGNALS, and ignore these signals from then on."""
 
     def cancel(number: int, frame: object) -> None:
-        for each in ENDING_SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+        for ignored in CANCEL_SIGNALS:
+            signal.signal(ignored, signal.SIG_IGN)
         raise CancelledError(number)
 
-    before = {number: signal.signal(number, cancel) for number in ENDING_SIGNALS}
+    earlier_handlers = {number: signal.signal(number, cancel) for number in CANCEL_SIGNALS}
     yield
-    for number, handler in before.items():
+    for number, handler in earlier_handlers.items():
         signal.signal(number, handler)
 
 
@@ -109,19 +112,19 @@ def _print_refusals() -> Iterator[None]:
 
 
 def _run_gate(model: str, forge: Forge, environment: Mapping[str, str]) -> Answer:
+    """Run `onnxfarm gate` as a process, print its output without tokens, and return its answer."""
     try:
-        words = _make_gate_options(model, forge, environment)
+        options = _make_gate_options(model, forge, environment)
     except ValueError as problem:
-        return _make_broken_answer(
-            UNUSABLE, f"options cannot be read ({str(problem).rstrip('.')}): mend its quotes.", environment
-        )
+        reason = f"options cannot be read ({str(problem).rstrip('.')}): mend its quotes."
+        return _make_unmeasured_answer(USAGE_ERROR, reason, environment)
+    last_line = ""
     with tempfile.TemporaryDirectory(prefix="onnxfarm-ci-") as folder:
-        comment = Path(folder) / "comment.md"
-        before, after = forge.make_fences()
-        command = [sys.executable, "-m", "onnxfarm.main", "gate", *words, f"--comment={comment}"]
-        line = ""
-        print(before, flush=True)
-        # one stream, so that every line of the program stands between the two around it
+        comment_file = Path(folder) / "comment.md"
+        command = [sys.executable, "-m", "onnxfarm.main", "gate", *options, f"--comment={comment_file}"]
+        fence_before, fence_after = forge.make_output_fences()
+        print(fence_before, flush=True)
+        # stderr goes into stdout, so that all output is between the fences
         with subprocess.Popen(
             command,
             env=remove_tokens(environment),
@@ -129,202 +132,225 @@ def _run_gate(model: str, forge: Forge, environment: Mapping[str, str]) -> Answe
             errors="replace",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-        ) as child:
+        ) as gate:
             try:
-                for printed in child.stdout or ():
-                    redacted = redact_tokens(printed, environment)
+                for line in gate.stdout or ():
+                    redacted = redact_tokens(line, environment)
                     print(redacted.rstrip("\n"), flush=True)
-                    line = redacted.strip() or line
+                    last_line = redacted.strip() or last_line
             except CancelledError:
-                _end_gate(child)
+                _end_gate(gate)
                 raise
             finally:
-                print(after, flush=True)
-        text = redact_tokens(comment.read_text(), environment) if comment.exists() else ""
-    code = gate_process.compute_exit_code(child.returncode, is_judged=bool(text))
-    if text and code not in CANCELLED and not gate_process.is_broken(code):
-        from farm.rules.changes.gate_comment import SEPARATOR
+                print(fence_after, flush=True)
+        comment = redact_tokens(comment_file.read_text(), environment) if comment_file.exists() else ""
 
-        line = text.splitlines()[0].removeprefix("### ").replace("`", "")
-        return Answer(code, line, text, is_open=SEPARATOR in line)
-    return _make_broken_answer(code, line, environment)
+    exit_code = gate_process.compute_exit_code(gate.returncode, is_judged=bool(comment))
+    if not comment or exit_code in CANCELLED or gate_process.is_broken(exit_code):
+        return _make_unmeasured_answer(exit_code, last_line, environment)
+
+    from farm.rules.changes.gate_comment import SEPARATOR
+
+    headline = comment.splitlines()[0].removeprefix("### ").replace("`", "")
+    return Answer(exit_code, headline, comment, has_undecided=SEPARATOR in headline)
 
 
-def _end_gate(child: "subprocess.Popen[str]") -> None:
-    """Terminate the gate's process, and kill it after ENDING_S."""
-    child.terminate()
+def _end_gate(gate: "subprocess.Popen[str]") -> None:
+    """Terminate the gate's process, and kill it if it still runs after GRACE_S seconds."""
+    gate.terminate()
     try:
-        child.wait(ENDING_S)
+        gate.wait(GRACE_S)
     except subprocess.TimeoutExpired:
-        child.kill()
+        gate.kill()
 
 
-def _make_broken_answer(code: int, line: str, environment: Mapping[str, str]) -> Answer:
-    """Make the answer of a gate that wrote no comment, and add it to the step summary of GitHub.
+def _make_unmeasured_answer(exit_code: int, last_line: str, environment: Mapping[str, str]) -> Answer:
+    """Make the answer of a gate that wrote no comment, and append it to GitHub's step summary.
 
-    `line` is the last line that the gate printed, which says why.
+    `last_line`: the last line that the gate printed, which says why.
     """
-    line = gate_process.explain_end(code, line)
-    text = f"### {'✅' if code == PASSED else '❌'} {as_text(line)}\n"
+    headline = gate_process.explain_end(exit_code, last_line)
+    comment = f"### {'✅' if exit_code == PASSED else '❌'} {as_text(headline)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a") as file:
-            file.write(text)
-    return Answer(code, line, text, is_news=code != PASSED)
+            file.write(comment)
+    return Answer(exit_code, headline, comment, needs_comment=exit_code != PASSED)
 
 
 def _make_gate_options(model: str, forge: Forge, environment: Mapping[str, str]) -> list[str]:
-    """Make the gate's model and options from the job's variables, and fetch the model to compare with.
+    """Make the arguments of `onnxfarm gate` from the job's variables, and fetch the model to compare with.
 
-    Two runtimes are compared where a farm and several runtimes are named and no other model is, and two models
-    otherwise. Raises ValueError where GATE_OPTIONS ends within quotes.
+    The gate compares two runtimes if a farm and several runtimes are given, but no other model. Otherwise it compares
+    two models. Raises ValueError if a quote in GATE_OPTIONS is not closed.
     """
-    runtimes = environment.get("GATE_RUNTIMES", "").split()
-    words = [f"./{model}" if model.startswith("-") else model]
-    words += [f"--fail-on={environment.get('GATE_FAIL_ON') or 'slower,lower,parity,placement,failed'}"]
-    words += [f"--budget={environment['GATE_BUDGET']}"] if environment.get("GATE_BUDGET") else []
-    words += [f"--junit={environment['GATE_JUNIT']}"] if environment.get("GATE_JUNIT") else []
-    words += [f"--tolerance={each}" for each in environment.get("GATE_TOLERANCE", "").split()]
-    words += [f"--evaluation={environment['GATE_EVALUATION']}"] if environment.get("GATE_EVALUATION") else []
-    words += shlex.split(environment.get("GATE_OPTIONS", ""))
     server, against = environment.get("GATE_SERVER"), environment.get("GATE_AGAINST", "")
+    runtimes = environment.get("GATE_RUNTIMES", "").split()
+    options = [f"./{model}" if model.startswith("-") else model]
+    options.append(f"--fail-on={environment.get('GATE_FAIL_ON') or DEFAULT_CHECKS}")
+    for name in ("budget", "junit", "evaluation"):
+        if value := environment.get(f"GATE_{name.upper()}"):
+            options.append(f"--{name}={value}")
+    options += [f"--tolerance={tolerance}" for tolerance in environment.get("GATE_TOLERANCE", "").split()]
+    options += shlex.split(environment.get("GATE_OPTIONS", ""))
     if server:
         # a farm refuses names with other characters, or longer ones
-        branch = "".join(filter(str.isprintable, forge.branch))[:MAX_BRANCH]
-        words += [f"--server={server}", f"--branch={branch}", f"--commit={forge.head}"]
+        branch = "".join(filter(str.isprintable, forge.branch))[:MAX_BRANCH_CHARACTERS]
+        options += [f"--server={server}", f"--branch={branch}", f"--commit={forge.commit}"]
     else:
-        words.append("--ci")
+        options.append("--ci")
+
     if server and not against and len(runtimes) > 1:
-        sides = zip(("baseline", "candidate"), runtimes, strict=False)
-        return [*words, *(f"--{side}={runtime}" for side, runtime in sides)]
+        return [*options, f"--baseline={runtimes[0]}", f"--candidate={runtimes[1]}"]
     against = against or _locate_base(model, _find_merge_base(forge))
     _fetch_missing_files(model, against)
-    return [*words, f"--against={against}", *(["--ort", ",".join(runtimes)] if runtimes else [])]
+    options.append(f"--against={against}")
+    return [*options, "--ort", ",".join(runtimes)] if runtimes else options
 
 
 def _fetch_missing_files(model: str, against: str) -> None:
-    """Fetch what a shallow checkout lacks: the commit to compare with, and files of Git LFS.
+    """Fetch what a shallow checkout lacks: the commit to compare with, and the model's files in Git LFS.
 
-    Where that fails, the gate says so, because it finds no such commit or no model.
+    A failure is ignored here: the gate reports that there is no such commit or model.
     """
     from onnxfarm import git_models
 
     if against.startswith(GIT):
         _fetch(against.removeprefix(GIT).partition(":")[0])
-    _git("lfs", "install", "--local")
+    _run_git("lfs", "install", "--local")
     path = Path(model)
     with contextlib.suppress(OSError):
         if git_models.is_lfs_pointer(path):
-            # with the model's external data
-            _git("lfs", "pull", f"--include={'' if path.parent == Path() else f'{path.parent.as_posix()}/'}*")
+            # the whole folder, because the external data are beside the model
+            folder = "" if path.parent == Path() else f"{path.parent.as_posix()}/"
+            _run_git("lfs", "pull", f"--include={folder}*")
 
 
 def _find_base_commit(forge: Forge, environment: Mapping[str, str]) -> str:
-    """Return the commit whose model at the same path is the base; empty where there is another base, or none."""
-    against = environment.get("GATE_AGAINST") or f"{GIT}{_find_merge_base(forge)}"
-    is_of_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
-    if is_of_runtimes and not environment.get("GATE_AGAINST"):
-        return ""
+    """Return the commit to compare with, if its model has the same path.
+
+    Empty if the gate compares two runtimes, a file, a version of a farm or another path, or if there is no base.
+    """
+    against = environment.get("GATE_AGAINST")
+    if not against:
+        compares_runtimes = environment.get("GATE_SERVER") and len(environment.get("GATE_RUNTIMES", "").split()) > 1
+        return "" if compares_runtimes else _find_merge_base(forge)
     commit = against.removeprefix(GIT)
     return "" if against == commit or ":" in commit else commit
 
 
 def _find_merge_base(forge: Forge) -> str:
-    """Return the commit that the pull request would be merged into.
+    """Return the commit that the pull request would be merged into; empty if the job runs for none.
 
-    That is the first parent of the merge that the forge checked out. The commit that the event names may be older.
+    If the forge checked out the merge, that is its first parent. The base commit in the event may be older.
     """
-    header = _ask_git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
+    header = _read_git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
     parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
-    return parents[0] if forge.tip and parents[1:] == [forge.tip] else forge.base
+    is_merge = bool(forge.pull_request_head) and parents[1:] == [forge.pull_request_head]
+    return parents[0] if is_merge else forge.base_commit
 
 
 def _locate_base(model: str, commit: str) -> str:
-    """Return `git:COMMIT`, with the model's path there if it was renamed since; empty without a commit."""
+    """Return `git:COMMIT`, or `git:COMMIT:PATH` if the model was renamed since; empty without a commit."""
     if not commit:
         return ""
-    renamed = "" if _fetch(commit) or _has_model(commit, model) else _find_earlier_name(model, commit)
-    return f"{GIT}{commit}:{renamed}" if renamed else f"{GIT}{commit}"
+    if _fetch(commit) != 0 or _has_model(commit, model):
+        return f"{GIT}{commit}"
+    earlier_path = _find_earlier_path(model, commit)
+    return f"{GIT}{commit}:{earlier_path}" if earlier_path else f"{GIT}{commit}"
 
 
-def _find_earlier_name(model: str, commit: str) -> str:
+def _find_earlier_path(model: str, commit: str) -> str:
     """Return the path that a model had in the commit, by git's rename detection; empty if it was not renamed."""
-    listed = _ask_git(
+    listed = _read_git(
         "diff", "--no-ext-diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit, "HEAD"
     )
+    # each rename is a status, the old path and the new path
     fields = listed.split("\0")
-    earlier_names = {new: old for old, new in zip(fields[1::3], fields[2::3], strict=False)}
-    return earlier_names.get(_ask_git("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0"), "")
+    earlier_paths = {new: old for old, new in zip(fields[1::3], fields[2::3], strict=False)}
+    path = _read_git("ls-files", "--full-name", "-z", "--", f":(literal){model}").rstrip("\0")
+    return earlier_paths.get(path, "")
 
 
 def _has_model(commit: str, model: str) -> bool:
-    return _git("cat-file", "-e", f"{commit}:./{model}") == 0
+    return _run_git("cat-file", "-e", f"{commit}:./{model}") == 0
 
 
-def _explain_unmeasured(model: str, commit: str) -> str:
-    """Say why there is nothing to measure; empty where there is something, or where git cannot tell."""
-    if not commit or _fetch(commit):
+def _explain_nothing_to_measure(model: str, commit: str) -> str:
+    """Say why there is nothing to measure; empty if there is something, or if git cannot tell."""
+    if not commit or _fetch(commit) != 0:
         return ""
-    is_here, is_there = _has_model("HEAD", model), _has_model(commit, model)
-    if is_here and not is_there and not _find_earlier_name(model, commit):
+    is_in_head, is_in_base = _has_model("HEAD", model), _has_model(commit, model)
+    if is_in_head and not is_in_base and not _find_earlier_path(model, commit):
         return f"New: {model} is not in its base, and nothing was compared."
-    if is_there and not is_here and not Path(model).exists():
+    if is_in_base and not is_in_head and not Path(model).exists():
         return f"Removed: {model} is in its base alone, and nothing was measured."
-    is_same = is_here and is_there and _is_unchanged(model, commit)
-    return f"Unchanged: {model} is its base, byte for byte, and nothing was measured." if is_same else ""
+    if is_in_head and is_in_base and _is_unchanged(model, commit):
+        return f"Unchanged: {model} is its base, byte for byte, and nothing was measured."
+    return ""
 
 
 def _is_unchanged(model: str, commit: str) -> bool:
-    """Say whether the model, and the files beside it that may hold its weights, are as in the commit."""
+    """Say whether the model, and all files in its folder that may be its external data, are the same in the commit.
+
+    False also where git cannot tell, and where a file is not tracked or is a symbolic link.
+    """
     path = Path(model)
     folder = path if path.is_dir() else path.parent
-    if _git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
+    if _run_git("--literal-pathspecs", "ls-files", "--error-unmatch", "--", model):
         return False
-    # the target of a link may have changed elsewhere
+    # a link's target may have changed, which git does not see
     if path.absolute() != path.resolve() or any(entry.is_symlink() for entry in folder.iterdir()):
         return False
-    listed, differing = b"", ["diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--end-of-options", commit]
-    for words in (differing, ["ls-files", "--others", "-z"]):
-        command = ["git", "--literal-pathspecs", *words, "--", str(folder)]
+    list_changed = ["diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--end-of-options", commit]
+    list_untracked = ["ls-files", "--others", "-z"]
+    listed = b""
+    for arguments in (list_changed, list_untracked):
+        command = ["git", "--literal-pathspecs", *arguments, "--", str(folder)]
         process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         if process.returncode:
             return False
         listed += process.stdout
     changed = [Path(os.fsdecode(name)) for name in listed.split(b"\0") if name]
-    beside = [name for name in changed if name.parent == path.parent and name.suffix.lower() not in NO_WEIGHTS]
-    return not beside and not any(name == path or path in name.parents for name in changed)
+    is_model_changed = any(name == path or path in name.parents for name in changed)
+    is_data_changed = any(name.parent == path.parent and name.suffix.lower() not in NO_WEIGHTS for name in changed)
+    return not is_model_changed and not is_data_changed
 
 
 def _fetch(commit: str) -> int:
-    """Fetch a commit, branch or tag that a shallow checkout lacks. Return git's exit code, 0 if it is there."""
-    if _git("cat-file", "-e", f"{commit}^{{commit}}") == 0:
+    """Fetch a commit, branch or tag unless the checkout has it. Return git's exit code: 0 if it is there now."""
+    if _run_git("cat-file", "-e", f"{commit}^{{commit}}") == 0:
         return 0
     tracking_ref = "" if SHA.fullmatch(commit) else f":refs/remotes/{commit}"
     source = commit.removeprefix("origin/") if tracking_ref else commit
-    return _git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", f"{source}{tracking_ref}")
+    return _run_git("fetch", "--quiet", "--no-tags", "--depth=1", "origin", "--", f"{source}{tracking_ref}")
 
 
-def _ask_git(*words: str) -> str:
-    done = subprocess.run(["git", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    return "" if done.returncode else os.fsdecode(done.stdout)
+def _read_git(*arguments: str) -> str:
+    process = subprocess.run(["git", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return "" if process.returncode else os.fsdecode(process.stdout)
 
 
-def _git(*words: str) -> int:
-    return subprocess.run(["git", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+def _run_git(*arguments: str) -> int:
+    command = ["git", *arguments]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
 
 
 def remove_tokens(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for the gate's process, without any token but that of the farm that measures."""
+    """Return the environment for the gate's process, without variables that have TOKEN in their name.
+
+    Only ONNXFARM_TOKEN stays, the token of the farm that measures; GATE_SERVER_TOKEN replaces its value.
+    """
     harmless = {name: value for name, value in environment.items() if "TOKEN" not in name or name == "ONNXFARM_TOKEN"}
     farm_token = environment.get("GATE_SERVER_TOKEN")
     return {**harmless, "ONNXFARM_TOKEN": farm_token} if farm_token else harmless
 
 
 def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
-    """Replace every token of the environment in a text by ***, because a farm's answer may contain anything.
+    """Replace every token in a text by ***, because a farm's answer may contain anything.
 
-    Tokens are the values of variables with TOKEN in their name; one with fewer than MIN_TOKEN characters stays.
+    Tokens are the values of variables with TOKEN in their name. A value of fewer than MIN_TOKEN_CHARACTERS stays.
     """
-    tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN}
+    tokens = {value for name, value in environment.items() if "TOKEN" in name and len(value) >= MIN_TOKEN_CHARACTERS}
     for token in tokens:
         text = text.replace(token, "***")
     return text
@@ -332,13 +358,16 @@ def redact_tokens(text: str, environment: Mapping[str, str]) -> str:
 
 def _write_comment(forge: Forge, mark: str, answer: Answer) -> None:
     """Write the gate's comment, or replace the text of the one that it wrote before."""
-    path = next((path for path, body in forge.list_comments() if body.startswith(mark)), "")
-    if path or answer.is_news:
-        forge.write_comment(f"{mark}\n{answer.comment}", path)
+    earlier = next((comment for comment in forge.list_comments() if comment.body.startswith(mark)), Comment("", ""))
+    if earlier.path or answer.needs_comment:
+        forge.write_comment(f"{mark}\n{answer.comment}", earlier.path)
 
 
 def _make_mark(model: str, environment: Mapping[str, str]) -> str:
-    """Make the mark that the gate's comment begins with. It is a digest, because a name could end an HTML comment."""
+    """Make the HTML comment by which the gate finds its own comment again.
+
+    It has a digest of the model and options, because a name in it could end the HTML comment.
+    """
     settings = [model, *(environment.get(f"GATE_{name}", "") for name in ("RUNTIMES", "SERVER"))]
     # two gates of one model differ by their options
     settings += filter(None, [environment.get("GATE_OPTIONS")])

@@ -7,14 +7,16 @@ import signal
 
 PASSED, FAILED, TIMED_OUT, INTERNAL = 0, 1, 4, 70
 CANCELLED = frozenset(128 + number for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", 1)))
-SAYS_NOTHING = "nothing is said of the model"
+NOT_JUDGED = "nothing is said of the model"
+# what fails a gate unless --fail-on says otherwise
+DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 
 
 def compute_exit_code(status: int, *, is_judged: bool) -> int:
-    """Return the exit code of a gate process that ended with `status`, which is negative if a signal killed it.
+    """Compute a gate's exit code from the return code of its process, which is -N after signal N.
 
-    A kill by signal N becomes 128 + N, as in a shell. FAILED without a verdict becomes INTERNAL: then the gate broke,
-    and the model was not judged. Every other status is kept.
+    Signal N becomes 128 + N, as in a shell. FAILED becomes INTERNAL unless the gate wrote a verdict (`is_judged`),
+    because a traceback also ends Python with 1. Every other status is returned as it is.
     """
     if status < 0:
         return 128 - status
@@ -22,20 +24,20 @@ def compute_exit_code(status: int, *, is_judged: bool) -> int:
 
 
 def is_broken(code: int) -> bool:
-    """Say whether the gate itself failed: it crashed, or was killed by a signal that does not cancel."""
+    """Say whether the gate itself failed: it crashed, or a signal other than those that cancel a job killed it."""
     return code == INTERNAL or (code > 128 and code not in CANCELLED)
 
 
 def explain_end(code: int, last_line: str) -> str:
-    """Say why a gate process judged nothing. `last_line` is the last line that it printed.
+    """Return a sentence about why a gate with this exit code judged nothing. `last_line`: the last line it printed.
 
-    That line is the answer where the gate was neither cancelled nor broken.
+    A gate that was neither cancelled nor broken has given its reason there, so that the line is returned as it is.
     """
     if code in CANCELLED:
-        return f"Cancelled before the end: {SAYS_NOTHING}."
+        return f"Cancelled before the end: {NOT_JUDGED}."
     if is_broken(code):
         signals = {entry.value: entry.name for entry in signal.Signals}
         ended_by = signals.get(code - 128, f"signal {code - 128}")
         reason = last_line if code == INTERNAL else f"it was ended by {ended_by}"
-        return f"The gate itself failed: {reason.rstrip('.') or 'it printed nothing'}; {SAYS_NOTHING}."
+        return f"The gate itself failed: {reason.rstrip('.') or 'it printed nothing'}; {NOT_JUDGED}."
     return last_line

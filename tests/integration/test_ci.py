@@ -190,7 +190,7 @@ def test_a_passed_gate_that_somebody_should_look_at_is_a_warning(
     there = {"GITHUB_EVENT_PATH": str(event), "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": known.url}
     for is_open, kind in ((False, "notice"), (True, "warning")):
         with contextlib.suppress(RefusedError):
-            GitHub(there).publish_answer(Answer(0, "as fast; and more", "x", is_open=is_open), "m.onnx")
+            GitHub(there).publish_answer(Answer(0, "as fast; and more", "x", has_undecided=is_open), "m.onnx")
         assert capsys.readouterr().out.startswith(f"::{kind} ")
 
 
@@ -201,11 +201,11 @@ def test_a_comment_that_a_person_wrote_with_the_same_mark_is_left_alone(reposito
     assert len(known.comments) == 2
 
 
-def test_the_comment_is_found_behind_a_hundred_others(repository: Path, known: Forge) -> None:
+def test_the_comment_is_found_behind_thousands_of_others(repository: Path, known: Forge) -> None:
     job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
-    known.comments[:0] = [{**known.comments[0], "id": 1000 + number, "body": "+1"} for number in range(120)]
+    known.comments[:0] = [{**known.comments[0], "id": 1000 + number, "body": "+1"} for number in range(3100)]
     job.github(repository, known, base="0" * 40, model=NAME, wheel="installed")
-    assert (len(known.comments), len(known.of("PATCH")), known.wrong) == (121, 1, [])
+    assert (len(known.comments), len(known.of("PATCH")), known.wrong) == (3101, 1, [])
 
 
 def test_a_fork_without_the_right_to_write_gets_the_summary_alone(repository: Path, known: Forge) -> None:
