@@ -25,7 +25,7 @@ def list_sets(folder: Path) -> list[list[Path]]:
     return sets
 
 
-def list_named_files(path: Path) -> list[tuple[str, Path]]:
+def list_upload_files(path: Path) -> list[tuple[str, Path]]:
     """List the name for the upload and the path of a file, or of each input file in a folder of test data."""
     if not path.is_dir():
         return [(path.name, path)]

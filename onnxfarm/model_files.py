@@ -66,7 +66,7 @@ def derive_model_name(model: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", named.name)[:100]
 
 
-def find_program(source: Path) -> Path:
+def check_exported_program(source: Path) -> Path:
     """Return the path if it is a file of torch.export.save. Raises Usage for anything else."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(

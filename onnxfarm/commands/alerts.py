@@ -51,10 +51,10 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
     """Print an alert: what changed, why, since when, the work-around, and its log."""
     answer = ask_farm(server, operations.ALERT, alert=alert)
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
     console = make_console()
-    for line in _format_lines(answer.shape):
+    for line in _format_lines(answer.parsed):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -123,12 +123,12 @@ def bisect_alert(
     server: ServerOption = None,
 ) -> None:
     """Let the farm look for the first bad release; `onnxfarm alerts show` has the answer."""
-    bisection = ask_farm(server, operations.BISECT_ALERT, json={"good": good, "bad": bad}, alert=alert).shape
+    bisection = ask_farm(server, operations.BISECT_ALERT, json={"good": good, "bad": bad}, alert=alert).parsed
     print_lines(f"Bisection {bisection.id} of alert {alert} is {bisection.state}; each step is one run.")
 
 
 def _send_order(server: str | None, alert: int, order: str, **body: str) -> None:
-    changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=order).shape
+    changed = ask_farm(server, operations.ORDER_ALERT, json=body, alert=alert, what=order).parsed
     latest = changed.events[-1].text if changed.events else ""
     print_lines(f"Alert {alert} is {_format_state(changed)}. {latest}".strip())
 

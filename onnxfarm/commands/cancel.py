@@ -17,7 +17,7 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run's numbe
 @exit_with_problem()
 def cancel(run: RunArgument, server: ServerOption = None) -> None:
     """Stop a run; the rounds that were measured stay."""
-    answer = ask_farm(server, operations.CANCEL_RUN, run=run).shape
+    answer = ask_farm(server, operations.CANCEL_RUN, run=run).parsed
     print(f"Run {run}: {format_status(answer)}.", file=sys.stderr)
 
 
@@ -32,5 +32,5 @@ def more(
     if not 1 <= rounds <= 96:
         raise Usage(f"--rounds is {rounds}: give 1 to 96.")
     order = {"rounds": rounds} | ({"blocks": block} if block else {})
-    answer = ask_farm(server, operations.MORE_ROUNDS, json=order, run=run).shape
+    answer = ask_farm(server, operations.MORE_ROUNDS, json=order, run=run).parsed
     print(f"Run {run}: {format_status(answer)}; follow it with `onnxfarm status {run} --wait`.", file=sys.stderr)

@@ -21,7 +21,7 @@ from onnxfarm.outputs import make_table, write_json
 from onnxfarm.problems import Commands, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Answered, Client, ask_farm
+from onnxfarm.remote.client import ApiAnswer, Client, ask_farm
 from onnxfarm.remote.lookups import find_team
 from onnxfarm.remote.operations import Operation
 
@@ -88,7 +88,7 @@ def retention(
     with Client(find_account(server)) as client:
         found_team = find_team(client, team)
         answer = client.ask(operations.RETENTION, team=found_team.id)
-        rule = answer.shape
+        rule = answer.parsed
         if timings or traces or models or branches:
             days = {
                 "timings_days": _parse_days(timings, rule.timings_days),
@@ -98,9 +98,9 @@ def retention(
             }
             answer = client.ask(operations.SET_RETENTION, json=days, team=found_team.id)
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
-    _show_retention(found_team.name, answer.shape)
+    _show_retention(found_team.name, answer.parsed)
 
 
 def _parse_days(text: str, before: int | None) -> int | None:
@@ -146,9 +146,9 @@ InvitationArgument = Annotated[int, typer.Argument(metavar="INVITATION", help="I
 def list_users(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the people of your teams with their roles."""
     teams = ask_farm(server, operations.TEAMS)
-    people = [person for team in teams.shape for person in _list_people(team)]
+    people = [person for team in teams.parsed for person in _list_people(team)]
     heads = ("team", "name", "role", "last signed in")
-    show_rows(Answered(teams.plain, people), heads, tuple, as_json=as_json)
+    show_rows(ApiAnswer(teams.json, people), heads, tuple, as_json=as_json)
 
 
 def _list_people(team: TeamWithMembersOut) -> Iterator[tuple[str, str, str, str]]:
@@ -172,9 +172,9 @@ def invite(
         found_team = find_team(client, team)
         invitation = {"username": name, "role": role}
         answer = client.ask(operations.INVITE_PERSON, json=invitation, team=found_team.id)
-    invited = answer.shape
+    invited = answer.parsed
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
     print(_describe_invitation(invited, found_team.name), file=sys.stderr)
     if invited.sign_in_link:
@@ -230,7 +230,7 @@ def _ask_about_team(
 @users.command()
 def link(name: PersonArgument, server: ServerOption = None) -> None:
     """Print a one-time sign-in link for somebody who is locked out (administrators)."""
-    print(ask_farm(server, operations.MAKE_LINK, name=name).shape.sign_in_link)
+    print(ask_farm(server, operations.MAKE_LINK, name=name).parsed.sign_in_link)
 
 
 @users.command()
@@ -261,10 +261,10 @@ def create(
     """Make a team with you as its admin (administrators)."""
     made = ask_farm(server, operations.CREATE_TEAM, json={"name": name})
     if as_json:
-        write_json(made.plain)
+        write_json(made.json)
         return
-    command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made.shape.name])
-    print(f"Team {made.shape.name} is created. Invite people into it: {command}")
+    command = shlex.join(["onnxfarm", "farm", "users", "invite", "NAME", "--team", made.parsed.name])
+    print(f"Team {made.parsed.name} is created. Invite people into it: {command}")
 
 
 @teams.command()
@@ -292,14 +292,14 @@ def list_invitations(server: ServerOption = None, as_json: JsonOption = False) -
 @invitations.command()
 def accept(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Come into the team."""
-    accepted = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="accept").shape
+    accepted = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="accept").parsed
     print(f"You have the role {accepted.role} in team {accepted.team}.")
 
 
 @invitations.command()
 def decline(invitation: InvitationArgument, server: ServerOption = None) -> None:
     """Stay out of the team."""
-    declined = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="decline").shape
+    declined = ask_farm(server, operations.ANSWER_INVITATION, invitation=invitation, what="decline").parsed
     print(f"You declined the invitation to team {declined.team}.")
 
 
@@ -337,10 +337,10 @@ def make(
     request = {"name": name, "scopes": scopes or [Scope.read, Scope.write], "days": days, "team": team}
     answer = ask_farm(server, operations.MAKE_TOKEN, json=request)
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
-    print(answer.shape.secret)
-    may, until = _describe_scopes(answer.shape), f"{answer.shape.expires_at:%Y-%m-%d}"
+    print(answer.parsed.secret)
+    may, until = _describe_scopes(answer.parsed), f"{answer.parsed.expires_at:%Y-%m-%d}"
     print(f"It may {may}, until {until}. It is not shown again.", file=sys.stderr)
 
 
@@ -350,5 +350,5 @@ def close_token(
     server: ServerOption = None,
 ) -> None:
     """Close a token now."""
-    closed = ask_farm(server, operations.CLOSE_TOKEN, token=token).shape
+    closed = ask_farm(server, operations.CLOSE_TOKEN, token=token).parsed
     print(f"The token {closed.hint}… was revoked.")

@@ -73,11 +73,11 @@ def invite(
 ) -> None:
     """Make a one-time code; prints what to type on the machine that joins."""
     answer = ask_farm(server, operations.INVITE_NODE, json={"team": team})
-    invitation = answer.shape
+    invitation = answer.parsed
     if invitation.warning:
         print(f"onnxfarm: {invitation.warning}", file=sys.stderr)
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
     if invitation.install:
         print_lines("On the machine that joins, where onnxfarm is not installed yet:", invitation.install, "Then:")
@@ -134,9 +134,9 @@ def ledger(
         owned = find_node(client, node)
         answer = client.ask(operations.NODE_LEDGER, node=owned.id, params={"days": days})
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
-    print_lines(*format_ledger(owned.name, answer.shape, days=days))
+    print_lines(*format_ledger(owned.name, answer.parsed, days=days))
 
 
 def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
@@ -265,17 +265,17 @@ def trials(server: ServerOption = None, as_json: JsonOption = False) -> None:
 @app.command()
 def allow(trial: TrialArgument, server: ServerOption = None) -> None:
     """Let a node of yours try the provider that somebody asked for."""
-    print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="allow").shape.sentence)
+    print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="allow").parsed.sentence)
 
 
 @app.command()
 def deny(trial: TrialArgument, server: ServerOption = None) -> None:
     """Let a node of yours not try a provider, or no more."""
-    print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="decline").shape.sentence)
+    print(ask_farm(server, operations.ANSWER_TRIAL, trial=trial, what="decline").parsed.sentence)
 
 
 def _answer_lending(lending: int, answer: str, server: str | None) -> None:
-    answered = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=answer).shape
+    answered = ask_farm(server, operations.ANSWER_LENDING, lending=lending, what=answer).parsed
     print(f"{answered.node}: {answered.sentence}")
 
 

@@ -32,6 +32,7 @@ from onnxfarm import git_models
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import apply_settings, parse_tolerances, read_matrix, read_matrix_without_runtimes
 from onnxfarm.commands.feed_options import parse_sizes
+from onnxfarm.gate_process import DEFAULT_CHECKS
 from onnxfarm.here.home import default_home
 from onnxfarm.here.release_index import check_installable, find_unknown_runtimes, resolve_runtimes
 from onnxfarm.model_files import list_model_files
@@ -55,7 +56,6 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 # options of files and of farms, which are of no use to somebody who repeats the gate on their own machine
 WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
 LEFT_OUT = (*WRITING, "--server", "--team", "--branch", "--commit")
-DEFAULT_CHECKS = "slower,lower,parity,placement,failed"
 
 FailOnOption = Annotated[
     str,
@@ -303,11 +303,11 @@ def _open_bench(
     if place.server is not None:
         from onnxfarm.remote import gate as remote
 
-        return remote.open_remote(request, server=place.server, team=place.team, console=console)
+        return remote.open_remote_gate(request, server=place.server, team=place.team, console=console)
     from onnxfarm.here import gate as here
 
     releases = find_unknown_runtimes(sides, home=place.home)
-    return here.open_local(request, home=place.home, releases=releases, console=console)
+    return here.open_local_gate(request, home=place.home, releases=releases, console=console)
 
 
 def _parse_checks(fail_on: str, metric: str | None) -> "Checks":

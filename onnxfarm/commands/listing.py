@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from onnxfarm.outputs import make_console, make_table, print_lines, write_json
-from onnxfarm.remote.client import Answered
+from onnxfarm.remote.client import ApiAnswer
 
 Row = TypeVar("Row")
 
 
 def show_rows(
-    answer: Answered[list[Row]],
+    answer: ApiAnswer[list[Row]],
     heads: Sequence[str],
     format_row: Callable[[Row], Sequence[str]],
     *,
@@ -24,12 +24,12 @@ def show_rows(
     """
     console = make_console()
     if as_json:
-        write_json(answer.plain)
-    elif not answer.shape and none:
+        write_json(answer.json)
+    elif not answer.parsed and none:
         print_lines(none, console=console)
     else:
         table = make_table(*heads)
-        for row in answer.shape:
+        for row in answer.parsed:
             table.add_row(*format_row(row))
         console.print(table)
 

@@ -55,7 +55,7 @@ def plan(  # noqa: PLR0913  every option of the command
     """
     bundle = Bundle(model, {"inputs": inputs, "prompts": prompts}, {"team": team}, source)
     # a missing file is refused before a missing account or farm
-    _ = bundle.files
+    _ = bundle.model_files
     check_files_exist({"--inputs": inputs, "--prompts": prompts})
     declared = apply_feed_options(
         read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb, pre=pre
@@ -65,13 +65,13 @@ def plan(  # noqa: PLR0913  every option of the command
         version = upload_and_inspect(client, bundle, console=aside)
         with aside.status("Planning …") as status:
             answer = client.plan(
-                version.id, declared, wish=wish, progress=lambda order: status.update(_describe_waiting(order))
+                version.id, declared, detect=wish, progress=lambda order: status.update(_describe_waiting(order))
             )
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
     else:
-        show_plan(answer.shape, console=Console())
-    judge_plan(answer.shape)
+        show_plan(answer.parsed, console=Console())
+    judge_plan(answer.parsed)
 
 
 def _describe_waiting(order: OpenPlanOut) -> str:

@@ -32,9 +32,9 @@ def release(
     place = {"distribution": runtime.distribution or DEFAULT_DISTRIBUTION, "version": runtime.version}
     answer = ask_farm(server, operations.RELEASE, params={"against": against} if against else None, **place)
     if as_json:
-        write_json(answer.plain)
+        write_json(answer.json)
         return
-    card, console = answer.shape, make_console()
+    card, console = answer.parsed, make_console()
     table = make_table("model", "node", "what", "run")
     for model in card.models:
         for node in model.nodes:

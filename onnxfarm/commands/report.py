@@ -31,9 +31,9 @@ def report(
     if issue is None and path == STDOUT:
         raise Usage("A zip cannot be printed: give --output the path of a file.")
     if issue is not None:
-        write_text(ask_farm(server, operations.ALERT_ISSUE, alert=alert).shape, issue)
+        write_text(ask_farm(server, operations.ALERT_ISSUE, alert=alert).parsed, issue)
         return
-    content = ask_farm(server, operations.ALERT_REPORT, alert=alert).shape
+    content = ask_farm(server, operations.ALERT_REPORT, alert=alert).parsed
     try:
         path.write_bytes(content)
     except OSError as problem:

@@ -33,12 +33,12 @@ def status(
     with Client(find_account(server)) as client:
         if run is None:
             runs = client.ask(operations.RUNS)
-            answer, show = runs.plain, _make_table(runs.shape)
+            answer, show = runs.json, _make_table(runs.parsed)
         else:
             if wait:
                 follow_run(client, run, console=Console(stderr=True))
             one_run = client.ask(operations.RUN, run=run)
-            answer, shown_run = one_run.plain, one_run.shape
+            answer, shown_run = one_run.json, one_run.parsed
             # the sentence may be the same as the progress
             sentences = dict.fromkeys((f"{make_progress(shown_run).words}.", shown_run.sentence))
             texts = " ".join(filter(None, sentences))

@@ -20,7 +20,7 @@ from onnxfarm.outputs import print_lines, write_document
 from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Client, make_order
+from onnxfarm.remote.client import Client, make_run_request
 from onnxfarm.remote.runs import follow_run, read_document
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
@@ -79,7 +79,7 @@ def submit(  # noqa: PLR0913  every option of the command
     beside |= {"evaluation": evaluation, "calibration": calibration}
     bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
     # a missing file is refused before a missing account or farm
-    _ = bundle.files
+    _ = bundle.model_files
     check_files_exist({f"--{role}": path for role, path in beside.items()})
     declared = apply_feed_options(
         read_matrix(matrix),
@@ -94,7 +94,7 @@ def submit(  # noqa: PLR0913  every option of the command
     with Client(find_account(server)) as client:
         version = upload_and_inspect(client, bundle, console=console)
         _warn_of_calibration(version, console=console)
-        order = make_order(version.id, declared) | ({} if seed is None else {"seed": seed})
+        order = make_run_request(version.id, declared) | ({} if seed is None else {"seed": seed})
         run = client.call(operations.START_RUN, json=order)
         print_lines(f"Run {run.id}: {run.url}", console=console)
         if not wait:

@@ -15,7 +15,7 @@ from onnxfarm.outputs import make_console, print_lines, write_json
 from onnxfarm.problems import Commands, GateFailed, Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import ServerOption, find_account
-from onnxfarm.remote.client import Answered, Client, ask_farm
+from onnxfarm.remote.client import ApiAnswer, Client, ask_farm
 from onnxfarm.remote.lookups import find_watch
 from onnxfarm.remote.runs import make_progress, open_progress
 
@@ -86,9 +86,9 @@ def add(  # noqa: PLR0913  every option of the command
     if rule:
         order["rule"] = _parse_rule(rule)
     answer = ask_farm(server, operations.CREATE_WATCH, json=order)
-    watch = answer.shape
+    watch = answer.parsed
     print_lines(f"Watch {watch.id} of team {watch.team}: {watch.url}")
-    write_json(answer.plain) if as_json else print(watch.id)
+    write_json(answer.json) if as_json else print(watch.id)
 
 
 @app.command("list")
@@ -130,15 +130,15 @@ def run(
     with Client(find_account(server)) as client:
         watched = find_watch(client, watch)
         rounds = client.ask(operations.CALL_WATCH, json=releases, watch=watched.id)
-        for opened in rounds.shape:
+        for opened in rounds.parsed:
             print_lines(f"Round {opened.id}: {opened.model} v{opened.version}, {opened.old} → {opened.new}")
         if wait:
-            rounds = _follow_rounds(client, watched.id, {opened.id for opened in rounds.shape}, minutes=timeout)
+            rounds = _follow_rounds(client, watched.id, {opened.id for opened in rounds.parsed}, minutes=timeout)
     if as_json:
-        write_json(rounds.plain)
+        write_json(rounds.json)
     if wait:
         for outcome, problem in (("alert", GateFailed), ("infra", Infrastructure)):
-            if sentences := [each.sentence for each in rounds.shape if each.outcome == outcome]:
+            if sentences := [each.sentence for each in rounds.parsed if each.outcome == outcome]:
                 raise problem(sentences[0])
 
 
@@ -180,7 +180,7 @@ def _set_active(watch: str, server: str | None, *, is_active: bool) -> None:
 
 def _follow_rounds(
     client: Client, watch_id: int, round_ids: set[int], *, minutes: float | None, poll_s: float = POLL_S
-) -> Answered[list[RoundOut]]:
+) -> ApiAnswer[list[RoundOut]]:
     """Follow rounds until all are judged, show how far the first open one is, and return all. Raises TimedOut."""
     limit = None if minutes is None else time.monotonic() + 60.0 * minutes
     printed: dict[int, str] = {}
@@ -188,14 +188,14 @@ def _follow_rounds(
     with open_progress(console) as show:
         while True:
             answer = _read_rounds(client, watch_id, round_ids)
-            for round_ in answer.shape:
+            for round_ in answer.parsed:
                 if printed.get(round_.id) != round_.state:
                     printed[round_.id] = round_.state
                     print_lines(
                         f"Round {round_.id}: {round_.state}{': ' + round_.sentence if round_.sentence else ''}",
                         console=console,
                     )
-            still_open = [round_ for round_ in answer.shape if round_.state != "judged"]
+            still_open = [round_ for round_ in answer.parsed if round_.state != "judged"]
             if not still_open:
                 return answer
             if limit is not None and time.monotonic() > limit:
@@ -206,14 +206,14 @@ def _follow_rounds(
             time.sleep(poll_s)
 
 
-def _read_rounds(client: Client, watch_id: int, round_ids: Collection[int]) -> Answered[list[RoundOut]]:
+def _read_rounds(client: Client, watch_id: int, round_ids: Collection[int]) -> ApiAnswer[list[RoundOut]]:
     """Return these rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
     rows: list[tuple[object, RoundOut]] = []
     for page in client.iterate_pages(operations.ROUNDS, watch=watch_id):
-        plain = cast(list[object], page.plain)
-        rows += [pair for pair in zip(plain, page.shape, strict=True) if pair[1].id in round_ids]
+        plain = cast(list[object], page.json)
+        rows += [pair for pair in zip(plain, page.parsed, strict=True) if pair[1].id in round_ids]
         if len(rows) == len(round_ids):
-            return Answered([plain for plain, _ in rows], [shape for _, shape in rows])
+            return ApiAnswer([plain for plain, _ in rows], [shape for _, shape in rows])
     gone = len(round_ids) - len(rows)
     raise Infrastructure(
         f"{gone} of {len(round_ids)} rounds are gone: was the watch or a model deleted in the meantime?"

@@ -16,7 +16,7 @@ from farm.rules.runtimes.models import PROMPTS, ModelFacts
 from farm.workshop import orders
 from farm.workshop.inspection import Inspection
 from onnxfarm.disk_space import WAY_OUT, check_free_space
-from onnxfarm.model_files import derive_model_name, find_program, list_model_files
+from onnxfarm.model_files import check_exported_program, derive_model_name, list_model_files
 from onnxfarm.problems import Infrastructure, Usage
 
 MAX_ZIP_ENTRIES = 64
@@ -82,7 +82,7 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
         with check_free_space(folder, needed_bytes=sum(path.stat().st_size for path in files_given), way_out=WAY_OUT):
             main = _copy_model(files_given, folder)
             if source is not None:
-                shutil.copyfile(find_program(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
+                shutil.copyfile(check_exported_program(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
         raise Infrastructure(f"{model} could not be copied to {folder} ({problem.strerror}).") from problem
     prompts = _move_prompts_aside(folder)

@@ -17,7 +17,7 @@ from onnxfarm.subject import GateRequest
 
 
 @contextlib.contextmanager
-def open_local(
+def open_local_gate(
     request: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
 ) -> Iterator["LocalGate"]:
     """Import the models, and yield this machine to measure them. `releases`: runtimes beyond those known here."""

@@ -1,4 +1,4 @@
-"""Finds the farm's address and token: those of an option, of the environment, or of `onnxfarm login`, in this order."""
+"""Finds the address and token of a farm: from an option, the environment, or the file of `onnxfarm login`."""
 
 import json
 import os
@@ -30,9 +30,9 @@ ServerOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A farm's address without a slash at its end, and the token to send there.
+    """A farm's address, without a slash at its end, and the user's token there.
 
-    Raises Usage where a token must not be sent to it; see `check_address`.
+    Raises Usage if a token must not be sent to this address; see `check_address`.
     """
 
     server: str
@@ -43,17 +43,17 @@ class Account:
 
 
 class Farms(TypedDict, total=False):
-    """The file of `onnxfarm login`: the address of the last farm, and a token for each farm."""
+    """The file of `onnxfarm login`: the address of the newest login, and a token by address."""
 
     default: str
     tokens: dict[str, str]
 
 
 def find_account(server: str | None = None) -> Account:
-    """Return the account of a farm: `server`, else $ONNXFARM_SERVER, else that of `onnxfarm login`.
+    """Return the account of a farm: of `server`, else of $ONNXFARM_SERVER, else of the newest `onnxfarm login`.
 
-    Its token is $ONNXFARM_TOKEN, else that of `onnxfarm login` for this address. Raises Usage when no farm is named,
-    when there is no token for it or it must not be sent there, and when the file of `onnxfarm login` cannot be read.
+    Its token is $ONNXFARM_TOKEN, else that of `onnxfarm login` for this address. Raises Usage if no farm is named, if
+    there is no token, if a token must not be sent there, or if the file of `onnxfarm login` cannot be read.
     """
     farms = _read_farms()
     address = server or os.environ.get(SERVER_VARIABLE) or farms.get("default")
@@ -72,10 +72,10 @@ def find_account(server: str | None = None) -> Account:
 
 
 def check_address(address: str) -> str:
-    """Return a farm's address without a slash at its end. Raises Usage where a token must not be sent to it.
+    """Return a farm's address without slashes at its end. Raises Usage if a token must not be sent there.
 
-    It has to be https://, or http:// to this machine: `localhost` or a loopback address. Other names are not resolved,
-    because their addresses may change.
+    It has to be https://, or http:// to this machine: `localhost` or a loopback address. Other host names are not
+    resolved, because what they resolve to may change. User names, spaces and backslashes are refused.
     """
     parts = _split_address(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -121,12 +121,12 @@ def _is_this_machine(host: str) -> bool:
 
 
 def store_account(account: Account) -> Path:
-    """Write the account as the default farm into a file that nobody else can read, and return its path.
+    """Store the account as the default one, in a file that only this user can read. Return the file's path.
 
-    Tokens of other farms stay in it. Raises Infrastructure where it cannot be written, and Usage where the file that is
-    there cannot be read.
+    Tokens of other farms stay in it. Raises Infrastructure if it cannot be written, and Usage if the existing file
+    cannot be read.
     """
-    path = find_config_file()
+    path = locate_config_file()
     farms = _read_farms()
     tokens = {**farms.get("tokens", {}), account.server: account.token}
     try:
@@ -136,14 +136,14 @@ def store_account(account: Account) -> Path:
     return path
 
 
-def find_config_file() -> Path:
+def locate_config_file() -> Path:
     """Return the path of the file of `onnxfarm login`, whether it exists or not."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "onnxfarm" / "farms.json"
 
 
 def _read_farms() -> Farms:
-    path = find_config_file()
+    path = locate_config_file()
     try:
         farms = json.loads(path.read_text())
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, cast
 from urllib.parse import quote
 
 import httpx2
@@ -25,12 +25,12 @@ from pydantic import TypeAdapter, ValidationError
 from farm.contract.api.registry import VersionOut
 from farm.contract.api.runs import OpenPlanOut
 from farm.contract.texts import replace_control_characters
-from onnxfarm.calibration_files import list_named_files
+from onnxfarm.calibration_files import list_upload_files
 from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import Account, find_account
-from onnxfarm.remote.operations import Operation, Shape
-from onnxfarm.remote.resumable import PIECE_BYTES, Progress, Sender, is_large, open_file, send_with_retries
+from onnxfarm.remote.operations import Operation, Parsed
+from onnxfarm.remote.resumable import PIECE_BYTES, Progress, Sender, is_sent_in_pieces, open_file, send_with_retries
 
 if TYPE_CHECKING:
     from farm.rules.planning.plans import Plan
@@ -47,17 +47,29 @@ Params = Mapping[str, str | int]
 
 
 @dataclass(frozen=True)
-class Answered(Generic[Shape]):
-    """A farm's answer: its JSON as the farm wrote it, and the same parsed into its shape."""
+class ApiAnswer(Generic[Parsed]):
+    """A farm's answer to a request: its JSON as plain values, and the same as an object of its type.
 
-    plain: object
-    shape: Shape
+    Of an answer that is text or bytes, both are that content.
+    """
+
+    json: object
+    parsed: Parsed
+
+
+class _FileToUpload(NamedTuple):
+    """A file of an upload, and its name on the farm. `role` None: it is a file of the model itself."""
+
+    role: str | None
+    name: str
+    path: Path
 
 
 class Client:
-    """A connection to one farm with one token. `transport` is for tests.
+    """A connection to one farm with one token. `transport` and `sleep` are for tests.
 
-    Each request raises Usage with the farm's sentence where it refuses, and Infrastructure where it is away or broken.
+    Each request raises Usage with the farm's own sentence if the farm refuses it, and Infrastructure if the farm cannot
+    be reached or fails. `piece_bytes`: the size of the pieces in which large files are uploaded.
     """
 
     def __init__(
@@ -89,30 +101,45 @@ class Client:
         self._http.close()
 
     def call(
-        self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
-    ) -> Shape:
-        """Ask for an operation, and return its parsed answer. `place` has the values of its path, by name."""
-        return self.ask(operation, json=json, params=params, **place).shape
+        self,
+        operation: Operation[Parsed],
+        *,
+        json: object = None,
+        params: Params | None = None,
+        **path_values: str | int,
+    ) -> Parsed:
+        """Request an operation, and return its parsed answer. `path_values`: what the names in its path stand for."""
+        return self.ask(operation, json=json, params=params, **path_values).parsed
 
     def ask(
-        self, operation: Operation[Shape], *, json: object = None, params: Params | None = None, **place: str | int
-    ) -> Answered[Shape]:
-        """Ask for an operation as `call` does, and return both its JSON and its parsed answer."""
+        self,
+        operation: Operation[Parsed],
+        *,
+        json: object = None,
+        params: Params | None = None,
+        **path_values: str | int,
+    ) -> ApiAnswer[Parsed]:
+        """Request an operation as `call` does, and return its answer both as JSON and parsed."""
         method = operation.method
         body = {} if json is None and method == "POST" else json
-        address = _make_address(operation, place)
+        path = _make_path(operation, path_values)
         response = self._send(
-            lambda: self._http.request(method, address, json=body, params=params),
+            lambda: self._http.request(method, path, json=body, params=params),
             is_repeatable=operation.is_repeatable,
         )
         return _parse_answer(operation.answers, response)
 
-    def save_file(self, operation: Operation[bytes], path: Path, *, max_bytes: int, **place: str | int) -> str:
-        """Download an answer into a file, and return its SHA-256. Raises Infrastructure also beyond `max_bytes`."""
-        address = _make_address(operation, place)
+    def save_file(
+        self, operation: Operation[bytes], file_path: Path, *, max_bytes: int, **path_values: str | int
+    ) -> str:
+        """Download an answer into a file, and return its SHA-256 in hexadecimal.
+
+        Raises Infrastructure also if it has more than `max_bytes` bytes, or if the file cannot be written.
+        """
+        path = _make_path(operation, path_values)
 
         def fetch() -> httpx2.Response:
-            with self._http.stream(operation.method, address) as response, path.open("wb") as file:
+            with self._http.stream(operation.method, path) as response, file_path.open("wb") as file:
                 if not response.is_success:
                     response.read()
                     return response
@@ -124,30 +151,30 @@ class Client:
 
         try:
             self._send(fetch, is_repeatable=True)
-            with path.open("rb") as file:
+            with file_path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as problem:
-            raise Infrastructure(f"{path} cannot be written ({problem.strerror}): is the disk full?") from problem
+            raise Infrastructure(f"{file_path} cannot be written ({problem.strerror}): is the disk full?") from problem
 
     def iterate_pages(
-        self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
-    ) -> Iterator[Answered[list[Row]]]:
-        """Yield every page of a long list, PAGE rows each."""
+        self, operation: Operation[list[Row]], *, params: Params | None = None, **path_values: str | int
+    ) -> Iterator[ApiAnswer[list[Row]]]:
+        """Yield a list page by page, each of up to PAGE rows; an empty list is one empty page."""
         after = 0
         while True:
-            page = self.ask(operation, params={**(params or {}), "after": after, "limit": PAGE}, **place)
+            page = self.ask(operation, params={**(params or {}), "after": after, "limit": PAGE}, **path_values)
             yield page
-            after += len(page.shape)
-            if len(page.shape) < PAGE:
+            after += len(page.parsed)
+            if len(page.parsed) < PAGE:
                 return
 
     def list_rows(
-        self, operation: Operation[list[Row]], *, params: Params | None = None, **place: str | int
-    ) -> Answered[list[Row]]:
-        """Ask for a long list page by page, and return it as a whole."""
-        pages = list(self.iterate_pages(operation, params=params, **place))
-        plain = [row for page in pages for row in cast(list[object], page.plain)]
-        return Answered(plain, [row for page in pages for row in page.shape])
+        self, operation: Operation[list[Row]], *, params: Params | None = None, **path_values: str | int
+    ) -> ApiAnswer[list[Row]]:
+        """Request every page of a list, and return them as one answer."""
+        pages = list(self.iterate_pages(operation, params=params, **path_values))
+        plain_rows = [row for page in pages for row in cast(list[object], page.json)]
+        return ApiAnswer(plain_rows, [row for page in pages for row in page.parsed])
 
     def upload(
         self,
@@ -157,48 +184,50 @@ class Client:
         fields: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> VersionOut:
-        """Upload the files of a model, an .onnx with its external data or one .zip, and further files by role.
+        """Upload a model as a new version: an .onnx with its external data, or one .zip.
 
-        A role's path may be a folder of ONNX's own test data. `fields`: model, note, team. `progress` is called with
-        the bytes of each piece that was sent. A bundle that is sent again is the same version; a large one that was
-        interrupted is continued.
+        `roles`: further files by their role, such as `inputs`; a path may also be a folder of ONNX's test data.
+        `fields`: the form's other fields, such as model, note and team. `progress` is called with the number of bytes
+        of each piece that was sent. The same files again give the same version. A large upload that was interrupted is
+        continued.
         """
-        named = [("files", path.name, path) for path in files]
-        named += [(role, name, file) for role, path in (roles or {}).items() for name, file in list_named_files(path)]
-        if is_large([path for _, _, path in named], piece_bytes=self._piece_bytes):
-            return self._upload_in_pieces(named, fields or {}, progress=progress)
+        uploads = [_FileToUpload(None, path.name, path) for path in files]
+        for role, given_path in (roles or {}).items():
+            uploads += [_FileToUpload(role, name, path) for name, path in list_upload_files(given_path)]
+        if is_sent_in_pieces([upload.path for upload in uploads], piece_bytes=self._piece_bytes):
+            return self._upload_in_pieces(uploads, fields or {}, progress=progress)
 
         def send() -> httpx2.Response:
             with contextlib.ExitStack() as opened:
-                parts = [
-                    (field, (name, opened.enter_context(open_file(path, progress)), "application/octet-stream"))
-                    for field, name, path in named
-                ]
+                parts = []
+                for upload in uploads:
+                    file = opened.enter_context(open_file(upload.path, progress))
+                    parts.append((upload.role or "files", (upload.name, file, "application/octet-stream")))
                 return self._http.post("/uploads", files=parts, data=dict(fields or {}))
 
-        return _parse_answer(VersionOut, self._send(send, is_repeatable=True)).shape
+        return _parse_answer(VersionOut, self._send(send, is_repeatable=True)).parsed
 
     def plan(
         self,
         version_id: int,
         matrix: Mapping[str, object] | None,
         *,
-        wish: str | None = None,
+        detect: str | None = None,
         progress: Callable[[OpenPlanOut], None] | None = None,
-    ) -> "Answered[Plan]":
-        """Ask for the plan of a matrix; None is the farm's default matrix. `wish`: a change to detect, such as `3%`.
+    ) -> "ApiAnswer[Plan]":
+        """Request the plan of a matrix, or of the farm's default matrix for None, and wait for it.
 
-        A large matrix takes a while, during which `progress` is called with its order again and again. Raises TimedOut
-        after PLAN_LIMIT_S.
+        `detect`: a change that the plan should be able to detect, such as `3%`. `progress` is called every PLAN_POLL_S
+        seconds while the farm plans. Raises TimedOut after PLAN_LIMIT_S.
         """
         from farm.rules.planning.plans import Plan
 
-        order = make_order(version_id, matrix) | ({} if wish is None else {"wish": wish})
-        answer = self._send(lambda: self._http.post("/plan", json=order), is_repeatable=True)
-        waits_until = time.monotonic() + PLAN_LIMIT_S
-        while answer.status_code == ACCEPTED:
-            waiting = _parse_answer(OpenPlanOut, answer).shape
-            if time.monotonic() > waits_until:
+        body = make_run_request(version_id, matrix) | ({} if detect is None else {"wish": detect})
+        response = self._send(lambda: self._http.post("/plan", json=body), is_repeatable=True)
+        deadline = time.monotonic() + PLAN_LIMIT_S
+        while response.status_code == ACCEPTED:
+            waiting = _parse_answer(OpenPlanOut, response).parsed
+            if time.monotonic() > deadline:
                 raise TimedOut(
                     f"{waiting.points:,} points were not planned within {PLAN_LIMIT_S:.0f} s; is the farm's "
                     "`prepare` worker running?"
@@ -206,21 +235,22 @@ class Client:
             if progress is not None:
                 progress(waiting)
             self._sleep(PLAN_POLL_S)
-            answer = self._send(partial(self._http.get, f"/plans/{waiting.id}"), is_repeatable=True)
-        return _parse_answer(Plan, answer)
+            response = self._send(partial(self._http.get, f"/plans/{waiting.id}"), is_repeatable=True)
+        return _parse_answer(Plan, response)
 
     def _upload_in_pieces(
-        self, files: Sequence[tuple[str, str, Path]], fields: Mapping[str, str], *, progress: Progress | None
+        self, uploads: Sequence["_FileToUpload"], fields: Mapping[str, str], *, progress: Progress | None
     ) -> VersionOut:
         server, pieces = self.account.server, self._piece_bytes
         sender = Sender(self._http, server=server, sleep=self._sleep, progress=progress, piece_bytes=pieces)
-        whole_fields = dict(fields)
-        team = whole_fields.pop("team", "")
+        other_fields = dict(fields)
+        # the team is set when an upload begins
+        team = other_fields.pop("team", "")
         parts = []
-        for field, name, path in files:
-            part = {"upload": sender.send(path, name=name, team=team)}
-            parts.append(part if field == "files" else {**part, "role": field})
-        version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **whole_fields})
+        for upload in uploads:
+            part = {"upload": sender.send(upload.path, name=upload.name, team=team)}
+            parts.append({**part, "role": upload.role} if upload.role else part)
+        version = self.call(operations.COMPLETE_UPLOADS, json={"files": parts, **other_fields})
         sender.forget()
         return version
 
@@ -230,48 +260,54 @@ class Client:
 
 def ask_farm(
     server: str | None,
-    operation: Operation[Shape],
+    operation: Operation[Parsed],
     *,
     json: object = None,
     params: Params | None = None,
-    **place: str | int,
-) -> Answered[Shape]:
-    """Ask the farm at `server`, or the default one, for a single operation; see `Client.ask`."""
+    **path_values: str | int,
+) -> ApiAnswer[Parsed]:
+    """Request a single operation of the farm at `server`, or of the default farm for None; see `Client.ask`.
+
+    Raises Usage also if no farm or token is known; see `find_account`.
+    """
     with Client(find_account(server)) as client:
-        return client.ask(operation, json=json, params=params, **place)
+        return client.ask(operation, json=json, params=params, **path_values)
 
 
-def make_order(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
-    """Make the order of a run or a plan; None is the farm's default matrix."""
+def make_run_request(version_id: int, matrix: Mapping[str, object] | None) -> dict[str, object]:
+    """Make the JSON body of a request for a run or a plan. `matrix` None: the farm's default matrix."""
     return {"version": version_id} | ({} if matrix is None else {"matrix": matrix})
 
 
-def _make_address(operation: Operation[Shape], place: Mapping[str, str | int]) -> str:
-    return operation.path.format(**{name: _quote_part(name, str(value)) for name, value in place.items()})
+def _make_path(operation: Operation[Parsed], path_values: Mapping[str, str | int]) -> str:
+    return operation.path.format(**{name: _quote_part(name, str(value)) for name, value in path_values.items()})
 
 
 def _quote_part(name: str, text: str) -> str:
-    """Quote a part of an address. Raises Usage for a run that is no number."""
+    """Quote a part of a path. Raises Usage for a run that is no number."""
     if name == "run" and not text.isdecimal():
         raise Usage(f"“{text}” is not a run: give its number, as `onnxfarm status` lists it.")
     return quote(text, safe="")
 
 
-def _parse_answer(shape: type[Shape], response: httpx2.Response) -> Answered[Shape]:
-    if shape in (str, bytes, operations.Nothing):
-        text = response.text if shape is str else response.content if shape is bytes else None
-        return Answered(text, cast(Shape, text))
+def _parse_answer(kind: type[Parsed], response: httpx2.Response) -> ApiAnswer[Parsed]:
+    """Parse an answer into `kind`, without the keys it does not know. Raises Infrastructure for another answer."""
+    if kind in (str, bytes, operations.Nothing):
+        content: str | bytes | None = None
+        if kind is not operations.Nothing:
+            content = response.text if kind is str else response.content
+        return ApiAnswer(content, cast(Parsed, content))
     try:
-        # what members and nodes wrote is printed on terminals
+        # it may have text of other people, which is printed on a terminal
         plain = json.loads(replace_control_characters(response.content))
     except ValueError as problem:
         raise Infrastructure(
             f"{response.request.url} did not answer in JSON: is this the address of a farm?"
         ) from problem
     try:
-        return Answered(plain, TypeAdapter(shape).validate_python(plain, extra="ignore"))
+        return ApiAnswer(plain, TypeAdapter(kind).validate_python(plain, extra="ignore"))
     except ValidationError as problem:
-        title = getattr(shape, "__name__", str(shape)).removesuffix("Out").lower()
+        title = getattr(kind, "__name__", str(kind)).removesuffix("Out").lower()
         raise Infrastructure(
             f"{response.request.url} answered with something other than a {title}: is this the address of a "
             "farm, and of the version of this client?"

@@ -14,10 +14,11 @@ MODEL_ROLE, DATA_ROLE = "model", "data"
 
 
 def download_version(name: str, *, folder: Path) -> Path:
-    """Download the model that NAME@VERSION names, with its external data, and return the path of the .onnx.
+    """Download a version of a model with its external data, and return the path of the .onnx.
 
-    The files go into a new folder `model-<id>` in `folder`. The farm is that of $ONNXFARM_SERVER or `onnxfarm login`.
-    Raises Usage where there is no such version or its folder exists already, and Infrastructure where the farm fails.
+    `name`: NAME@VERSION. The farm is that of $ONNXFARM_SERVER, else of `onnxfarm login`. The files go into a new folder
+    `model-ID` in `folder`. Raises Usage if there is no such version or the new folder exists, and Infrastructure if the
+    farm fails, if a digest is wrong, or if the farm no longer has the files.
     """
     with Client(find_account()) as client:
         version = find_version(client, name)

@@ -1,4 +1,4 @@
-"""A search for the settings to ship on a farm: asked, followed, and cancelled by Ctrl-C with the best so far."""
+"""Starts a search for the best settings on a farm, and follows it; Ctrl-C cancels it and keeps the best so far."""
 
 import time
 from collections.abc import Mapping
@@ -17,37 +17,42 @@ from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 POLL_S = 2.0
 
 
-def find_settings(bundle: Bundle, order: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
-    """Upload the model, start a search, show how far it is, and return it once each of its races has ended.
+def find_settings(bundle: Bundle, options: Mapping[str, object], *, server: str | None, console: Console) -> FindOut:
+    """Upload the model, start a search with `options`, show its progress, and return it when all its races have ended.
 
-    Ctrl-C cancels it on the farm, and returns it with the best so far.
+    Ctrl-C cancels the search on the farm. It is then returned with the best settings so far. Raises Usage,
+    Infrastructure, and TimedOut if the model is not inspected in time.
     """
     with Client(find_account(server)) as client:
         version = upload_and_inspect(client, bundle, console=console)
-        asked = client.call(operations.FIND, json={"version": version.id, **order})
-        print_lines(f"Search {asked.id}: {asked.url}", console=console)
+        search = client.call(operations.START_FIND, json={"version": version.id, **options})
+        print_lines(f"Search {search.id}: {search.url}", console=console)
         try:
-            return _follow(client, asked, console=console)
+            return _follow(client, search, console=console)
         except KeyboardInterrupt:
-            return client.call(operations.CANCEL_FIND, find=asked.id)
+            return client.call(operations.CANCEL_FIND, find=search.id)
 
 
-def _follow(client: Client, asked: FindOut, *, console: Console) -> FindOut:
-    shown: dict[str, str] = {}
-    while asked.is_open:
-        for race in asked.races:
-            words = ": ".join(filter(None, (race.hardware, race.doing, race.sentence)))
-            if race.doing and shown.get(race.hardware) != words:
-                shown[race.hardware] = words
-                print_lines(words, console=console)
+def _follow(client: Client, search: FindOut, *, console: Console) -> FindOut:
+    """Print a line whenever the state of a race changes. Return the search when all races have ended."""
+    printed: dict[str, str] = {}
+    while search.is_open:
+        for race in search.races:
+            line = ": ".join(filter(None, (race.hardware, race.doing, race.sentence)))
+            if race.doing and printed.get(race.hardware) != line:
+                printed[race.hardware] = line
+                print_lines(line, console=console)
         time.sleep(POLL_S)
-        asked = client.call(operations.FOUND, find=asked.id)
-    return asked
+        search = client.call(operations.FIND, find=search.id)
+    return search
 
 
 def parse_answers(search: FindOut) -> dict[str, Found]:
-    """Parse the answer of each race, by its hardware, with the sentence of the race, which says why a race failed.
-    Raises Infrastructure where a race has no answer."""
+    """Return the answer of each race as a document, by the race's hardware.
+
+    Its `sentence` is that of the race, which also says why a race failed. Raises Infrastructure if a race has no
+    answer.
+    """
     answers: dict[str, Found] = {}
     for race in search.races:
         if race.answer is None:

@@ -1,4 +1,4 @@
-"""Measures a gate on a farm, to which its models are uploaded."""
+"""Uploads the models of a gate to a farm, and measures them there."""
 
 import contextlib
 import time
@@ -16,7 +16,7 @@ from farm.rules.searches.search import Experiment, Measured, Outcome, Search
 from onnxfarm.outputs import print_lines
 from onnxfarm.remote import operations
 from onnxfarm.remote.account import find_account
-from onnxfarm.remote.client import Client, make_order
+from onnxfarm.remote.client import Client, make_run_request
 from onnxfarm.remote.lookups import VERSION
 from onnxfarm.remote.runs import follow_run, read_document
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
@@ -24,25 +24,27 @@ from onnxfarm.subject import GateRequest, Subject
 
 
 @contextlib.contextmanager
-def open_remote(request: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
-    """Upload the model, and the base where it is a file, and yield the farm once it has inspected them.
+def open_remote_gate(request: GateRequest, *, server: str, team: str, console: Console) -> Iterator["RemoteGate"]:
+    """Upload the model, and the base if it is a file. Yield the farm when it has inspected them.
 
-    Where both are the same version, it prints that and raises typer.Exit with 0.
+    If both are the same version, nothing is measured: it prints that and raises typer.Exit with 0. Raises Usage,
+    Infrastructure and TimedOut.
     """
     subject = request.subject
-    # a judge of the user's own never leaves their machine, and was refused before
+    # a UserJudge is never sent to a farm; the command has refused it before
     recipe = request.recipe if request.evaluation and isinstance(request.recipe, str) else ""
     fields = {"team": team, "recipe": recipe, **request.origin}
     with Client(find_account(server)) as client:
         base = _find_base(client, request, fields, console=console)
-        beside = {**_list_files_beside(subject), "evaluation": request.evaluation}
-        bundle = Bundle(subject.model, beside, fields if base is None else {**fields, "model": base.model})
+        files = {**_list_files_by_role(subject), "evaluation": request.evaluation}
+        # the model becomes a version of the line that has the base
+        bundle = Bundle(subject.model, files, fields if base is None else {**fields, "model": base.model})
         version = upload_and_inspect(client, bundle, console=console)
         if base == (version.model, version.number):
             print_lines(f"The gate passed: {subject.model} is {base}, byte for byte, and nothing was measured.")
             raise typer.Exit
         models = () if base is None else (str(base),)
-        yield RemoteGate(client, request, version=version.id, console=console, models=models)
+        yield RemoteGate(client, request, version_id=version.id, console=console, models=models)
 
 
 class _Base(NamedTuple):
@@ -56,56 +58,62 @@ class _Base(NamedTuple):
 
 
 def _find_base(client: Client, request: GateRequest, fields: Mapping[str, str], *, console: Console) -> _Base | None:
-    """Return the version to compare with; None where two runtimes of one model are compared.
+    """Return the version to compare with; None if two runtimes are compared.
 
-    A base that is a file is uploaded first. One named MODEL@NUMBER is not looked up, because a gate's token may not do
-    that; where there is no such version, planning fails.
+    A base that is a file is uploaded first. A base named MODEL@NUMBER is not looked up, because a gate's token may not
+    read models. If there is no such version, planning fails.
     """
     if request.base is not None:
         note = "what it was compared with" if request.origin else ""
         base_fields = {**fields, "commit": request.base_commit, "note": note}
-        bundle = Bundle(request.base.model, _list_files_beside(request.base), base_fields)
+        bundle = Bundle(request.base.model, _list_files_by_role(request.base), base_fields)
         version = upload_and_inspect(client, bundle, console=console)
         return _Base(version.model, version.number)
     match = VERSION.fullmatch(request.base_version)
     return _Base(match["model"], int(match["number"])) if match else None
 
 
-def _list_files_beside(subject: Subject) -> dict[str, Path | None]:
+def _list_files_by_role(subject: Subject) -> dict[str, Path | None]:
     return {"inputs": subject.inputs, "expected": subject.expected}
 
 
 @dataclass(frozen=True)
 class RemoteGate:
-    """A farm, as the bench of a gate's search. `version` is measured beside the versions of `models`.
+    """A farm that measures for a gate: the version `version_id`, side by side with the versions in `models`.
 
-    `waits_s`: the seconds that each run waited for a node.
+    `models`: NAME@NUMBER of each; empty if two runtimes are compared. `waits_s`: how many seconds each run so far
+    waited for a node.
     """
 
     client: Client
     request: GateRequest
-    version: int
+    version_id: int
     console: Console
     models: tuple[str, ...] = ()
     waits_s: list[float] = field(default_factory=list)
 
     def clock(self) -> float:
-        """Return the seconds of a clock that stands still while a run waits for a node."""
+        """Return the seconds of a clock that stops while a run waits for a node; only differences mean anything."""
         return time.monotonic() - sum(self.waits_s)
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Start a run for an experiment of the search, and follow it. Raises TimedOut after the request's deadline."""
+        """Start a run for an experiment, follow it, and return what the search reads in its results.
+
+        Raises Usage, Infrastructure, and TimedOut after the request's deadline.
+        """
         matrix = replace(experiment.matrix, models=self.models).as_plain()
-        plan = self.client.plan(self.version, matrix).shape
+        plan = self.client.plan(self.version_id, matrix).parsed
         print_lines(describe_plan(plan), console=self.console)
-        order = {**make_order(self.version, matrix), "seed": self.request.subject.seed}
-        run = self.client.call(operations.START_RUN, json=order)
+
+        body = {**make_run_request(self.version_id, matrix), "seed": self.request.subject.seed}
+        run = self.client.call(operations.START_RUN, json=body)
         run_id, deadline = str(run.id), self.request.deadline
         print_lines(f"Run {run_id}: {run.url}", console=self.console)
         timeout_s = None if deadline is None else max(0.0, deadline - time.monotonic())
         run = follow_run(self.client, run_id, console=self.console, timeout_s=timeout_s)
         if run.started_at is not None:
             self.waits_s.append((run.started_at - run.created_at).total_seconds())
+
         document = read_document(self.client, run_id)
         positions = positions_by_id(plan.blocks, plan.refused)
         return search.read(experiment.asked, Measured(experiment.matrix, document, positions.__getitem__))

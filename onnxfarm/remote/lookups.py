@@ -1,4 +1,4 @@
-"""Finds what people name on the command line, by number or name. Each raises Usage where none fits, or several do."""
+"""Finds what a user names on the command line, by number or name. Each function raises Usage for none or several."""
 
 import re
 from collections.abc import Sequence
@@ -19,10 +19,14 @@ VERSION = re.compile(r"(?P<model>.+)@v?(?P<number>\d{1,9})")
 
 
 def find_team(client: Client, name: str) -> TeamWithMembersOut:
-    """Find one of the user's teams by name; without a name, their default team, if they manage it. Raises Usage."""
+    """Find one of the user's teams by name. An empty name is their default team, which they have to manage.
+
+    Raises Usage.
+    """
     teams = client.call(operations.TEAMS)
     for team in teams:
-        if team.name == name if name else team.is_default and team.may_manage:
+        is_found = team.name == name if name else team.is_default and team.may_manage
+        if is_found:
             return team
     managed = [team.name for team in teams if team.may_manage]
     if not name and managed:
@@ -33,7 +37,7 @@ def find_team(client: Client, name: str) -> TeamWithMembersOut:
 
 
 def find_node(client: Client, number_or_name: str) -> NodeOut:
-    """Find a node by number or name; of several with one name, the one that is not retired. Raises Usage."""
+    """Find a node by number or name. A number goes first; of one name, a node that is not retired. Raises Usage."""
     nodes = client.call(operations.NODES)
     named = [node for node in nodes if node.name == number_or_name]
     working = [node for node in named if node.health != "retired"]
@@ -45,9 +49,9 @@ def find_node(client: Client, number_or_name: str) -> NodeOut:
 
 
 def find_model(client: Client, number_or_name: str, *, is_removed: bool = False) -> ModelOut:
-    """Find a model by number or name; a text of digits alone is a number. Raises Usage.
+    """Find a model by number or name. Text that has only digits is a number. Raises Usage.
 
-    `is_removed`: a name is looked for among the deleted models; a number finds a model in either case.
+    `is_removed`: look for the name among the deleted models. A number finds a model whether it is deleted or not.
     """
     models: list[ModelOut]
     if number_or_name.isdecimal():
@@ -63,7 +67,7 @@ def find_model(client: Client, number_or_name: str, *, is_removed: bool = False)
 
 
 def find_version_by_number(client: Client, model_id: int, number: int) -> VersionOut:
-    """Find a version of a model by its number, even a deleted one. Raises Usage where there is none."""
+    """Find a version of a model by its number in the model, deleted or not. Raises Usage if there is none."""
     page = client.call(operations.MODEL, model=model_id)
     versions = {version.number: version for version in (*page.versions, *page.removed_versions)}
     if number not in versions:
@@ -73,9 +77,9 @@ def find_version_by_number(client: Client, model_id: int, number: int) -> Versio
 
 
 def find_version(client: Client, named: str) -> VersionOut:
-    """Find the version that NAME@VERSION names, of a model that is not deleted. Raises Usage.
+    """Find the version that NAME@VERSION names. Raises Usage.
 
-    The version itself may be deleted.
+    The model must not be deleted, but the version may be.
     """
     match = VERSION.fullmatch(named)
     if match is None:
@@ -84,11 +88,11 @@ def find_version(client: Client, named: str) -> VersionOut:
 
 
 def find_watch(client: Client, number_or_name: str) -> WatchOut:
-    """Find a watch by number or name; a text of digits alone is a number. Raises Usage."""
+    """Find a watch by number or name. Text that has only digits is a number. Raises Usage."""
     if number_or_name.isdecimal():
         return client.call(operations.WATCH, watch=number_or_name)
     return _get_single(
-        [watch for watch in client.list_rows(operations.WATCHES).shape if watch.name == number_or_name],
+        [watch for watch in client.list_rows(operations.WATCHES).parsed if watch.name == number_or_name],
         none=f"There is no watch “{number_or_name}” that you can access: `onnxfarm watch list` shows yours.",
         several=f"watches are named “{number_or_name}”: give the number of one, as `onnxfarm watch list` does.",
     )

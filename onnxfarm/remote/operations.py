@@ -1,6 +1,6 @@
-"""The operations of a farm's API that the client uses: method, address and the shape of the answer.
+"""The operations of a farm's API that the client uses: method, path and type of the answer.
 
-They are written by hand, because a generated client would have more lines and need the server to build.
+The table is written by hand. A generated client would be longer, and building it would need the server.
 """
 
 from dataclasses import dataclass
@@ -24,23 +24,23 @@ from farm.contract.api.registry import HitOut, ModelOut, ModelPageOut, RemovedOu
 from farm.contract.api.releases import ReleaseCardOut
 from farm.contract.api.runs import RunOut
 
-Shape = TypeVar("Shape")
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
-class Operation(Generic[Shape]):
-    """An operation of the API. `answers`: the shape of its JSON; `str` or `bytes` for other content; or `Nothing`.
+class Operation(Generic[Parsed]):
+    """An operation of the API. `answers`: the type of its JSON answer; `str`, `bytes` or `Nothing` for other content.
 
-    `is_repeatable`: it does no harm to send it twice, so it is repeated while the farm is away.
+    `is_repeatable`: sending it twice does no harm, so it is sent again if the farm cannot be reached.
     """
 
     method: str
     path: str
-    answers: type[Shape]
+    answers: type[Parsed]
     is_repeatable: bool = True
 
 
-def _once(method: str, path: str, answers: type[Shape]) -> Operation[Shape]:
+def _once(method: str, path: str, answers: type[Parsed]) -> Operation[Parsed]:
     return Operation(method, path, answers, is_repeatable=False)
 
 
@@ -66,8 +66,8 @@ RUN = Operation("GET", "/runs/{run}", RunOut)
 START_RUN = _once("POST", "/runs", RunOut)
 CANCEL_RUN = Operation("POST", "/runs/{run}/cancel", RunOut)
 MORE_ROUNDS = _once("POST", "/runs/{run}/more", RunOut)
-FIND = _once("POST", "/finds", FindOut)
-FOUND = Operation("GET", "/finds/{find}", FindOut)
+START_FIND = _once("POST", "/finds", FindOut)
+FIND = Operation("GET", "/finds/{find}", FindOut)
 CANCEL_FIND = Operation("POST", "/finds/{find}/cancel", FindOut)
 RESULTS = Operation("GET", "/runs/{run}/results", dict[str, Any])
 RESULTS_CSV = Operation("GET", "/runs/{run}/results.csv", str)

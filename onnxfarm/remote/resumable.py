@@ -1,6 +1,7 @@
-"""Sends requests with retries, and large files in pieces by the protocol tus 1.0, so that a cut connection costs one.
+"""Sends requests with retries, and uploads large files in pieces by the protocol tus 1.0.
 
-Uploads that were begun are remembered in a file, so that the same command continues them.
+If the connection breaks, one piece is sent again. The keys of unfinished uploads are stored in a file in the user's
+cache, so that the same command continues them.
 """
 
 import base64
@@ -22,21 +23,21 @@ from onnxfarm.problems import Infrastructure, Usage
 TRIES = 6
 FIRST_WAIT_S = 0.3
 MAX_WAIT_S = 8.0
-AWAY = (502, 503, 504)
+UNAVAILABLE = (502, 503, 504)
 # a larger bundle is sent in pieces
 MAX_PIECES_AT_ONCE: Final = 4
 PIECE_BYTES: Final = 8 * 1024**2
 TUS: Final = {"Tus-Resumable": "1.0.0"}
 MAX_REMEMBERED: Final = 100
 # statuses for a piece that does not fit what has arrived: the client asks for the offset and continues there
-ASK_AGAIN: Final = (409, 460)
+OFFSET_CONFLICT: Final = (409, 460)
 GONE: Final = (404, 410)
 
 Progress = Callable[[int], None]
 
 
-def iterate_pauses() -> Iterator[float | None]:
-    """Yield the seconds to wait after each try, growing and jittered; None after the last."""
+def iterate_retry_delays() -> Iterator[float | None]:
+    """Yield the seconds to wait after each of TRIES tries: growing, with jitter. None after the last: give up."""
     for number in range(TRIES - 1):
         yield min(MAX_WAIT_S, FIRST_WAIT_S * 2**number) * random.uniform(0.8, 1.2)
     yield None
@@ -48,16 +49,17 @@ def send_with_retries(
     server: str,
     sleep: Callable[[float], None],
     is_repeatable: bool = True,
-    taken: tuple[int, ...] = (),
-    has_words: bool = True,
+    accepted: tuple[int, ...] = (),
+    reports_last_answer: bool = True,
 ) -> httpx2.Response:
-    """Call `send`, and again after pauses while the farm is away. Return a successful answer, or one with a status in
-    `taken`.
+    """Call `send` until the farm answers, at most TRIES times, with growing pauses. Return the answer.
 
-    `has_words`: the last answer of a farm that stays away becomes the error's text. Raises Usage where the farm
-    refuses, and Infrastructure where it stays away, or where a request that is not repeatable may have arrived.
+    The answer is successful, or has a status in `accepted`. A request that is not `is_repeatable` is only sent again if
+    no connection was made. `reports_last_answer`: if the farm stays unavailable, the error has the text of its last
+    answer. Raises Usage if the farm refuses, and Infrastructure if it stays unavailable, fails, or may have received a
+    request that must not be repeated.
     """
-    for wait_s in iterate_pauses():
+    for wait_s in iterate_retry_delays():
         try:
             response = send()
         except httpx2.TransportError as problem:
@@ -69,9 +71,9 @@ def send_with_retries(
                 ) from problem
             last = problem
         else:
-            if response.status_code in taken:
+            if response.status_code in accepted:
                 return response
-            if response.status_code not in AWAY or not is_repeatable or (has_words and wait_s is None):
+            if response.status_code not in UNAVAILABLE or not is_repeatable or (reports_last_answer and wait_s is None):
                 return check_response(response)
             last = httpx2.TransportError(f"status {response.status_code}")
         if wait_s is not None:
@@ -80,7 +82,10 @@ def send_with_retries(
 
 
 def check_response(response: httpx2.Response) -> httpx2.Response:
-    """Return a successful response. Raises Usage with the farm's sentence for a refusal, and Infrastructure."""
+    """Return the response if it is successful. Raises Usage for a status of 4xx, with the farm's own sentence.
+
+    Raises Infrastructure for any other status, and for redirects, because the token is sent to no other address.
+    """
     if response.is_success:
         return response
     if response.is_redirect:
@@ -105,7 +110,7 @@ def _describe_refusal(response: httpx2.Response) -> str:
 
 
 class Sender:
-    """Sends the files of one bundle in pieces. `progress` is called with the bytes of each piece that has arrived."""
+    """Uploads the files of one bundle in pieces. `progress` is called with the number of bytes that have arrived."""
 
     def __init__(
         self,
@@ -121,41 +126,42 @@ class Sender:
         self._server = server
         self._sleep = sleep
         self._progress = progress
-        self._marks: list[str] = []
+        self._fingerprints: list[str] = []
 
     def send(self, path: Path, *, name: str, team: str = "") -> str:
-        """Send a file, or the rest of it if its upload was begun before, and return the key of its upload.
+        """Upload a file, or the rest of it if an earlier command began to. Return the key of its upload.
 
-        The key is remembered on disk until `forget`. Raises Usage and Infrastructure.
+        `name`: its name on the farm. The key is stored on disk until `forget`. Raises Usage and Infrastructure.
         """
-        keys = _read_memory()
-        # a file that was changed since is another file
+        keys = _read_upload_keys()
+        # a file that changed since has another fingerprint, and is uploaded from its beginning
         stat = path.stat()
-        mark = f"{self._server} {team} {name} {path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-        self._marks.append(mark)
-        key = keys.get(mark, "")
+        fingerprint = f"{self._server} {team} {name} {path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+        self._fingerprints.append(fingerprint)
+        key = keys.get(fingerprint, "")
         offset = self._find_offset(key) if key else None
         if offset is None:
             key = self._begin_upload(path, name=name, team=team)
             offset = 0
-            _write_memory({**keys, mark: key})
+            _write_upload_keys({**keys, fingerprint: key})
         with open_file(path) as file:
             self._send_from(file, key, offset=offset, size=path.stat().st_size)
         return key
 
     def forget(self) -> None:
-        """Forget the uploads of this bundle, once it is a version: sent again, its files are new uploads."""
-        _write_memory({mark: key for mark, key in _read_memory().items() if mark not in self._marks})
+        """Remove this bundle's uploads from the stored keys, because the farm has made a version of them."""
+        keys = _read_upload_keys()
+        _write_upload_keys({name: key for name, key in keys.items() if name not in self._fingerprints})
 
     def _begin_upload(self, path: Path, *, name: str, team: str) -> str:
         metadata = {"filename": name, **({"team": team} if team else {})}
         encoded = ",".join(f"{key} {base64.b64encode(text.encode()).decode()}" for key, text in metadata.items())
         headers = {**TUS, "Upload-Length": str(path.stat().st_size), "Upload-Metadata": encoded}
-        response = self._send_patiently(lambda: self._http.post("/uploads/files", headers=headers))
+        response = self._send_with_retries(lambda: self._http.post("/uploads/files", headers=headers))
         return response.headers["Location"].rstrip("/").rpartition("/")[2]
 
     def _find_offset(self, key: str) -> int | None:
-        response = self._send_patiently(lambda: self._http.head(f"/uploads/files/{key}", headers=TUS), taken=GONE)
+        response = self._send_with_retries(lambda: self._http.head(f"/uploads/files/{key}", headers=TUS), accepted=GONE)
         return None if response.status_code in GONE else int(response.headers["Upload-Offset"])
 
     def _send_from(self, file: BinaryIO, key: str, *, offset: int, size: int) -> None:
@@ -176,7 +182,7 @@ class Sender:
             offset = next_offset
 
     def _send_piece(self, key: str, piece: bytes, *, offset: int) -> int:
-        """Send one piece, and return how many bytes the farm then has. After a failure, the farm is asked for that."""
+        """Send one piece, and return how many bytes the farm has now. After a failure, the farm is asked."""
         headers = {
             **TUS,
             "Content-Type": "application/offset+octet-stream",
@@ -186,19 +192,23 @@ class Sender:
         try:
             response = self._http.patch(f"/uploads/files/{key}", content=piece, headers=headers)
         except httpx2.TransportError:
-            return self._require_offset(key)
-        if response.status_code in (*ASK_AGAIN, *AWAY):
-            return self._require_offset(key)
+            return self._get_offset(key)
+        if response.status_code in (*OFFSET_CONFLICT, *UNAVAILABLE):
+            return self._get_offset(key)
         return int(check_response(response).headers["Upload-Offset"])
 
-    def _require_offset(self, key: str) -> int:
+    def _get_offset(self, key: str) -> int:
         offset = self._find_offset(key)
         if offset is None:
             raise Infrastructure(f"{self._server} lost the upload: run the command again.")
         return offset
 
-    def _send_patiently(self, send: Callable[[], httpx2.Response], *, taken: tuple[int, ...] = ()) -> httpx2.Response:
-        return send_with_retries(send, server=self._server, sleep=self._sleep, taken=taken, has_words=False)
+    def _send_with_retries(
+        self, send: Callable[[], httpx2.Response], *, accepted: tuple[int, ...] = ()
+    ) -> httpx2.Response:
+        return send_with_retries(
+            send, server=self._server, sleep=self._sleep, accepted=accepted, reports_last_answer=False
+        )
 
     def _report_progress(self, size: int) -> None:
         if self._progress is not None and size:
@@ -206,7 +216,7 @@ class Sender:
 
 
 class _CountedFile(io.FileIO):
-    """A file that reports the bytes of each read, for a progress bar."""
+    """A file that calls `progress` with the number of bytes of each read."""
 
     def __init__(self, path: Path, progress: Progress) -> None:
         super().__init__(path)
@@ -218,35 +228,35 @@ class _CountedFile(io.FileIO):
         return piece
 
 
-def is_large(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
-    """Say whether files are sent in pieces, by their size together."""
+def is_sent_in_pieces(paths: list[Path], *, piece_bytes: int = PIECE_BYTES) -> bool:
+    """Say whether these files together are so large that they are uploaded in pieces."""
     return sum(path.stat().st_size for path in paths if path.is_file()) > MAX_PIECES_AT_ONCE * piece_bytes
 
 
-def find_memory_file() -> Path:
-    """Return the path of the file of begun uploads, whether it exists or not."""
+def locate_uploads_file() -> Path:
+    """Return the path of the file with the keys of unfinished uploads. It may not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "onnxfarm" / "uploads.json"
 
 
-def _read_memory() -> dict[str, str]:
-    """Read the keys of begun uploads by their marks; empty where the file is missing or invalid."""
+def _read_upload_keys() -> dict[str, str]:
+    """Read the keys of unfinished uploads by the fingerprint of the file; empty if there is no valid file."""
     with contextlib.suppress(OSError, ValueError):
-        keys: object = json.loads(find_memory_file().read_text())
+        keys: object = json.loads(locate_uploads_file().read_text())
         if isinstance(keys, dict):
-            return {str(mark): str(key) for mark, key in keys.items()}
+            return {str(fingerprint): str(key) for fingerprint, key in keys.items()}
     return {}
 
 
-def _write_memory(keys: Mapping[str, str]) -> None:
-    """Write the keys of begun uploads by their marks. Where that fails, uploads begin anew next time."""
+def _write_upload_keys(keys: Mapping[str, str]) -> None:
+    """Store the keys of unfinished uploads by fingerprint. If that fails, uploads begin anew next time."""
     newest = dict(list(keys.items())[-MAX_REMEMBERED:])
     with contextlib.suppress(OSError):
-        write_private_file(find_memory_file(), json.dumps(newest))
+        write_private_file(locate_uploads_file(), json.dumps(newest))
 
 
 def open_file(path: Path, progress: Progress | None = None) -> BinaryIO:
-    """Open a file to read; `progress` is called with the bytes of each read. Raises Usage."""
+    """Open a file to read. `progress` is called with the number of bytes of each read. Raises Usage if it fails."""
     try:
         return path.open("rb") if progress is None else _CountedFile(path, progress)
     except OSError as problem:

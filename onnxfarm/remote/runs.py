@@ -1,4 +1,4 @@
-"""Reads a farm's run and its document, and follows it in the terminal, by a bar or in lines."""
+"""Reads a farm's run and its results, and shows its progress in the terminal: a bar, or lines if it is no terminal."""
 
 import contextlib
 import time
@@ -18,18 +18,17 @@ from onnxfarm.remote import operations
 from onnxfarm.remote.client import Client
 
 POLL_S = 0.7
-# without a terminal, an unchanged line is printed again after this long
-LINE_EVERY_S = 4.5
-# the same while the run waits
-WAIT_EVERY_S = 60.0
+# seconds after which an unchanged line is printed again, and the same while the run waits
+LINE_EVERY_S, WAIT_EVERY_S = 4.5, 60.0
 
-Show = Callable[["RunProgress"], None]
+ShowProgress = Callable[["RunProgress"], None]
 
 
 class RunProgress(NamedTuple):
-    """How far a run is: its cells in words, and the `share` of its work that is done, 0–1.
+    """The progress of a run. `cells`: how many cells have ended, in words. `share`: of the run's work, from 0 to 1.
 
-    `minutes_left` counts from the end of the run's wait; None: not known.
+    `block`: what its nodes are doing, in words; may be empty. `minutes_left` counts from the end of the run's wait;
+    None: unknown. `is_slowed`: other programs on the nodes make it take longer.
     """
 
     cells: str
@@ -43,8 +42,8 @@ class RunProgress(NamedTuple):
     is_slowed: bool = False
 
     @property
-    def news(self) -> object:
-        """The part of the progress that is worth a new line once it changes: a round, a block, an activity."""
+    def line_key(self) -> object:
+        """What a line is printed for when it changes: cells, block, round and activity, but not the time left."""
         place, _, doing = self.block.partition("; ")
         doing_now = doing if self.is_waiting else tuple(_cut_to_phase(part) for part in doing.split("; "))
         # without the round, which the activity of each node names already
@@ -52,10 +51,11 @@ class RunProgress(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The cells, the block and the minutes left, in one line."""
+        """The cells, what the nodes are doing and the time left, as one line."""
         parts = [self.cells]
         if self.block:
-            parts.append(self.block.removesuffix("."))  # a node's sentence, that goes on here
+            # a node's sentence goes on here
+            parts.append(self.block.removesuffix("."))
         if self.minutes_left is not None and not self.is_finished:
             begins_in, begins_at_least = self.begins_in_minutes, self.begins_in_minutes_at_least
             time_left = describe_time_left(
@@ -75,11 +75,11 @@ def _cut_to_phase(doing: str) -> str:
 
 
 def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:
-    """Show how far a run is until it has ended, and return it.
+    """Show the progress of a run until it has ended, and return the run.
 
-    Raises TimedOut after `timeout_s` seconds, while the run goes on; None waits as long as it takes.
+    Raises TimedOut after `timeout_s` seconds, while the run goes on; None: no limit.
     """
-    limit = time.monotonic() + timeout_s if timeout_s is not None else None
+    deadline = time.monotonic() + timeout_s if timeout_s is not None else None
     with open_progress(console) as show:
         while True:
             run = client.call(operations.RUN, run=run_id)
@@ -87,7 +87,7 @@ def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: floa
             show(progress)
             if progress.is_finished:
                 return run
-            if limit is not None and time.monotonic() > limit:
+            if deadline is not None and time.monotonic() > deadline:
                 raise TimedOut(
                     f"Run {run_id} is not finished after {timeout_s:.0f} s ({progress.words}); it goes on: "
                     f"`onnxfarm status {run_id}`."
@@ -96,7 +96,7 @@ def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: floa
 
 
 def read_document(client: Client, run_id: str) -> Document:
-    """Download and parse the bench document of a run. Raises Infrastructure when the farm writes another version."""
+    """Download the bench document of a run. Raises Infrastructure if it has another version of the schema."""
     plain = client.call(operations.RESULTS, run=run_id)
     try:
         return Document.model_validate(plain)
@@ -108,7 +108,7 @@ def read_document(client: Client, run_id: str) -> Document:
 
 
 def format_status(run: RunOut) -> str:
-    """Return the word for the run's state that the farm's pages show; for an older farm, the nearest one."""
+    """Return the word that the farm's pages show for the run's state. An older farm sends only its outcome or state."""
     return run.status or run.outcome or run.state
 
 
@@ -129,8 +129,8 @@ def make_progress(run: RunOut) -> RunProgress:
 
 
 @contextlib.contextmanager
-def open_progress(console: Console) -> Iterator[Show]:
-    """Yield a function that shows how far a run is: a bar on a terminal, lines elsewhere."""
+def open_progress(console: Console) -> Iterator[ShowProgress]:
+    """Yield a function that shows a run's progress: as a bar on a terminal, as lines elsewhere."""
     if console.is_terminal:
         with _open_bar(console) as show:
             yield show
@@ -139,29 +139,32 @@ def open_progress(console: Console) -> Iterator[Show]:
 
 
 @contextlib.contextmanager
-def _open_bar(console: Console) -> Iterator[Show]:
+def _open_bar(console: Console) -> Iterator[ShowProgress]:
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=1.0)
 
-        def show(standing: RunProgress) -> None:
+        def show(run_progress: RunProgress) -> None:
             # the cells of a block end together, so the bar moves by rounds
-            progress.update(task, completed=standing.share, description=standing.words)
+            progress.update(task, completed=run_progress.share, description=run_progress.words)
 
         yield show
 
 
-def make_line_logger(console: Console, *, clock: Callable[[], float] = time.monotonic) -> Show:
-    """Make a function that prints how far a run is, if that changed or was not printed for a while."""
-    shown_news: object = None
+def make_line_logger(console: Console, *, clock: Callable[[], float] = time.monotonic) -> ShowProgress:
+    """Make a function that prints a run's progress if its `line_key` changed.
+
+    An unchanged line is printed again after LINE_EVERY_S seconds, or WAIT_EVERY_S while the run waits.
+    """
+    shown_key: object = None
     shown_at = 0.0
 
-    def show(standing: RunProgress) -> None:
-        nonlocal shown_news, shown_at
+    def show(run_progress: RunProgress) -> None:
+        nonlocal shown_key, shown_at
         now = clock()
-        every_s = WAIT_EVERY_S if standing.is_waiting else LINE_EVERY_S
-        if standing.news != shown_news or now - shown_at > every_s:
-            shown_news, shown_at = standing.news, now
-            console.print(standing.words, highlight=False, soft_wrap=True)
+        every_s = WAIT_EVERY_S if run_progress.is_waiting else LINE_EVERY_S
+        if run_progress.line_key != shown_key or now - shown_at > every_s:
+            shown_key, shown_at = run_progress.line_key, now
+            console.print(run_progress.words, highlight=False, soft_wrap=True)
 
     return show

@@ -93,7 +93,7 @@ def test_a_release_that_appears_while_a_farm_runs_is_offered_within_ten_minutes(
 
                 def newest() -> str:
                     time.sleep(0.5)
-                    (point,) = client.plan(stored.id, {"batch": [1]}).shape.refused
+                    (point,) = client.plan(stored.id, {"batch": [1]}).parsed.refused
                     return point.spec.runtime.version
 
                 wait_for(lambda: newest() == "1.31.1", what="the first look at the index", seconds=late_s)

@@ -13,7 +13,7 @@ from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import builders as samples
 from farm.workshop.samples import digits
-from onnxfarm.calibration_files import list_named_files, list_sets, make_sample_warning
+from onnxfarm.calibration_files import list_sets, list_upload_files, make_sample_warning
 from onnxfarm.here import workbench
 from onnxfarm.problems import Usage
 from onnxfarm.subject import Subject
@@ -73,7 +73,7 @@ def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, 
         taken = bench.template.preparation.calibration
         stored = arrays.read_npz(bench.template.files.paths[taken.sha256])
     np.testing.assert_array_equal(stored["x"], np.concatenate([pictures[n : n + 2] for n in (0, 1, 10)]))
-    names = [name for name, _ in list_named_files(tmp_path / "data")]
+    names = [name for name, _ in list_upload_files(tmp_path / "data")]
     assert names == [f"test_data_set_{number}-input_0.pb" for number in range(3)]
     assert [len(files) for files in list_sets(tmp_path / "data" / "test_data_set_1")] == [1]
 

@@ -17,7 +17,7 @@ from farm.registry.storage import Draft
 from farm.runs.models import Arm, CompiledModel
 from farm.runs.services import cancel_run
 from onnxfarm.problems import Usage
-from onnxfarm.remote.account import Account, find_config_file
+from onnxfarm.remote.account import Account, locate_config_file
 from onnxfarm.remote.client import Client
 from tests.integration.dashboard.rows import begin_run, finished_run, make_node, make_version
 from tests.processes import Process
@@ -41,7 +41,7 @@ def test_login_checks_the_token_and_remembers_it_for_later_commands(
 ) -> None:
     result = onnxfarm("login", "--server", f"{account.server}/", "--token", account.token)
     assert (result.exit_code, "member (vision)" in result.stderr) == (0, True)
-    assert find_config_file().stat().st_mode & 0o077 == 0
+    assert locate_config_file().stat().st_mode & 0o077 == 0
     monkeypatch.delenv("ONNXFARM_SERVER")
     monkeypatch.delenv("ONNXFARM_TOKEN")
     assert onnxfarm("models").exit_code == 0

@@ -155,8 +155,8 @@ def test_a_farm_asks_the_index_for_a_release_that_it_does_not_know(
     index: ReleaseIndex, version: Version, farm: Client
 ) -> None:
     index.offer(NAME, ["1.40.0"])
-    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.39.0", "1.40.0"]}}).shape.cells == 2
-    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.31.1"]}}).shape.cells == 1
+    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.39.0", "1.40.0"]}}).parsed.cells == 2
+    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.31.1"]}}).parsed.cells == 1
     index.offer(NAME, ["1.42.0"])
     for _ in range(3):
         with pytest.raises(Usage, match=r"1\.42\.0 does not exist"):
@@ -164,7 +164,7 @@ def test_a_farm_asks_the_index_for_a_release_that_it_does_not_know(
     assert index.asked == {NAME: 1}
     IndexLook.objects.update(looked_at="2020-01-01T00:00Z")
     assert check_release(NAME, "1.42.0") == "1.42.0"
-    assert farm.plan(version.pk, {"matrix": {"include": [{"runtime": "1.42.0"}]}}).shape.cells == 1
+    assert farm.plan(version.pk, {"matrix": {"include": [{"runtime": "1.42.0"}]}}).parsed.cells == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -174,7 +174,7 @@ def test_a_farm_plans_the_newest_of_all_where_that_is_asked(
     index.offer(NAME, ["1.40.0", "1.41.0rc1"])
     assert looks.poll_due_indexes() == 4
     for pre, version_planned in ((False, "1.40.0"), (True, "1.41.0rc1")):
-        (block,) = farm.plan(version.pk, {"batch": [1], "pre": pre}).shape.blocks
+        (block,) = farm.plan(version.pk, {"batch": [1], "pre": pre}).parsed.blocks
         assert {arm.spec.runtime.version for arm in block.arms} == {version_planned}
 
 
@@ -197,4 +197,4 @@ def test_a_farm_whose_index_does_not_answer_says_so(
         farm.plan(version.pk, {"matrix": {"runtime": ["1.40.0"]}})
     with pytest.raises(Invalid, match=r"The package index gives no releases of onnxruntime"):
         check_release(NAME, "1.40.0")
-    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.31.1"]}}).shape.cells == 1
+    assert farm.plan(version.pk, {"matrix": {"runtime": ["1.31.1"]}}).parsed.cells == 1

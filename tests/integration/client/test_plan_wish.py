@@ -12,7 +12,7 @@ from farm.rules.planning.plans import Plan
 from farm.runs.services import make_plan
 from onnxfarm.commands.plan import show_plan
 from onnxfarm.problems import Usage
-from onnxfarm.remote.client import Answered, Client
+from onnxfarm.remote.client import ApiAnswer, Client
 from tests.integration.dashboard import rows
 
 TWO: dict[str, Any] = {"budget": "standard", "matrix": {"runtime": ["1.29.0", "1.31.1"], "threads": [1]}}
@@ -25,18 +25,18 @@ def version(team: Team, owner: User) -> int:
     return rows.make_version(team, owner).pk
 
 
-def shown(answer: Answered[Plan]) -> str:
+def shown(answer: ApiAnswer[Plan]) -> str:
     console = Console(file=io.StringIO(), width=200)
-    show_plan(answer.shape, console=console)
+    show_plan(answer.parsed, console=console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_wish_is_answered_with_rounds_and_minutes_or_that_none_will_do(farm: Client, version: int) -> None:
-    text = shown(farm.plan(version, TWO, wish="3%"))
+    text = shown(farm.plan(version, TWO, detect="3%"))
     assert "b1: 3 % is detected in 95 of 100 blocks after 12 rounds, about " in text
-    assert "No number of rounds detects 1 %" in shown(farm.plan(version, TWO, wish="1%"))
+    assert "No number of rounds detects 1 %" in shown(farm.plan(version, TWO, detect="1%"))
     assert "95 of 100" not in shown(farm.plan(version, TWO))
 
 
@@ -44,7 +44,7 @@ def test_a_wish_is_answered_with_rounds_and_minutes_or_that_none_will_do(farm: C
 @pytest.mark.parametrize("wish", ["much", "", "-3%", "nan", "200%"])
 def test_a_wish_that_is_none_is_a_usage_error(farm: Client, version: int, wish: str) -> None:
     with pytest.raises(Usage, match=r"^wish is .*: write the change to be seen, such as 3% or 0\.03"):
-        farm.plan(version, TWO, wish=wish)
+        farm.plan(version, TWO, detect=wish)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -56,5 +56,5 @@ def test_a_large_plan_is_waited_for(farm: Client, version: int) -> None:
         make_plan(order.id)
 
     many = {"budget": "quick", "matrix": {**TWO["matrix"], "batch": list(range(1, 252))}}
-    assert farm.plan(version, many, progress=work).shape.cells == 502
+    assert farm.plan(version, many, progress=work).parsed.cells == 502
     assert states == ["pending"]

@@ -117,7 +117,7 @@ def test_a_watch_a_plan_and_a_gate_of_a_farm_say_it_too(
     with pytest.raises(Usage, match=r"1\.30\.0 was yanked from the package index"):
         farm.plan(version.pk, two)
     given = GateRequest(Subject(RELU), deadline=None)
-    gate = RemoteGate(farm, given, version=version.pk, console=Console(file=io.StringIO()))
+    gate = RemoteGate(farm, given, version_id=version.pk, console=Console(file=io.StringIO()))
     with pytest.raises(Usage, match="yanked"):
         carry_out(Gate(lambda: matrices.parse(two), (OLD, NEW), Checks(("slower",))), gate)
     assert farm.call(operations.RUNS) == []

@@ -171,7 +171,7 @@ def test_a_refusal_is_said_in_the_farm_s_words(twin: Twin, big: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"a": 1}', "\x00"])
 def test_a_spoilt_memory_is_no_trouble(twin: Twin, big: Path, content: str) -> None:
-    path = resumable.find_memory_file()
+    path = resumable.locate_uploads_file()
     path.parent.mkdir(parents=True)
     path.write_text(content)
     with client_of(twin) as client:

@@ -109,5 +109,5 @@ def test_models_are_read_page_by_page() -> None:
 
     with client_over(pages) as client:
         found = client.list_rows(NAMES)
-    assert [row.id for row in found.shape] == list(range(150))
-    assert found.plain == [NAMED | {"id": n} for n in range(150)]
+    assert [row.id for row in found.parsed] == list(range(150))
+    assert found.json == [NAMED | {"id": n} for n in range(150)]

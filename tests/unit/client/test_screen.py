@@ -319,7 +319,7 @@ def test_the_sentence_of_a_node_goes_on_after_its_full_stop() -> None:
 
 def test_a_log_has_a_line_a_round_and_not_one_an_arm() -> None:
     def at(block: str, *, is_waiting: bool = False) -> object:
-        return RunProgress("", 0.0, block, None, False, is_waiting).news
+        return RunProgress("", 0.0, block, None, False, is_waiting).line_key
 
     place = "1 of 1 block being measured, 3 of 8 rounds; "
     assert at(f"{place}vm: round 4: onnxruntime==1.31.1, fp32, arm 0") == at(

@@ -7,7 +7,7 @@ import pytest
 from farm.contract.api.alerts import RoundOut
 from farm.contract.api.runs import ProgressOut, RunOut
 from onnxfarm.commands import watch
-from onnxfarm.remote.client import Answered
+from onnxfarm.remote.client import ApiAnswer
 from tests.answers import answer, plain
 
 
@@ -18,11 +18,11 @@ class Farm:
         self.steps = iter([("waiting", {}), ("measuring", {"run": 3}), ("confirming", {"run": 3, "confirming": 4})])
         self.asked: list[int] = []
 
-    def iterate_pages(self, operation: object, *, watch: int) -> Iterator[Answered[list[RoundOut]]]:
+    def iterate_pages(self, operation: object, *, watch: int) -> Iterator[ApiAnswer[list[RoundOut]]]:
         state, runs = next(self.steps, ("judged", {"run": 3}))
         sentence = "[red]14 %[/red] slower" if state == "judged" else ""
         found = answer(RoundOut, id=1, state=state, sentence=sentence, **runs)
-        yield Answered([found.model_dump()], [found])
+        yield ApiAnswer([found.model_dump()], [found])
 
     def call(self, operation: object, *, run: int) -> RunOut:
         self.asked.append(run)
