@@ -130,7 +130,7 @@ def _measure(
     document = workbench.measure_once(
         subject,
         declared,
-        beside=beside,
+        other=beside,
         evaluation=evaluation,
         recipe=recipe,
         home=Path(home or default_home()),

@@ -97,14 +97,14 @@ def bench(  # noqa: PLR0913  every option of the command
     timings = timings and make_folder(timings, option="--timings")
     console = make_console(stderr=True)
     with workbench.open_workbench(subject, home=home, console=console) as bench:
-        bench.template.timings_dir = timings
-        bench.template.allowed = declared.allowed
+        bench.measurer.timings_dir = timings
+        bench.measurer.allowed_packages = declared.allowed
         if calibration is not None:
             bench.set_calibration(calibration)
         if evaluation is not None:
             bench.set_evaluation(evaluation, judging)
-        document = bench.template.measure(_make_plan(bench, declared, rounds=rounds))
-        is_stopped = bench.template.is_cancelled()
+        document = bench.measurer.measure(_make_plan(bench, declared, rounds=rounds))
+        is_stopped = bench.measurer.is_cancelled()
     if diverge and not is_stopped:
         from onnxfarm.commands.bench_divergence import add_divergent_nodes
 

@@ -129,7 +129,7 @@ def _search(question: _Question, *, home: Path, report: Path | None, console: Co
     versions = bisection.list_candidates(good, bad, home=home, with_prereleases=question.with_prereleases)
     releases = [Runtime(distribution=good.distribution, version=version) for version in versions]
     with workbench.open_workbench(question.subject, home=home, console=console, releases=releases) as bench:
-        search = bisection.Question(
+        search = bisection.LocalBisection(
             bench, question.declared, question.rule, good, bad, versions=tuple(versions), metrics=question.metrics
         )
         answer = search.run()

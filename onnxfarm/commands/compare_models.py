@@ -47,7 +47,7 @@ def measure_both(base: Path, new: Path, settings: ComparisonSettings, *, console
     return workbench.measure_once(
         sides[0],
         declared,
-        beside=sides[1],
+        other=sides[1],
         evaluation=settings.evaluation,
         recipe=settings.recipe,
         home=settings.home or default_home(),

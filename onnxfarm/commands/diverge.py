@@ -88,7 +88,7 @@ def search_first_divergence(
     from onnxfarm.here import bench, divergence
     from onnxfarm.here.workbench import make_scratch_folder
 
-    with make_scratch_folder(home, "diverge-") as folder, bench.stop_on_signals() as is_cancelled:
+    with make_scratch_folder(home, "diverge-") as folder, bench.catch_stop_signals() as is_cancelled:
         out_folder = make_folder(out or folder / "out", option="--out")
         return divergence.find_divergence(
             request,

@@ -67,9 +67,9 @@ def evaluate(  # noqa: PLR0913  every option of the command
         if calibration is not None:
             bench.set_calibration(calibration)
         bench.set_evaluation(data, judging)
-        bench.template.execute = evaluate_block
-        document = _make_judged_document(bench.template.measure(bench.plan(declared)))
-        if bench.template.is_cancelled():
+        bench.measurer.execute = evaluate_block
+        document = _make_judged_document(bench.measurer.measure(bench.plan(declared)))
+        if bench.measurer.is_cancelled():
             raise Stopped("Stopped before the end.")
     _write_and_show(document, console=console, json_file=json_file)
     _judge_document(document, strict=strict)

@@ -210,7 +210,7 @@ def _race_here(order: _Order, *, home: Path, save: Path | None, console: Console
         if order.evaluation is not None:
             bench.set_evaluation(order.evaluation, order.judging)
         saving = None if folder is None else partial(bench.save_variant, folder=folder)
-        question = race.Question(str(order.subject.model), order.goal, limits, order.minutes, saving)
+        question = race.RaceRequest(str(order.subject.model), order.goal, limits, order.minutes, saving)
         return race.run_race(bench, space, question)
 
 

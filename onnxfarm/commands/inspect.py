@@ -69,7 +69,7 @@ def inspect_model(model: Path) -> "Inspection":
     """Inspect a copy of a model in the sandbox. Raises Usage where something is wrong with the model."""
     with require_extra("node"):
         from farm.workshop import orders
-        from onnxfarm.here.progress import report_meanwhile
+        from onnxfarm.here.progress import print_periodically
     files = list_model_files(model)
     if model.suffix.lower() == ".zip":
         raise Usage(f"{model.name} is a zip: unpack it and give the .onnx in it.")
@@ -77,7 +77,7 @@ def inspect_model(model: Path) -> "Inspection":
     with (
         tempfile.TemporaryDirectory(prefix="onnxfarm-inspect-") as folder,
         check_free_space(Path(folder), needed_bytes=total, way_out=WAY_OUT),
-        report_meanwhile(f"reading {model.name}, {size(total)}", console=make_console(stderr=True)),
+        print_periodically(f"reading {model.name}, {size(total)}", console=make_console(stderr=True)),
     ):
         for path in files:
             shutil.copyfile(path, Path(folder) / path.name)

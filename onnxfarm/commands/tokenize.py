@@ -16,7 +16,7 @@ from onnxfarm.commands.bench_options import parse_ort_option
 from onnxfarm.commands.options import HomeOption
 from onnxfarm.here import bundle
 from onnxfarm.here.home import default_home
-from onnxfarm.here.user_files import raise_usage_of_workshop
+from onnxfarm.here.user_files import convert_workshop_errors
 from onnxfarm.here.workbench import make_scratch_folder
 from onnxfarm.problems import Infrastructure, Usage, exit_with_problem
 from worker.agent.installation import stages
@@ -106,5 +106,5 @@ def _accept_prompts(imported: bundle.ImportedModel, token_ids: Path, *, folder: 
     """Check the token ids as the file of a stranger, because a sandboxed child wrote them. Raises Usage."""
     checked = folder / "checked"
     checked.mkdir()
-    with raise_usage_of_workshop():
+    with convert_workshop_errors():
         return orders.accept_prompts(imported.folder, imported.main, prompts=token_ids, out_dir=checked)

@@ -1,4 +1,4 @@
-"""Measures the blocks of a plan on this machine, and assembles the bench document, by the rules of a farm."""
+"""Measures the blocks of a plan on this machine, as a farm's node would, and makes the bench document of them."""
 
 import contextlib
 import signal
@@ -33,12 +33,12 @@ from worker.agent.installation.stages import stage_runner
 from worker.agent.machine import host_lock
 from worker.agent.machine.facts import read_facts
 
-# how long to wait for another measurement on this machine
+# how many seconds to wait for another measurement on this machine
 LOCK_PATIENCE_S = 3600.0
 
 
 class Execute(Protocol):
-    """Carries out the order of a block: worker.agent.execution.execute_block, or a part of it."""
+    """Measures a block by its order: `worker.agent.execution.execute_block`, or a function that does a part of it."""
 
     def __call__(
         self,
@@ -52,7 +52,7 @@ class Execute(Protocol):
 
 @dataclass(frozen=True)
 class Home:
-    """The folder where commands that measure here keep runtimes, wheels and runners from one call to the next."""
+    """The folder in which commands that measure here store runtimes, wheels and runners for their next call."""
 
     folder: Path
 
@@ -70,8 +70,11 @@ class Home:
 
 
 @dataclass
-class Run:
-    """The settings of measurements on this machine."""
+class Measurer:
+    """Measures plans on this machine with these settings.
+
+    `scratch`: a folder for temporary files. `preparation`: makes the orders of blocks, with variants and inputs.
+    """
 
     home: Home
     scratch: Path
@@ -80,7 +83,7 @@ class Run:
     preparation: Preparation
     console: Console
     # further models, which are measured in the same blocks
-    beside: tuple[ModelFacts, ...] = ()
+    other_models: tuple[ModelFacts, ...] = ()
     seed: int = 0
     # the command that the user typed, for the document
     command: str = ""
@@ -91,7 +94,7 @@ class Run:
     # measures a block, or only judges it on labelled data
     execute: Execute = execute_block
     # packages that may be installed beside the known distributions
-    allowed: frozenset[str] = frozenset()
+    allowed_packages: frozenset[str] = frozenset()
     # the user's function that judges in place of a recipe
     judge: JudgeFile | None = None
     _facts: Facts | None = field(default=None, init=False)
@@ -99,19 +102,22 @@ class Run:
     _waiting_since: float | None = field(default=None, init=False)
 
     def clock(self) -> float:
-        """Return the seconds of a clock that stands still while another measurement has the machine."""
+        """Return the seconds of a clock that stops while another measurement has the machine.
+
+        Only differences of two readings mean anything.
+        """
         return (self._waiting_since or time.monotonic()) - self._waited_s
 
     def measure(self, plan: Plan) -> Document:
         """Measure every block of a plan, show the progress, and return the bench document.
 
-        When `is_cancelled` becomes true, the document has only the blocks that were measured until then. Raises
-        Infrastructure when another program keeps the machine for LOCK_PATIENCE_S.
+        After `is_cancelled` becomes true, no further block is measured, and the document has only those before. Raises
+        Infrastructure if another measurement has the machine for more than LOCK_PATIENCE_S seconds.
         """
         records: list[BlockRecord] = []
         with follow_blocks(plan.blocks, console=self.console) as follower:
             for preparation in self.preparation.all:
-                preparation.say = follower.say
+                preparation.on_activity = follower.show_activity
             for number, block in enumerate(plan.blocks, start=1):
                 if self.is_cancelled():
                     break
@@ -119,19 +125,22 @@ class Run:
                 with contextlib.suppress(Stopped):
                     records.append(self._measure_block(block, follower=follower))
         facts = self._facts or read_facts(busy_window_s=0)
+        references: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+        for preparation in self.preparation.all:
+            references |= preparation.references
+            sizes |= preparation.sizes
         return documents.assemble(
             RunRecord(
                 model=self.model,
-                other_models=self.beside,
+                other_models=self.other_models,
                 blocks=records,
                 refused=plan.refused,
                 machine=facts.model_dump(mode="json"),
                 seed=self.seed,
                 budget=plan.budget,
-                references={
-                    digest: words for prepared in self.preparation.all for digest, words in prepared.references.items()
-                },
-                sizes={digest: size for prepared in self.preparation.all for digest, size in prepared.sizes.items()},
+                references=references,
+                sizes=sizes,
                 created_at=datetime.now(UTC).isoformat(timespec="seconds"),
                 command=self.command,
             )
@@ -152,30 +161,31 @@ class Run:
         if order is not None:
             with self._hold_machine(follower):
                 self.execute(
-                    order, report=report, environment=self._environment(follower), is_cancelled=self.is_cancelled
+                    order, report=report, environment=self._make_environment(follower), is_cancelled=self.is_cancelled
                 )
         if self.timings_dir is not None:
             write_timing_files(judge, self.timings_dir)
         return BlockRecord(block=block, reports=tuple(reports), node=self._facts.hostname if self._facts else None)
 
-    def _environment(self, follower: Follower) -> NodeEnvironment:
-        def facts() -> Facts:
+    def _make_environment(self, follower: Follower) -> NodeEnvironment:
+        def read_and_store_facts() -> Facts:
             self._facts = read_facts()
             return self._facts
 
+        say = follower.show_activity
         return NodeEnvironment(
-            runtimes=RuntimeStore(self.home.runtimes, say=follower.say, allowed=self.allowed, wheels=self.home.wheels),
+            runtimes=RuntimeStore(self.home.runtimes, say=say, allowed=self.allowed_packages, wheels=self.home.wheels),
             cache=ArtifactCache(self.scratch / "cache", fetch=self.files.fetch),
             stage=stage_runner(self.home.stages),
             work_dir=self.scratch / "work",
-            read_facts=facts,
-            say=follower.say,
+            read_facts=read_and_store_facts,
+            say=say,
             judge=self.judge,
         )
 
     @contextlib.contextmanager
     def _hold_machine(self, follower: Follower) -> Iterator[None]:
-        """Hold the machine inside the `with`. Raises Infrastructure when it stays taken, and Stopped on Ctrl-C."""
+        """Lock the machine inside the `with`. Raises Stopped on Ctrl-C, and Infrastructure if others keep the lock."""
         self._waiting_since = time.monotonic()
         try:
             with host_lock.hold_machine(
@@ -183,7 +193,7 @@ class Run:
             ):
                 self._waited_s += time.monotonic() - self._waiting_since
                 self._waiting_since = None
-                follower.begin()
+                follower.clear_activity()
                 yield
         except host_lock.BusyError as problem:
             if self.is_cancelled():
@@ -192,7 +202,7 @@ class Run:
 
 
 def write_timing_files(judge: BlockJudge, folder: Path) -> None:
-    """Write a CSV file with every timing of each arm, named after it. Raises Infrastructure where that fails."""
+    """Write all timings of each arm of a block to ID.timings.csv. Raises Infrastructure if that fails."""
     try:
         for arm in judge.block.arms:
             with (folder / f"{arm.id}.timings.csv").open("w", encoding="utf-8") as file:
@@ -204,20 +214,20 @@ def write_timing_files(judge: BlockJudge, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def stop_on_signals(
+def catch_stop_signals(
     signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> Iterator[Callable[[], bool]]:
-    """Catch signals inside the `with`, and yield a function that says whether one came.
+    """Catch signals inside the `with`, and yield a function that returns True once one has come.
 
-    So a measurement can end in order and keep what it has. Only the main thread can catch signals; in another one none
+    So a measurement can end in order, and what was measured is not lost. In a thread other than the main one, nothing
     is caught.
     """
     stop = threading.Event()
-    # only the main thread can set handlers, and signals are sent to it alone
+    # Python lets only the main thread set handlers
     signals = signals if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
+    earlier_handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
     try:
         yield stop.is_set
     finally:
-        for number, handler in before.items():
+        for number, handler in earlier_handlers.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Searches the first bad release on this machine: shows that `bad` is worse, then bisects, each time beside `good`."""
+"""Finds the first bad release on this machine. Each step measures one release side by side with the good one."""
 
 import time
 import zipfile
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from farm.contract.blocks import ArmOrder
 from farm.contract.cells import Runtime
@@ -36,27 +36,27 @@ from onnxfarm.here.workbench import Bench, Workbench
 from onnxfarm.problems import Infrastructure, Usage
 
 SCHEMA = "onnxfarm.bisect/1"
-# the rounds of a quick block, which show a change of a fifth
+# the rounds of a quick block, which detect a change of 20 %
 MIN_ROUNDS = 8
-# the rounds for metrics that two rounds decide, because a busy machine may end a block half way
-REPEATS = 4
+# the rounds for metrics that two rounds decide; a busy machine may end a block half way
+REPEATED_ROUNDS = 4
 
 
-class StepTaken(Step):
-    """A step with the explanation of its change, such as the operator that became slower."""
+class ReportedStep(Step):
+    """A step of the search, with the explanation of its change, such as the operator that became slower."""
 
     explanation: str
 
 
 def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """List the published versions from good to bad, in order.
+    """List the published versions from good to bad, both included, in the order of releases.
 
-    Release candidates and development builds are listed only `with_prereleases`, or where they are one of the two.
-    Raises Usage where one of the two is unknown or yanked, or where they are equal or swapped.
+    Pre-releases are listed only `with_prereleases`, except for the two themselves. Raises Usage if one of the two is
+    unknown or yanked, or if they are equal or in the wrong order.
     """
-    early = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
+    unknown = {side.version for side in index.find_unknown_runtimes((good, bad), home=home)}
     listed = index.list_releases(good.distribution, home=home, with_prereleases=with_prereleases)
-    versions = sorted({*listed, *early}, key=release_order)
+    versions = sorted({*listed, *unknown}, key=release_order)
     for side in (good, bad):
         if side.version not in versions:
             raise Usage(f"{side} is not on the package index.")
@@ -69,12 +69,19 @@ def list_candidates(good: Runtime, bad: Runtime, *, home: Path, with_prereleases
     return versions[versions.index(good.version) : versions.index(bad.version) + 1]
 
 
-@dataclass
-class Question:
-    """The question of a bisection, and this machine as the bench of its search.
+class Evidence(NamedTuple):
+    """What was measured of a version: the bench document, and the plan that it was measured by."""
 
-    `metrics`: those whose change is searched for, for better or worse; empty: what the rule calls bad. `evidence`: the
-    document and the plan of each version that was measured.
+    document: Document
+    plan: Plan
+
+
+@dataclass
+class LocalBisection:
+    """A bisection between two releases, measured on this machine.
+
+    `versions`: the candidates in the order of releases. `metrics`: search for a change of these, for better or worse;
+    empty: search for what `rule` calls bad. `evidence`: what was measured, by version.
     """
 
     bench: Bench
@@ -84,15 +91,17 @@ class Question:
     bad: Runtime
     versions: Sequence[str]
     metrics: Sequence[str] = ()
-    evidence: dict[str, tuple[Document, Plan]] = field(default_factory=dict)
+    evidence: dict[str, Evidence] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
         """Search for the first bad release, and return the document `onnxfarm.bisect/1` as plain values.
 
-        Its `change` says what became worse, and `cells` names the two cells of `evidence` that show it. Raises Usage
-        when bad is not worse than good, and Infrastructure.
+        Its `change` says what became worse, and `cells` are the ids of the two cells in `evidence` that show it. Raises
+        Usage if bad is not worse than good, Infrastructure, and Stopped.
         """
         began = time.monotonic()
+
+        # measure both ends: in what is bad worse?
         both_sides = replace_runtimes(self.matrix, [self.good, self.bad])
         measured = self._measure(
             Experiment(both_sides, f"{self.good} beside {self.bad.version}", asked={"probe": self.bad.version})
@@ -100,11 +109,14 @@ class Question:
         document = measured.document
         target = self._find_target(document)
         point = measured.narrow_to([self._pair(target, self.bad.version).new.id], runtimes=[self.good, self.bad])
+
+        # halve the versions between them
         scope = f" over {counted(len(self.versions), 'version')}"
         search = SinceWhen(lambda: point, self.versions, self.good, self.bad, target, suffix=scope)
         search.record(self._report_step(target.judge_probe(document, good=self.good, probe=self.bad), began=began))
         since = carry_out(search, self)
-        steps = cast(list[StepTaken], search.steps)
+
+        steps = cast(list[ReportedStep], search.steps)
         first_bad_step = next(step for step in steps if step["version"] == since.plain["first_bad"])
         pair = self._pair(target, first_bad_step["version"])
         return {
@@ -125,7 +137,7 @@ class Question:
         }
 
     def measure(self, experiment: Experiment, search: Search[Step, Any]) -> Step:
-        """Measure a step in MIN_ROUNDS, and once more in more rounds if it is still undecided."""
+        """Measure a step in MIN_ROUNDS rounds, and if it is undecided once more in MAX_ROUNDS. Print and return it."""
         began = time.monotonic()
         for max_rounds in (MIN_ROUNDS, workbench.MAX_ROUNDS):
             measured = self._measure(experiment, max_rounds=max_rounds)
@@ -138,11 +150,12 @@ class Question:
         version = str(experiment.asked["probe"])
         number = len(self.evidence.keys() | {version})
         self.bench.console.print(f"step {number}: {experiment.title}", highlight=False, markup=False)
-        rounds = REPEATS if targets.are_decided_by_repeats(self.metrics, self.matrix.axes.get("scenario", ())) else None
+        scenarios = self.matrix.axes.get("scenario", ())
+        rounds = REPEATED_ROUNDS if targets.are_decided_by_repeats(self.metrics, scenarios) else None
         measured, plan = workbench.measure_for_search(
             self.bench, experiment.matrix, partial(workbench.select_comparisons, max_rounds=max_rounds, rounds=rounds)
         )
-        self.evidence[version] = measured.document, plan
+        self.evidence[version] = Evidence(measured.document, plan)
         return measured
 
     def _find_target(self, document: Document) -> Target:
@@ -157,22 +170,20 @@ class Question:
         except SearchProblem as problem:
             raise (Infrastructure if problem.is_infra else Usage)(str(problem)) from problem
 
-    def _report_step(self, step: Step, *, began: float) -> StepTaken:
+    def _report_step(self, step: Step, *, began: float) -> ReportedStep:
         """Print a step, and return it with the minutes since `began` and its explanation."""
         minutes = (time.monotonic() - began) / 60.0
         compared = next((pair.comparison for pair in self._pairs(step["version"]) if pair.comparison is not None), None)
         is_bad = step["outcome"] == Outcome.BAD
         cause = (explain_change(compared) or "") if compared is not None and is_bad else ""
-        size = f", {_format_size(step)}" if _format_size(step) else ""
+        line = ", ".join(filter(None, (f"  {step['version']} is {step['outcome']}", _format_size(step))))
         reason = f": {step['text']}" if step["outcome"] == Outcome.SKIPPED else ""
-        self.bench.console.print(
-            f"  {step['version']} is {step['outcome']}{size} ({minutes:.1f} min){reason}", highlight=False, markup=False
-        )
-        return StepTaken(**step, minutes=round(minutes, 2), explanation=cause)
+        self.bench.console.print(f"{line} ({minutes:.1f} min){reason}", highlight=False, markup=False)
+        return ReportedStep(**step, minutes=round(minutes, 2), explanation=cause)
 
     def _pairs(self, version: str) -> list[Pair]:
         probe = Runtime(distribution=self.good.distribution, version=version)
-        return cell_pairs.pair_cells(self.evidence[version][0], old=self.good, new=probe)
+        return cell_pairs.pair_cells(self.evidence[version].document, old=self.good, new=probe)
 
     def _pair(self, target: Target, version: str) -> Pair:
         return next(pair for pair in self._pairs(version) if pair.series == target.series)
@@ -189,12 +200,13 @@ def _format_size(step: Step) -> str:
 def write_report(
     bench: Workbench, plan: Plan, document: Document, *, sides: tuple[str, str], path: Path, since: str = ""
 ) -> None:
-    """Write a zip that reproduces a change between two cells of a document, `sides` being (baseline, candidate).
+    """Write a zip that reproduces the change between two cells of a document.
 
-    Raises Usage where the file cannot be written, and Infrastructure where neither cell was measured.
+    `sides`: the ids of the baseline cell and the candidate cell. `since`: a sentence about the first bad release, for
+    the report. Raises Usage if the file cannot be written, and Infrastructure if neither cell was measured.
     """
     case, order = _make_case(bench, plan, document, sides=sides, since=since)
-    files = bench.template.files.paths
+    files = bench.measurer.files.paths
     try:
         with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as archive:
             for name, text in report.render_files(case).items():
@@ -213,14 +225,13 @@ def _make_case(
     for block in plan.blocks:
         numbers = {arm.id: arm.arm for arm in block.arms}
         arm_number = numbers.get(sides[1], numbers.get(sides[0]))
-        order, _ = bench.template.preparation.make_order(block, seed=bench.template.seed)
+        order, _ = bench.measurer.preparation.make_order(block, seed=bench.measurer.seed)
         arms = [arm for arm in order.arms if arm.arm == arm_number] if order is not None else []
         if arms:
             old, new = (cells[name] for name in sides)
-            comparison = find_comparison(document, *sides)
-            sentence = (
-                sentences.comparison_sentence(comparison, cells).partition(": ")[2] if comparison is not None else ""
-            )
+            sentence = ""
+            if (comparison := find_comparison(document, *sides)) is not None:
+                sentence = sentences.comparison_sentence(comparison, cells).partition(": ")[2]
             sentence = sentence or sentences.cell_sentence(new)
             case = Case(document, old, new, arms[0].cell, arms[0].bundle.main, sentence, since)
             return case, arms[0]

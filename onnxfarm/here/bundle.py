@@ -1,4 +1,4 @@
-"""Imports a model from disk as a farm does: its files by digest, and what its inspection finds."""
+"""Imports a model from disk as a farm imports an upload: it copies the files, and inspects the copy."""
 
 import contextlib
 import hashlib
@@ -26,21 +26,22 @@ _NAME = re.compile(r"^[A-Za-z0-9._-]{1,128}$")
 
 @dataclass
 class LocalFiles:
-    """The files of a measurement by digest, which the agent copies from here, as it downloads them from a farm."""
+    """The files of a measurement, by SHA-256. The agent copies them from here instead of downloading them."""
 
     paths: dict[str, Path] = field(default_factory=dict)
 
     def add(self, path: Path, *, name: str | None = None) -> FileRef:
-        """Add a file, and return its reference for a bundle. The file must stay where it is."""
+        """Add a file, which must not be moved afterwards, and return its reference. `name` None: its own name."""
         with path.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
         self.paths[digest] = path
         return FileRef(name=name or path.name, sha256=digest, bytes=path.stat().st_size)
 
     def make_bundle(self, folder: Path, main: str, *, names: Sequence[str] | None = None) -> Bundle:
-        """Add the files of a folder, all or those of `names`, and return them as a bundle, the model `main` first."""
-        all_names = names if names is not None else sorted(path.name for path in folder.iterdir() if path.is_file())
-        others = [name for name in all_names if name != main]
+        """Add the files of a folder, and return them as a bundle with `main` first. `names` None: all files in it."""
+        if names is None:
+            names = sorted(path.name for path in folder.iterdir() if path.is_file())
+        others = [name for name in names if name != main]
         return Bundle(main=main, files=tuple(self.add(folder / name) for name in (main, *others)))
 
     def fetch(self, digest: str, to: Path) -> None:
@@ -49,9 +50,9 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A model as a farm would have it: `folder` has its files, and `main` is the name of the .onnx.
+    """An imported model. `folder` has its files, and `main` is the name of the .onnx in it.
 
-    `prompts`: the prompts that were in its zip or folder.
+    `name`: what the model is called. `prompts`: the prompts that its zip or folder had; None: none.
     """
 
     folder: Path
@@ -64,23 +65,23 @@ class ImportedModel:
     def make_facts(
         self, *, inputs: FileRef | None, inputs_batch: int | None, sizes: Mapping[str, int] | None = None
     ) -> ModelFacts:
-        """Collect the facts for planning. `inputs`, `inputs_batch` and `sizes` are those of the user's inputs."""
+        """Return the facts that planning needs. The parameters describe the user's inputs; None: none were given."""
         sha256 = inputs.sha256 if inputs else None
         facts = self.inspection.make_facts(self.bundle, name=self.name, inputs_sha256=sha256, inputs_batch=inputs_batch)
         return facts.model_copy(update={"sizes": dict(sizes or {})}) if inputs else facts
 
 
 def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path | None = None) -> ImportedModel:
-    """Copy the model with its data into a new `folder`, add its files to `files`, and inspect it in the sandbox.
+    """Copy a model with its external data into a new folder, inspect it in the sandbox, and add its files to `files`.
 
-    `source`: the framework's program that it was exported from. Raises Usage where something is wrong with the model,
-    and Infrastructure where it cannot be copied.
+    `source`: the framework's program that it was exported from. Raises Usage if the model cannot be used, and
+    Infrastructure if it cannot be copied.
     """
     folder.mkdir(parents=True)
-    files_given = list_model_files(model)
+    given_files = list_model_files(model)
     try:
-        with check_free_space(folder, needed_bytes=sum(path.stat().st_size for path in files_given), way_out=WAY_OUT):
-            main = _copy_model(files_given, folder)
+        with check_free_space(folder, needed_bytes=sum(path.stat().st_size for path in given_files), way_out=WAY_OUT):
+            main = _copy_model(given_files, folder)
             if source is not None:
                 shutil.copyfile(check_exported_program(source), folder / f"{Path(main).stem}{PROGRAM_ENDING}")
     except OSError as problem:
@@ -89,17 +90,17 @@ def import_model(model: Path, *, folder: Path, files: LocalFiles, source: Path |
     inspection = orders.inspect(folder, main)
     if inspection.problem is not None:
         raise Usage(f"{model}: {inspection.problem.text}")
+
+    # find inputs that the model runs with
     scratch = folder.with_name(f"{folder.name}-tried")
     scratch.mkdir()
     inspection = inspection.model_copy(update={"feed": orders.choose_feed(folder, main, out_dir=scratch)})
-    made_bundle = files.make_bundle(folder, main)
-    return ImportedModel(
-        folder, main, made_bundle, inspection, name=derive_model_name(model) or Path(main).stem, prompts=prompts
-    )
+    name = derive_model_name(model) or Path(main).stem
+    return ImportedModel(folder, main, files.make_bundle(folder, main), inspection, name=name, prompts=prompts)
 
 
 def _move_prompts_aside(folder: Path) -> Path | None:
-    """Move prompts out of a model's folder, as they are no part of it. Return their path, None where there are none."""
+    """Move prompts out of a model's folder, because they are no part of it. Return their new path; None for none."""
     prompts = sorted(folder.glob(f"*{PROMPTS}"))
     if len(prompts) > 1:
         raise Usage(f"{prompts[0].name} and {prompts[1].name} are both prompts: leave one out.")

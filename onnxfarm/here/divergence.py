@@ -1,4 +1,4 @@
-"""Searches the first divergent tensor on this machine, for `onnxfarm diverge`."""
+"""Finds the first tensor that two runtimes compute differently, on this machine, for `onnxfarm diverge`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from farm.workshop import orders
 from farm.workshop.divergence import find_first_divergence
 from onnxfarm.here import bundle
 from onnxfarm.here.bench import Home
-from onnxfarm.here.user_files import import_inputs, raise_usage_of_workshop
+from onnxfarm.here.user_files import convert_workshop_errors, import_inputs
 from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
@@ -26,15 +26,15 @@ from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Launcher
 from worker.agent.measurement.tensor_comparison import TensorComparer
 
-LOOK_TIMEOUT_S = 300.0
+RUN_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class DivergenceRequest:
-    """The question of `diverge`: where the outputs of `candidate` first differ from those of `against`.
+    """Where do the tensors of `candidate` first differ from those of `against`? Each is a matrix of one cell.
 
-    `against` None is the CPU without optimisations. `tolerances`: absolute and relative; None: that of the precision.
-    `fills`: how inputs are made, by name.
+    `against` None: the CPU without optimisations. `batch`, `shapes` and `fills`: how inputs are generated, unless
+    `inputs` are given; `fills` by the name of an input. `tolerances`: absolute and relative; None: the precision's.
     """
 
     model: Path
@@ -49,8 +49,8 @@ class DivergenceRequest:
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """What runs the candidate and the reference on this machine."""
+class _Machine:
+    """What both sides need to run here: installed runtimes, a launcher of processes, and a folder for their files."""
 
     store: RuntimeStore
     launcher: Launcher
@@ -67,11 +67,13 @@ def find_divergence(
     say: Callable[[str], None],
     is_cancelled: Callable[[], bool],
 ) -> DivergenceDocument:
-    """Search the first divergent tensor, and write the part of the model that shows it to `out`.
+    """Find the first divergent tensor, and write the part of the model that shows it into the folder `out`.
 
-    Where all outputs agree, the answer has no `found`. `say` is called with what is being done, in words. Raises Usage
-    for a model or options that cannot be used, and Infrastructure for a runtime that cannot be installed or run.
+    If all outputs agree within tolerance, the document's `found` is None. `say` is called with what is being done, in
+    words. Raises Usage for a model or options that cannot be used, and Infrastructure if a runtime cannot be installed
+    or run.
     """
+    # prepare what both sides run
     files = bundle.LocalFiles()
     model = bundle.import_model(request.model, folder=scratch / "model", files=files)
     spec = _plan_cell(request.candidate, request, model)
@@ -79,12 +81,14 @@ def find_divergence(
     inputs = _provide_inputs(request, model, spec.workload, folder=scratch, files=files)
     variant = _make_variant(model, spec, folder=scratch / "variant")
     preset = _choose_preset(spec, request, uploaded=model.inspection.uploaded)
+
+    # run both, and compare tensor by tensor
     store, stage = RuntimeStore(home.runtimes, say=say), stages.stage_runner(home.stages)
-    with Launcher(stage=stage, timeout_s=LOOK_TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
-        bench = _Bench(store, launcher, stage, scratch)
-        candidate = _make_comparer(spec, model, inputs, bench=bench, preset=preset)
-        against = _make_comparer(other, model, inputs, bench=bench, preset=preset) if other is not None else None
-        work = scratch / "looks"
+    with Launcher(stage=stage, timeout_s=RUN_TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled) as launcher:
+        machine = _Machine(store, launcher, stage, scratch)
+        candidate = _make_comparer(spec, model, inputs, machine=machine, preset=preset)
+        against = _make_comparer(other, model, inputs, machine=machine, preset=preset) if other is not None else None
+        work = scratch / "runs"
         work.mkdir()
         say("looking between the nodes")
         question = divergence.Question(
@@ -107,7 +111,7 @@ def find_divergence(
 
 
 def _plan_cell(matrix: Matrix, request: DivergenceRequest, model: bundle.ImportedModel) -> CellSpec:
-    """Return the one cell of a matrix. Raises Usage for several, or with the reason why it cannot run."""
+    """Return the one cell of a matrix. Raises Usage if there are several, or if it cannot run, with the reason."""
     plan = planner.plan(matrix, model.make_facts(inputs=None, inputs_batch=None), seed=request.seed)
     refused = [refusals.describe_reason(point.reason) for point in plan.refused]
     if refused or plan.problem:
@@ -136,14 +140,14 @@ def _provide_inputs(
     folder: Path,
     files: bundle.LocalFiles,
 ) -> Path:
-    """Copy the user's inputs, or make inputs. Sizes and fills that the request leaves open are those of `workload`."""
+    """Copy the user's inputs, or generate inputs. The request's sizes and fills go before those of `workload`."""
     if request.inputs is not None:
         user_inputs = import_inputs(model, inputs=request.inputs, expected=None, folder=folder, files=files)
         assert user_inputs.inputs is not None
         return files.paths[user_inputs.inputs.sha256]
     out_folder = folder / "inputs"
     out_folder.mkdir()
-    with raise_usage_of_workshop():
+    with convert_workshop_errors():
         prepared = orders.prepare_inputs(
             model.folder,
             model.main,
@@ -160,21 +164,21 @@ def _make_variant(model: bundle.ImportedModel, spec: CellSpec, *, folder: Path) 
     if spec.recipe.is_identity:
         return None
     folder.mkdir()
-    with raise_usage_of_workshop():
+    with convert_workshop_errors():
         return orders.make_variant(model.folder, model.main, recipe=spec.recipe, out_dir=folder).folder
 
 
 def _make_comparer(
-    spec: CellSpec, model: bundle.ImportedModel, inputs: Path, *, bench: _Bench, preset: Preset
+    spec: CellSpec, model: bundle.ImportedModel, inputs: Path, *, machine: _Machine, preset: Preset
 ) -> TensorComparer:
-    """Install the runtime of a cell, and return what runs models on it. Raises Infrastructure."""
+    """Install the runtime of a cell, and make the comparer that runs models on it. Raises Infrastructure."""
     try:
-        installed = bench.store.provide(spec.runtime)
+        installed = machine.store.provide(spec.runtime)
     except RuntimeUnavailableError as problem:
         raise Infrastructure(refusals.describe_reason(problem.reason)) from problem
-    stages.compile_stage(bench.stage, python=installed.python)
+    stages.compile_stage(machine.stage, python=installed.python)
     tolerance = preset.tolerance
-    scratch = bench.folder / f"side-{spec.digest[:16]}"
+    scratch = machine.folder / f"side-{spec.digest[:16]}"
     scratch.mkdir(exist_ok=True)
     order = ArmOrder(
         arm=0,
@@ -193,4 +197,4 @@ def _make_comparer(
         reference=None,
         scratch=scratch,
     )
-    return TensorComparer(bench.launcher, arm, tolerance, is_absolute=preset.name == OWN)
+    return TensorComparer(machine.launcher, arm, tolerance, is_absolute=preset.name == OWN)

@@ -1,4 +1,4 @@
-"""A race on this machine: its settings from a plan, its blocks with every pair compared, and its end in time."""
+"""Finds the best settings of a model by a race on this machine, in a limited time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,41 +22,43 @@ from worker.agent.machine.facts import read_facts
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is looked for, and in how many minutes. `path`: that of the model, as the user wrote it.
+class RaceRequest:
+    """What a race searches for. `path`: the model's path, as the user wrote it. `minutes`: how long it may take.
 
-    `save`: writes the model that a cell runs, and returns its path.
+    `save_model` writes the model that a cell runs, and returns its path; None: the best model is not written.
     """
 
     path: str
     goal: Goal = "latency"
     limits: Limits = field(default_factory=Limits)
     minutes: float = 10.0
-    save: Callable[[CellSpec], Path] | None = None
+    save_model: Callable[[CellSpec], Path] | None = None
 
 
 def count_physical_cores() -> int:
-    """Count the cores for which ONNX Runtime starts a thread each where nobody says how many.
+    """Count the physical cores: by default, ONNX Runtime starts a thread for each.
 
-    Where that is unknown, they are the logical cores.
+    If that is unknown, count the logical cores; 1 if neither is known.
     """
     facts = read_facts(busy_window_s=0)
     return facts.physical_cores or facts.logical_cores or 1
 
 
-def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
-    """Race the settings of a space on this machine, and return the document of the answer.
+def run_race(bench: Bench, space: Matrix, request: RaceRequest) -> Found:
+    """Race the settings in `space` against each other on this machine, and return the answer as a document.
 
-    A race that is stopped returns the best so far. Raises Usage for a space without two settings that run, and
-    Infrastructure.
+    Ctrl-C or the end of the time stops the race, and the answer is the best so far. Raises Usage if fewer than two
+    settings can run, or if the best model cannot be saved, and Infrastructure.
     """
-    ends_at = bench.clock() + 60.0 * question.minutes
+    ends_at = bench.clock() + 60.0 * request.minutes
     plan = bench.plan(space)
-    contenders, refused = split_contenders(plan, space, question.goal)
+
+    # who takes part
+    contenders, refused = split_contenders(plan, space, request.goal)
     if why := explain_no_race(contenders, refused):
         raise Usage(why)
-    cannot = f"; {len(refused)} more cannot run here" if refused else ""
-    print_lines(f"{counted(len(contenders), 'setting')} in the space{cannot}.", console=bench.console)
+    refusals = f"; {len(refused)} more cannot run here" if refused else ""
+    print_lines(f"{counted(len(contenders), 'setting')} in the space{refusals}.", console=bench.console)
 
     def seconds_left() -> float:
         return ends_at - bench.clock()
@@ -64,12 +66,12 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
     race = Race(
         space,
         contenders,
-        question.goal,
-        question.limits,
-        # of a slow model a block has fewer settings
+        request.goal,
+        request.limits,
+        # a block of a slow model has room for fewer settings
         max_in_block=max(len(block.arms) for block in plan.blocks),
         fits=lambda matrix: fits_in(bench.plan(matrix), seconds_left()),
-        time_left=lambda: seconds_left() / (60.0 * question.minutes),
+        time_left=lambda: seconds_left() / (60.0 * request.minutes),
     )
     is_stopped = False
     try:
@@ -78,24 +80,28 @@ def run_race(bench: Bench, space: Matrix, question: Question) -> Found:
         is_stopped = seconds_left() > 0.0
         if stopped.measured is not None:
             race.record_interrupted(stopped.measured)
-    path = question.path
-    if question.save is not None and (answer := race.answer().answer):
+
+    path = request.path
+    if request.save_model is not None and (answer := race.answer().answer):
         specs = {arm.spec.digest: arm.spec for block in plan.blocks for arm in block.arms}
-        path = str(question.save(specs[answer[0].digest]))
-    minutes = question.minutes - seconds_left() / 60.0
-    facts = race_document.Facts(bench.name, question.path, path, minutes, refused, is_stopped)
+        path = str(request.save_model(specs[answer[0].digest]))
+    minutes = request.minutes - seconds_left() / 60.0
+    facts = race_document.Facts(bench.name, request.path, path, minutes, refused, is_stopped)
     return race_document.make_document(race, facts)
 
 
 @dataclass
 class RaceMachine:
-    """This machine, which measures as many rounds as an experiment asks for."""
+    """Measures the experiments of a race on this machine. `seconds_left`: until the end of the race."""
 
     bench: Bench
     seconds_left: Callable[[], float]
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Measure an experiment in the rounds that it asks for, with every pair of cells compared."""
+        """Measure an experiment in as many rounds as it asks for, with every pair of its cells compared.
+
+        Raises Usage, Infrastructure and Stopped.
+        """
         rounds: Any = experiment.asked["rounds"]
         every_pair = partial(compare_every_pair, rounds=rounds, left_s=self.seconds_left())
         return Machine(self.bench, every_pair).measure(experiment, search)

@@ -1,4 +1,4 @@
-"""Measures a gate on this machine."""
+"""Measures both sides of a gate on this machine."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,11 +20,14 @@ from onnxfarm.subject import GateRequest
 def open_local_gate(
     request: GateRequest, *, home: Path, releases: tuple[Runtime, ...], console: Console
 ) -> Iterator["LocalGate"]:
-    """Import the models, and yield this machine to measure them. `releases`: runtimes beyond those known here."""
-    # the model in use now comes first
+    """Import the models of a gate, and yield what measures them here; its files are deleted after the `with`.
+
+    `releases`: runtimes that this version does not know. Raises Usage and Infrastructure.
+    """
+    # of two models, the one in use now comes first
     first, second = (request.subject, None) if request.base is None else (request.base, request.subject)
     with workbench.open_workbench(
-        first, beside=second, home=home, console=console, releases=releases, is_late=lambda: request.is_late
+        first, other=second, home=home, console=console, releases=releases, is_late=lambda: request.is_late
     ) as bench:
         if request.evaluation is not None:
             bench.set_evaluation(request.evaluation, request.recipe)
@@ -34,7 +37,7 @@ def open_local_gate(
 
 @dataclass(frozen=True)
 class LocalGate:
-    """This machine, as the bench of a gate's search."""
+    """Measures the experiments of a gate on this machine."""
 
     bench: workbench.Bench
     request: GateRequest
@@ -43,9 +46,10 @@ class LocalGate:
         return self.bench.clock()
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Measure an experiment of the search.
+        """Measure an experiment, and return what the search reads in it.
 
-        Raises TimedOut after the request's deadline, even if the measurement ended, only later.
+        Raises TimedOut if it ends after the request's deadline, whatever was measured; else Usage, Infrastructure and
+        Stopped.
         """
         request = self.request
         reshape = partial(
@@ -55,7 +59,7 @@ class LocalGate:
             is_of_pipeline=request.is_of_pipeline,
         )
         try:
-            return workbench.Machine(self.bench, reshape, is_announcing=True).measure(experiment, search)
+            return workbench.Machine(self.bench, reshape, prints_plan=True).measure(experiment, search)
         finally:
             if request.is_late:
                 raise TimedOut("The gate was not decided within --timeout; nothing was judged.")

@@ -1,6 +1,6 @@
-"""The folders of commands that measure here and of this machine's farm, and starting the farm's own programs.
+"""Finds this machine's folders for runtimes and for its farm, and starts the farm's programs.
 
-The client never imports the server: the process is replaced by the server's program.
+The client never imports the server. It replaces its own process by the server's program.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def default_home() -> Path:
-    """Return the folder where commands that measure here keep their runtimes: $ONNXFARM_HOME, or the user's cache."""
+    """Return the folder for runtimes of commands that measure here: $ONNXFARM_HOME, else one in the user's cache."""
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -30,14 +30,14 @@ def find_farm_home(folder: Path | None) -> Path:
 
 
 def check_server_installed() -> None:
-    """Raises Infrastructure, which names the extra, where the server is not installed. Imports nothing of it."""
+    """Raise Infrastructure, with how to install it, if the server is not installed. Imports nothing of the server."""
     with require_extra("server"):
         if importlib.util.find_spec("django") is None:
             raise ModuleNotFoundError(name="django")
 
 
 def exec_module(program: str, *words: str) -> NoReturn:
-    """Replace this process by `python -m PROGRAM WORDS…`, with this release on its path."""
+    """Replace this process by `python -m PROGRAM WORDS…`, which imports the same release of onnxfarm."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", program, *words], os.environ | {"PYTHONPATH": path})

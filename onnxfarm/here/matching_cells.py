@@ -1,10 +1,10 @@
-"""Matches cells of two bench documents that measure the same, and makes a command that measures both in one block."""
+"""Matches the cells of two bench documents, and makes the command that measures two matched cells in one block."""
 
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -14,9 +14,9 @@ from farm.rules.cells.commands import file_argument
 from farm.rules.cells.label import WORKLOAD
 from farm.rules.presenting.lines import is_wrong, why_wrong
 
-# the keys that say what a cell measures; one that is missing is the same as null
+# the keys that say what a cell measures; a missing key is the same as null
 AXES = tuple(field for axis in axes.AXES if axis.is_setting for field in axis.fields)
-# the axes that may differ between matched cells: none first, then the runtime, the opset, and the model too
+# the axes in which matched cells may differ, tried in this order
 MAY_DIFFER = ((), ("runtime",), ("runtime", "opset"), ("runtime", "opset", "model_sha256"))
 # axes that are options of `bench`; a cell with another axis set needs a matrix file
 OPTIONS = ("provider", "batch", "threads", "precision")
@@ -31,54 +31,63 @@ Cell = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Two cells, and the axes in which they differ: name → (old, new)."""
+    """Two matched cells. `differs`: the old and the new value of each axis in which they differ, by its name."""
 
     old: Cell
     new: Cell
     differs: Mapping[str, tuple[Any, Any]]
 
 
+class Matching(NamedTuple):
+    """The matched cells of two documents, and the cells of each that have no counterpart."""
+
+    matches: list[Match]
+    only_old: list[Cell]
+    only_new: list[Cell]
+
+
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How to measure both in one block: a command, and the matrix file that it needs, if any."""
+    """How to measure two cells in one block: a command, and the matrix that its file both.json has to hold, if any."""
 
     command: str
     matrix: Mapping[str, Any] | None = None
 
 
-def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> tuple[list[Match], list[Cell], list[Cell]]:
-    """Match the cells of two documents. Return the matches, and the cells of each side that have none.
+def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> Matching:
+    """Match the cells of two documents that measure the same.
 
-    Cells that measure the same are matched in their order. Of those left, cells are matched that differ in the runtime,
-    then in the opset too, and last in the model too, where each side has only one kind of them left.
+    Cells that agree in all axes are matched first, in their order. Then cells are matched that differ in the runtime,
+    then in runtime and opset, then also in the model; but only if each side has just one variant of what differs.
     """
     matches: list[Match] = []
     for differing in MAY_DIFFER:
         fixed = [axis for axis in AXES if axis not in differing]
-        before, after = _group_by_axes(old, fixed), _group_by_axes(new, fixed)
-        for key in (key for key in before if key in after):
-            if not differing or (_agree_on(before[key], differing) and _agree_on(after[key], differing)):
-                for a, b in zip(before[key], after[key], strict=False):
-                    differs = {
-                        axis: (a.get(axis), b.get(axis)) for axis in AXES if _make_key(a, axis) != _make_key(b, axis)
-                    }
-                    matches.append(Match(a, b, differs))
-        taken = {id(cell) for match in matches for cell in (match.old, match.new)}
-        old, new = ([cell for cell in side if id(cell) not in taken] for side in (old, new))
-    return matches, list(old), list(new)
+        old_groups, new_groups = _group_by_axes(old, fixed), _group_by_axes(new, fixed)
+        for key, old_cells in old_groups.items():
+            sides = old_cells, new_groups.get(key, [])
+            if all(_agree_on(side, differing) for side in sides):
+                matches += [Match(a, b, _find_differences(a, b)) for a, b in zip(*sides, strict=False)]
+        matched = {id(cell) for match in matches for cell in (match.old, match.new)}
+        old, new = ([cell for cell in side if id(cell) not in matched] for side in (old, new))
+    return Matching(matches, list(old), list(new))
+
+
+def _find_differences(old: Cell, new: Cell) -> dict[str, tuple[Any, Any]]:
+    return {axis: (old.get(axis), new.get(axis)) for axis in AXES if _make_key(old, axis) != _make_key(new, axis)}
 
 
 def make_repeat_command(match: Match) -> Repeat | None:
-    """Make the command that measures both cells side by side; None for two models, which `bench` cannot compare."""
+    """Make the command that measures both cells side by side; None if their models differ, which needs both files."""
     if "model_sha256" in match.differs:
         return None
-    versions = ",".join(str(cell.get("runtime", "")).removeprefix("onnxruntime==") for cell in (match.old, match.new))
     cell = match.new
     model = str(cell.get("model") or "MODEL").removesuffix(".onnx")
     words = ["onnxfarm", "bench", file_argument(f"{model}.onnx")]
     if any(_is_set(cell, axis) for axis in MATRIX_ONLY) or "opset" in match.differs:
         return Repeat(shlex.join([*words, "--matrix", "both.json"]), _make_matrix(match))
-    words += ["--ort", versions]
+    runtimes = (str(side.get("runtime", "")).removeprefix("onnxruntime==") for side in (match.old, match.new))
+    words += ["--ort", ",".join(runtimes)]
     for option in OPTIONS:
         if cell.get(option) is not None:
             words += [f"--{option}", str(cell[option])]
@@ -86,14 +95,14 @@ def make_repeat_command(match: Match) -> Repeat | None:
 
 
 def label_cell(cell: Cell) -> str:
-    """Describe a cell in a few words, without its runtime."""
+    """Describe a cell by its model and its settings that are not the default, without its runtime."""
     readable = _read_cell(cell)
     shown = [axis for axis in NO_DEFAULT if hasattr(readable, axis.fields[0]) and not axis.is_default(readable)]
     return ", ".join(filter(None, (axis.label(readable) for axis in shown)))
 
 
 def explain_wrong_outputs(cell: Cell) -> str:
-    """Say why a cell's outputs are wrong; empty where they are not, or where its parity cannot be read."""
+    """Say why a cell's outputs are wrong; empty if they are not, or if its parity or accuracy cannot be read."""
     try:
         parity = doc_cells.Parity.model_validate(cell.get("parity") or {})
         accuracy = doc_cells.Accuracy.model_validate(cell["accuracy"]) if cell.get("accuracy") else None
@@ -104,16 +113,14 @@ def explain_wrong_outputs(cell: Cell) -> str:
 
 
 def _read_cell(cell: Cell) -> doc_cells.Cell:
-    """Read the labelling fields of a cell. Fields that are missing or invalid are left out of what it returns."""
-    fields = {
-        name: cell[name] for axis in NO_DEFAULT for name in (axis.name, *axis.fields) if cell.get(name) is not None
-    }
+    """Read the fields of a cell that label it. Missing and invalid fields have no attribute in the result."""
+    names = {name for axis in NO_DEFAULT for name in (axis.name, *axis.fields)}
+    fields = {name: cell[name] for name in names if cell.get(name) is not None}
     try:
         doc_cells.Cell.model_validate(fields)
     except ValidationError as problem:
-        fields = {
-            name: value for name, value in fields.items() if name not in {error["loc"][0] for error in problem.errors()}
-        }
+        invalid = {error["loc"][0] for error in problem.errors()}
+        fields = {name: value for name, value in fields.items() if name not in invalid}
     return doc_cells.Cell.model_construct(**{"model_sha256": "", **fields})
 
 
@@ -130,11 +137,12 @@ def _group_by_axes(cells: Iterable[Cell], axes: Sequence[str]) -> dict[tuple[str
 
 
 def _agree_on(cells: Sequence[Cell], axes: Sequence[str]) -> bool:
+    """Say whether there are cells, and all of them have the same values of these axes."""
     return len({tuple(_make_key(cell, axis) for axis in axes) for cell in cells}) == 1
 
 
 def _is_set(cell: Cell, axis: axes.Axis) -> bool:
-    """Say whether a cell has something other than the default; a session's default goes by its name."""
+    """Say whether a cell has another value than the default of an axis; of a session, the name is compared."""
     value = cell.get(axis.fields[0])
     if axis.name == "session" and isinstance(value, dict):
         return bool(value) and value.get("name", DEFAULT_SESSION) != DEFAULT_SESSION
@@ -142,7 +150,7 @@ def _is_set(cell: Cell, axis: axes.Axis) -> bool:
 
 
 def _make_matrix(match: Match) -> dict[str, Any]:
-    """Make a matrix file that has both cells and no others."""
+    """Make the plain values of a matrix with these two cells and no others."""
     cell = match.new
     provider = {"name": cell.get("provider"), "options": cell.get("provider_options")}
     declared = {

@@ -1,4 +1,4 @@
-"""Makes the order of a planned block, with the variants, inputs and reference outputs that it needs, each once."""
+"""Makes the orders of planned blocks. Variants, inputs and reference outputs that they need are made once each."""
 
 import contextlib
 import itertools
@@ -21,16 +21,15 @@ from farm.workshop import orders
 from onnxfarm.here.bundle import ImportedModel, LocalFiles
 
 EXPECTED = "expected"
-# variants made at the same time
+# how many variants are made at the same time, each in a process
 MAX_CHILDREN = 4
 
-Say = Callable[[str], None]
-T = TypeVar("T")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class UserInputs:
-    """Files that the user gave beside the model: inputs with their batch and sizes, their expected outputs, prompts."""
+    """The user's own inputs with their batch size and sizes by dimension, their expected outputs, and prompts."""
 
     inputs: FileRef | None = None
     batch: int | None = None
@@ -41,29 +40,30 @@ class UserInputs:
 
 @dataclass
 class Preparation:
-    """Makes what the arms of a block need of one model, each once.
+    """Makes what blocks need of a model: variants, inputs and reference outputs, each once.
 
-    By the digest of a cell, `references` names what its outputs are compared with, and `sizes` has the bytes of its
-    model. `beside`: the preparation of another model, whose arms are in the same blocks.
+    `on_activity` is called with what is being made, in words. `references`: what the outputs of each cell are compared
+    with, by the cell's digest; `sizes`: the bytes of its model. `other`: the preparation of another model, whose arms
+    are in the same blocks.
     """
 
     model: ImportedModel
     files: LocalFiles
     user_inputs: UserInputs
     folder: Path
-    say: Say
+    on_activity: Callable[[str], None]
     references: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     evaluation: EvaluationOrder | None = None
     calibration: FileRef | None = None
-    beside: "Preparation | None" = None
+    other: "Preparation | None" = None
     _made: dict[tuple[object, ...], object] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def make_order(self, block: PlannedBlock, *, seed: int) -> tuple[BlockOrder | None, list[CheckReport]]:
-        """Make the order of a block with what its arms need, and a report for each arm that cannot be prepared.
+        """Make the order of a block, and a report with the reason for each arm that cannot be prepared.
 
-        The order is None when no arm can be prepared.
+        The order has the other arms; it is None if there are none.
         """
         arms: list[ArmOrder] = []
         refused: list[CheckReport] = []
@@ -71,11 +71,8 @@ class Preparation:
             preparation._make_variants(block)
         for arm in block.arms:
             try:
-                arms.append(
-                    self._find_preparation(arm.spec)
-                    ._make_arm_order(arm.arm, arm.spec)
-                    .model_copy(update={"tolerances": block.tolerances})
-                )
+                arm_order = self._find_preparation(arm.spec)._make_arm_order(arm.arm, arm.spec)
+                arms.append(arm_order.model_copy(update={"tolerances": block.tolerances}))
             except orders.WorkshopError as error:
                 refused.append(CheckReport(arm=arm.arm, reason=error.reason))
         if not arms:
@@ -97,7 +94,8 @@ class Preparation:
 
     @property
     def all(self) -> list["Preparation"]:
-        return [self, *(self.beside.all if self.beside else ())]
+        """The preparations of all models: this one first."""
+        return [self, *(self.other.all if self.other else ())]
 
     def is_for(self, spec: CellSpec) -> bool:
         return spec.artifact_sha256 == self.model.bundle.digest
@@ -145,15 +143,16 @@ class Preparation:
         return self._make_once(("inputs", work.model_dump_json(exclude={"concurrency", "scenario"})), make)
 
     def _provide_reference(self, inputs: FileRef) -> tuple[FileRef | None, str]:
-        """Return the user's expected outputs, or make those of the CPU without optimisations; and say who made them.
+        """Return the file of reference outputs, and who made them.
 
-        The file is None where the model does not run without optimisations.
+        They are the user's expected outputs, else those of the CPU without optimisations. None and an empty text if the
+        model does not run without optimisations.
         """
         if self.user_inputs.expected is not None:
             return self.user_inputs.expected, EXPECTED
 
         def make() -> tuple[FileRef | None, str]:
-            self.say("making the reference outputs")
+            self.on_activity("making the reference outputs")
             try:
                 reference = orders.make_reference(
                     self.model.folder,
@@ -162,30 +161,32 @@ class Preparation:
                     out_dir=self._make_folder("reference"),
                 )
             except orders.WorkshopError as error:
-                self.say(f"no reference outputs: {error.reason.text}")
+                self.on_activity(f"no reference outputs: {error.reason.text}")
                 return None, ""
             return self.files.add(reference.path, name="reference.npz"), reference.made_by
 
         return self._make_once(("reference", inputs.sha256), make)
 
     def _make_variants(self, block: PlannedBlock) -> None:
-        """Make the missing variants of a block in parallel, each in its own sandbox. Nothing is measured meanwhile."""
+        """Make the missing variants of a block in parallel, each in its own sandbox, before anything is measured."""
         missing = {_make_recipe_key(arm.spec.recipe): arm.spec for arm in block.arms if self.is_for(arm.spec)}
         with ThreadPoolExecutor(max_workers=min(MAX_CHILDREN, os.cpu_count() or 1)) as pool:
-            list(pool.map(self._make_variant_or_nothing, missing.values()))
+            list(pool.map(self._try_to_make_variant, missing.values()))
 
-    def _make_variant_or_nothing(self, spec: CellSpec) -> None:
-        with contextlib.suppress(orders.WorkshopError):  # it is raised again for the arm
+    def _try_to_make_variant(self, spec: CellSpec) -> None:
+        # the error is raised again when the arm's order is made
+        with contextlib.suppress(orders.WorkshopError):
             self.make_variant(spec)
 
     def make_variant(self, spec: CellSpec) -> Bundle:
-        """Return the model that a cell runs, and make it the first time. Raises WorkshopError."""
+        """Return the model that a cell runs; a variant is made at the first call. Raises WorkshopError."""
         if spec.recipe.is_identity:
             return self.model.bundle
 
         def make() -> Bundle:
-            recipe_words = recipes.describe_recipe(spec.recipe)
-            self.say("reading the model's program" if spec.recipe.is_program else f"making the variant {recipe_words}")
+            variant_name = recipes.describe_recipe(spec.recipe)
+            is_program = spec.recipe.is_program
+            self.on_activity("reading the model's program" if is_program else f"making the variant {variant_name}")
             variant = orders.make_variant(
                 self.model.folder,
                 self.model.main,
@@ -202,8 +203,8 @@ class Preparation:
         place.mkdir(parents=True)
         return place
 
-    def _make_once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return what was made for this key, and make it the first time. A WorkshopError is raised again each time."""
+    def _make_once(self, key: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """Return what `make` returned for this key; it is called once. A WorkshopError is raised again each time."""
         if key not in self._made:
             try:
                 self._made[key] = make()
@@ -212,7 +213,7 @@ class Preparation:
         result = self._made[key]
         if isinstance(result, orders.WorkshopError):
             raise result
-        return cast(T, result)
+        return cast(Made, result)
 
 
 def _make_recipe_key(recipe: Recipe) -> str:

@@ -1,4 +1,4 @@
-"""Finds releases that this version does not know, by asking the package index through pip, with pip's own settings."""
+"""Finds releases that this version does not know: it asks the package index through pip, with pip's settings."""
 
 import contextlib
 import json
@@ -25,8 +25,8 @@ from onnxfarm.problems import Infrastructure, Usage
 from worker.agent.installation import wheels
 
 TIMEOUT_S = 60.0
-# how long an answer of the index is kept, and how long the lack of one
-KEPT_S, SILENCE_KEPT_S = 600.0, 60.0
+# for how long an answer of the index is cached, and for how long that it did not answer
+CACHE_S, NO_ANSWER_CACHE_S = 600.0, 60.0
 SILENT = "The package index, which might know, did not answer."
 # NAME=ADDRESS of indexes beside the usual one, separated by commas
 INDEXES_VARIABLE = "ONNXFARM_INDEXES"
@@ -37,19 +37,23 @@ NEWEST_WORD = "newest"
 
 
 def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[Runtime, ...]:
-    """Return those of the runtimes that this version does not know: offered by an index, or given as wheels.
+    """Return those of the runtimes that this version does not know, but that exist, each once and in their order.
 
-    Builds of the user's own indexes are downloaded into the home. Raises Usage for a runtime that no index has, or that
-    was yanked, and Infrastructure for a build that cannot be downloaded. An index that does not answer has yanked none.
+    They are offered by an index, or were imported as wheels. Builds of the user's own indexes are downloaded into the
+    home. Raises Usage for a runtime that no index has or that was yanked, and Infrastructure if a build cannot be
+    downloaded. An index that does not answer is taken to have yanked nothing.
     """
     unknown: list[Runtime] = []
     for runtime in dict.fromkeys(runtimes):
+        # a build of the user's own
         if wheels.find_wheel(runtime, home / WHEELS) is not None:
             unknown.append(runtime)
             continue
         if indexes.split_index(runtime.version)[1]:
-            unknown.append(_find_in_own_index(runtime, home=home))
+            unknown.append(_download_from_user_index(runtime, home=home))
             continue
+
+        # a public release
         listing = load_listing(runtime.distribution, home=home)
         check_not_yanked(runtime, listing)
         sentence = unknown_sentence(runtime)
@@ -62,18 +66,16 @@ def find_unknown_runtimes(runtimes: Iterable[Runtime], *, home: Path) -> tuple[R
 
 
 def check_not_yanked(runtime: Runtime, listing: Listing) -> None:
-    """Raises Usage when the release was yanked, with the index's reason and the nearest other release."""
+    """Raise Usage if the release was yanked, with the index's reason and the nearest other release."""
     if runtime.version in listing.yanked:
-        reasons = listing.yanked.items()
-        yanked = {Runtime(distribution=runtime.distribution, version=version): reason for version, reason in reasons}
+        yanked = {runtime.model_copy(update={"version": version}): why for version, why in listing.yanked.items()}
         raise Usage(yanked_sentence(runtime, yanked, listing.offered))
 
 
 def check_installable(document: Document) -> None:
-    """Raise an error where a cell of the document failed because its runtime could not be installed here.
+    """Raise an error if a runtime of the document could not be installed here; the first such cell decides.
 
-    The first such cell decides. Raises Usage where the index has no file of that runtime for this Python or platform,
-    and Infrastructure otherwise.
+    Raises Usage if the index has no file of that runtime for this Python or platform, and Infrastructure otherwise.
     """
     for cell in document.cells:
         if cell.reason is None or cell.reason.code != ReasonCode.RUNTIME_INSTALL_FAILED:
@@ -85,34 +87,35 @@ def check_installable(document: Document) -> None:
 
 
 def find_newest_release(*, home: Path, with_prereleases: bool = False) -> Runtime | None:
-    """Find the newest release of `onnxruntime` for this machine; None where the index does not answer.
+    """Find the newest release of `onnxruntime` for this machine; None if the index does not answer.
 
-    With `with_prereleases`, those of the indexes of $ONNXFARM_INDEXES count too; Infrastructure is raised where one
-    cannot be read.
+    `with_prereleases`: pre-releases count too, also those of the indexes in $ONNXFARM_INDEXES. Raises Infrastructure if
+    one of these cannot be read, and Usage if the variable cannot.
     """
     offered = [*load_listing(NEWEST.distribution, home=home).offered]
     if with_prereleases:
-        offered += [version for name in read_own_indexes() for version in _download_page(name, NEWEST.distribution)]
+        for name in read_user_indexes():
+            offered += _download_page(name, NEWEST.distribution)
     fitting = [version for version in offered if with_prereleases or not is_prerelease(version)]
     version = max(fitting, key=release_order, default="")
     return Runtime(distribution=NEWEST.distribution, version=version) if version else None
 
 
-def read_own_indexes() -> dict[str, str]:
-    """Read the addresses of the indexes of $ONNXFARM_INDEXES, by name. Raises Usage where they cannot be read."""
+def read_user_indexes() -> dict[str, str]:
+    """Read the addresses of the user's own indexes from $ONNXFARM_INDEXES, by name. Raises Usage for wrong text."""
     try:
         return indexes.read_addresses(os.environ.get(INDEXES_VARIABLE, ""))
     except indexes.IndexProblem as problem:
         raise Usage(f"${INDEXES_VARIABLE}: {problem}") from problem
 
 
-def _find_in_own_index(runtime: Runtime, *, home: Path) -> Runtime:
-    """Find a runtime in the user's own index that it names, and download its wheel into the home.
+def _download_from_user_index(runtime: Runtime, *, home: Path) -> Runtime:
+    """Download the wheel of a runtime from the user's index that it names into the home, and return the runtime.
 
     Raises Usage and Infrastructure.
     """
     version, name = indexes.split_index(runtime.version)
-    if name not in read_own_indexes():
+    if name not in read_user_indexes():
         raise Usage(f"{runtime} is of the index {name}, which is not known here: {INDEXES_VARIABLE}={name}=https://….")
     page = _download_page(name, runtime.distribution)
     if runtime.version not in page:
@@ -128,8 +131,8 @@ def _find_in_own_index(runtime: Runtime, *, home: Path) -> Runtime:
 
 
 def _download_page(name: str, distribution: str) -> dict[str, tuple[WheelFile, ...]]:
-    """Download what a user's own index lists of a package: wheels by version. Raises Infrastructure."""
-    address = indexes.page_address(read_own_indexes()[name], distribution)
+    """Download the list of a package from a user's index: its wheels by version. Raises Infrastructure."""
+    address = indexes.page_address(read_user_indexes()[name], distribution)
     try:
         body, media_type = downloads.download_page(
             address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=TIMEOUT_S
@@ -140,10 +143,10 @@ def _download_page(name: str, distribution: str) -> dict[str, tuple[WheelFile, .
 
 
 def resolve_runtimes(text: str | None, *, home: Path, with_prereleases: bool = False) -> str | None:
-    """Replace `newest` and paths of wheels by versions, in a text of runtimes that are separated by commas.
+    """Replace `newest` and paths of wheels by versions, in a list of runtimes separated by commas.
 
-    Wheels are copied into the home. None stays None, or is the newest pre-release or release `with_prereleases`. Raises
-    Usage for a wheel that cannot be used, and Infrastructure where the index does not answer.
+    Wheels are copied into the home. None stays None, except `with_prereleases`, which makes it the newest of all.
+    Raises Usage for a wheel that cannot be used, and Infrastructure if the index does not answer.
     """
     text = text or (NEWEST_WORD if with_prereleases else None)
     return text and ",".join(_resolve_word(word.strip(), home, with_prereleases) for word in text.split(","))
@@ -165,9 +168,9 @@ def _resolve_word(word: str, home: Path, with_prereleases: bool) -> str:
 
 
 def list_releases(distribution: str, *, home: Path, with_prereleases: bool = False) -> list[str]:
-    """List the versions that this version knows and newer ones of the index, in order, without yanked ones.
+    """List the releases of a package in their order: those known here, and newer ones of the index.
 
-    Pre-releases are listed only `with_prereleases`. An index that cannot be reached adds nothing.
+    Yanked ones are left out, and pre-releases except `with_prereleases`. An index that does not answer adds nothing.
     """
     listing = load_listing(distribution, home=home)
     offered = {version for version in listing.offered if with_prereleases or not is_prerelease(version)}
@@ -179,15 +182,15 @@ def list_releases(distribution: str, *, home: Path, with_prereleases: bool = Fal
 
 
 def load_listing(distribution: str, *, home: Path) -> Listing:
-    """Return the index's listing of a package, which is stored in the home and asked for again after KEPT_S seconds.
+    """Return what the index lists of a package, cached in the home for CACHE_S seconds.
 
-    It is empty where the index cannot be asked.
+    It is empty if the index does not answer.
     """
     place = home / "index" / f"{distribution}.json"
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         plain = json.loads(place.read_text(encoding="utf-8"))
         listing = Listing(tuple(map(str, plain["offered"])), dict(plain["yanked"]))
-        if time.time() - place.stat().st_mtime < (KEPT_S if listing.offered or listing.yanked else SILENCE_KEPT_S):
+        if time.time() - place.stat().st_mtime < (CACHE_S if listing.offered or listing.yanked else NO_ANSWER_CACHE_S):
             return listing
     fetched = fetch_listing(distribution)
     with contextlib.suppress(OSError):
@@ -196,7 +199,7 @@ def load_listing(distribution: str, *, home: Path) -> Listing:
 
 
 def fetch_listing(distribution: str) -> Listing:
-    """Ask the index, through pip, for its listing for this Python and platform; empty when it cannot be asked."""
+    """Ask the index through pip what it has of a package for this Python and platform; empty if it does not answer."""
     command = [sys.executable, *PIP_WORDS, "--retries", "1", distribution]
     environment = os.environ | PIP_ENVIRONMENT
     try:

@@ -1,4 +1,4 @@
-"""Makes the file by which the system starts a node at boot: a systemd user unit, or a launchd agent."""
+"""Makes the service file with which the system starts a node at boot: a systemd user unit, or a launchd agent."""
 
 import plistlib
 import shlex
@@ -13,7 +13,7 @@ LABEL = "org.onnxfarm.node"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The text of a service file, its path, and the commands to type next."""
+    """A service file: where it belongs, its text, and the commands that start the service."""
 
     path: Path
     text: str
@@ -21,9 +21,10 @@ class Unit:
 
 
 def make_unit(platform: str, *, command: Sequence[str], home: Path, user_home: Path | None = None) -> Unit:
-    """Make the service file that runs `command` for the node in `home`. Raises Usage for an unknown platform.
+    """Make the service file that runs `command --home HOME`. Writes nothing. Raises Usage for an unknown platform.
 
-    `platform` is one of sys.platform. `user_home`: the home of the user; None: of the one who runs this.
+    `platform`: a value of sys.platform. `home`: the node's folder. `user_home`: the home folder of the user for whom
+    the service runs; None: the current user's.
     """
     base = user_home or Path.home()
     words = [*command, "--home", str(home)]

@@ -1,6 +1,6 @@
-"""Imports the files that the user gives beside a model, such as inputs and labelled data, before anything is measured.
+"""Imports the files that the user gives with a model, such as inputs and labelled data, before anything is measured.
 
-Each function raises Usage where a file does not fit the model.
+Each function raises Usage if a file does not fit the model.
 """
 
 import shutil
@@ -31,12 +31,12 @@ def import_inputs(
 ) -> UserInputs:
     """Check and copy inputs and their expected outputs, and add both to `files`.
 
-    Where `inputs` is None, `expected` is not read, and the answer is an empty UserInputs.
+    Without `inputs`, `expected` is ignored and an empty UserInputs returned.
     """
     if inputs is None:
         return UserInputs()
     copy = copy_into(inputs, folder / "given-inputs")
-    with raise_usage_of_workshop(inputs):
+    with convert_workshop_errors(inputs):
         accepted = orders.accept_inputs(model.folder, model.main, inputs=copy, out_dir=_make_folder(folder / "given"))
     return UserInputs(
         inputs=files.add(accepted.path, name="inputs.npz"),
@@ -49,9 +49,9 @@ def import_inputs(
 def import_prompts(
     model: ImportedModel, prompts: Path, *, folder: Path, files: LocalFiles
 ) -> tuple[FileRef, PromptFacts]:
-    """Check and copy prompts, and add them to `files`. Return their file, and its number of rows and tokens."""
+    """Check and copy prompts, and add them to `files`. Return their file, and how many rows and tokens it has."""
     copy = copy_into(prompts, folder / "given-prompts")
-    with raise_usage_of_workshop(prompts):
+    with convert_workshop_errors(prompts):
         accepted = orders.accept_prompts(
             model.folder, model.main, prompts=copy, out_dir=_make_folder(folder / "prompts")
         )
@@ -62,9 +62,12 @@ def import_prompts(
 
 
 def import_calibration(model: ImportedModel, path: Path, *, folder: Path, files: LocalFiles) -> tuple[FileRef, int]:
-    """Check and copy calibration data, and add them to `files`. Return their file and its number of samples."""
+    """Check and copy calibration data, and add them to `files`. Return their file, and how many samples it has.
+
+    `path`: an .npz, or a folder of ONNX's test data.
+    """
     data, sets = None, []
-    with raise_usage_of_workshop(path):
+    with convert_workshop_errors(path):
         if path.is_dir():
             for number, inputs in enumerate(list_sets(path)):
                 sets.append([copy_into(file, folder / f"calibration-{number}-{file.stem}") for file in inputs])
@@ -78,13 +81,13 @@ def import_calibration(model: ImportedModel, path: Path, *, folder: Path, files:
 def import_evaluation(
     model: ImportedModel, path: Path, *, recipe: Judging, folder: Path, files: LocalFiles
 ) -> EvaluationOrder:
-    """Check and copy labelled data for a recipe or for the user's judge, and add them to `files`.
+    """Check and copy labelled data, and add them to `files`. `recipe`: how outputs are judged on them; empty: `top1`.
 
-    An empty recipe is `top1`. Raises Usage for a wrong recipe and for data that do not fit.
+    Raises Usage for a wrong recipe, and for data that do not fit the model or the recipe.
     """
     if isinstance(recipe, UserJudge):
         copy = copy_into(path, folder / "given-evaluation")
-        with raise_usage_of_workshop(path):
+        with convert_workshop_errors(path):
             accepted = orders.accept_samples(
                 model.folder, model.main, data=copy, out_dir=_make_folder(folder / "labelled")
             )
@@ -95,28 +98,28 @@ def import_evaluation(
     except evaluation.RecipeProblem as problem:
         raise Usage(f"--recipe: {problem}") from problem
     copy = copy_into(path, folder / "given-evaluation")
-    with raise_usage_of_workshop(path):
+    with convert_workshop_errors(path):
         out_folder = _make_folder(folder / "labelled")
         accepted = orders.check_evaluation(model.folder, model.main, data=copy, recipe=parsed, out_dir=out_folder)
     return EvaluationOrder(data=files.add(accepted.path, name="evaluation.npz"), recipe=parsed)
 
 
 def add_prompt_shapes(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> Matrix:
-    """Add the sizes of a prompt to the matrix, so that a decoder is measured with a prompt as well as a single token.
+    """Add the sizes of a prompt to the matrix of a decoder, which is then measured with a prompt and a single token.
 
-    The matrix is returned as it is where it has shapes, scenarios or an `include`, where inputs of the user's are
-    given, and for a model that is no decoder.
+    A matrix with shapes, scenarios or an `include` is returned unchanged, and so is any matrix if the user has given
+    inputs or the model is no decoder.
     """
     feed = model.inspection.feed
-    is_asked = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or user_inputs.inputs is not None
-    if is_asked or feed is None or not feed.prompt:
+    has_sizes = bool({"shapes", "scenario"} & matrix.axes.keys()) or matrix.include or user_inputs.inputs is not None
+    if has_sizes or feed is None or not feed.prompt:
         return matrix
     changed = {name: size for name, size in feed.prompt.items() if size != feed.sizes[name]}
     return replace(matrix, axes={**matrix.axes, "shapes": ({}, changed)})
 
 
 def read_judge_source(judge: UserJudge) -> bytes:
-    """Read the file of the user's own judge. Raises Usage where it cannot be read, or is too large."""
+    """Read the Python file of a user's judge. Raises Usage if it cannot be read or has over MAX_JUDGE_BYTES."""
     try:
         content = judge.path.read_bytes()
     except OSError as problem:
@@ -129,7 +132,8 @@ def read_judge_source(judge: UserJudge) -> bytes:
 def check_against_model(matrix: Matrix, user_inputs: UserInputs, *, model: ImportedModel) -> None:
     """Check that a matrix fits the model and the user's inputs.
 
-    Raises Usage for a dimension or output that the model lacks, and for a batch other than that of the inputs.
+    Raises Usage for a dynamic dimension or an output that the model does not have, and for another batch size than that
+    of the inputs.
     """
     dimensions = model.inspection.dims
     for sizes in matrix.axes.get("shapes", ()):
@@ -172,8 +176,8 @@ def _import_expected(model: ImportedModel, path: Path, *, folder: Path, files: L
 
 
 @contextmanager
-def raise_usage_of_workshop(path: Path | None = None) -> Iterator[None]:
-    """Turn a WorkshopError inside the `with` into Usage, whose sentence begins with `path`, if given."""
+def convert_workshop_errors(path: Path | None = None) -> Iterator[None]:
+    """Turn a WorkshopError inside the `with` into Usage. Its text begins with `path`, if that is given."""
     try:
         yield
     except orders.WorkshopError as problem:
@@ -187,7 +191,7 @@ def _make_folder(folder: Path) -> Path:
 
 
 def copy_into(path: Path, folder: Path) -> Path:
-    """Copy a file into a new folder under its own name, which appears in errors. Raises Usage."""
+    """Copy a file into a new folder, under its own name, and return the copy. Raises Usage if that fails."""
     try:
         folder.mkdir()
         return Path(shutil.copyfile(path, folder / path.name))

@@ -1,4 +1,4 @@
-"""Imports a model once, and measures it on this machine several times, each time with another matrix."""
+"""Imports a model once, and measures it on this machine with one matrix after another."""
 
 import contextlib
 import shlex
@@ -38,14 +38,14 @@ from worker.agent.installation.environment import JudgeFile
 from worker.agent.installation.runtimes import RuntimeStore
 from worker.agent.machine.facts import read_facts
 
-# the rounds at which a quick block ends, even if a comparison is undecided
+# the maximum of rounds of a quick block, even if a comparison is undecided
 MAX_ROUNDS = 24
 
 Reshape = Callable[[PlannedBlock], PlannedBlock]
 
 
 class Bench(Protocol):
-    """A model on a machine, to be measured with one plan after another."""
+    """A model, and a machine that measures it by one plan after another."""
 
     @property
     def name(self) -> str: ...
@@ -54,24 +54,24 @@ class Bench(Protocol):
     def console(self) -> Console: ...
 
     def clock(self) -> float:
-        """Return the seconds of a clock that stands still while another measurement has the machine."""
+        """Return the seconds of a clock that stops while another measurement has the machine."""
 
     def plan(self, matrix: Matrix) -> Plan:
-        """Plan what a matrix would measure. Raises Usage when the matrix does not fit the model."""
+        """Plan a matrix, without measuring anything. Raises Usage if it does not fit the model."""
 
     def measure(self, plan: Plan) -> Document:
-        """Measure a plan. Raises Stopped on Ctrl-C, and Infrastructure when the machine stays taken."""
+        """Measure a plan. Raises Stopped on Ctrl-C, and Infrastructure if another program keeps the machine."""
 
 
 @dataclass
 class Workbench:
-    """A model on this machine, to be measured as a `Bench`. `path`: the model's path, as on the command line.
+    """A model and this machine, as a `Bench`. `path`: the model's path, as on the command line.
 
-    `releases`: runtimes that exist, and that this version does not know. `with_null_pair`: whether the next measurement
-    has an A/A pair.
+    `releases`: runtimes that exist, but that this version does not know. `with_null_pair`: measure an A/A pair too, the
+    next time only.
     """
 
-    template: bench.Run
+    measurer: bench.Measurer
     path: Path
     releases: tuple[Runtime, ...] = ()
     user_inputs: UserInputs = field(default_factory=UserInputs)
@@ -79,24 +79,23 @@ class Workbench:
 
     @property
     def name(self) -> str:
-        return self.template.model.name
+        return self.measurer.model.name
 
     @property
     def console(self) -> Console:
-        return self.template.console
+        return self.measurer.console
 
     def clock(self) -> float:
-        return self.template.clock()
+        return self.measurer.clock()
 
     def plan(self, matrix: Matrix) -> Plan:
-        """Plan what a matrix would measure on this machine.
+        """Plan a matrix for this machine. A matrix without runtimes gets the newest release of the package index.
 
-        The package index is asked for runtimes that are unknown here and, where the matrix names none, for the newest
-        one. Raises Usage where the matrix names versions of a farm or does not fit the model, or nothing sensible can
-        be planned.
+        Raises Usage if the matrix names versions of a farm, does not fit the model, or cannot be planned, and
+        Infrastructure if a build of the user's own index cannot be downloaded.
         """
-        user_files.check_against_model(matrix, self.user_inputs, model=self.template.preparation.model)
-        run = self.template
+        user_files.check_against_model(matrix, self.user_inputs, model=self.measurer.preparation.model)
+        measurer = self.measurer
         if matrix.models:
             raise Usage(
                 f"models names {', '.join(matrix.models)}, versions of a farm: submit the matrix there, or measure two "
@@ -108,26 +107,28 @@ class Workbench:
                     "opset_reach": orders.find_opset_range(prepared.model.folder, prepared.model.main) or OpsetReach()
                 }
             )
+
+        # find runtimes that this version does not know
         runtimes = [runtime for runtime in matrix.axes.get("runtime", ()) if isinstance(runtime, Runtime)]
         unknown = [runtime for runtime in runtimes if unknown_sentence(runtime)]
-        home = run.home.folder
+        home = measurer.home.folder
         self.releases = tuple(dict.fromkeys((*self.releases, *release_index.find_unknown_runtimes(unknown, home=home))))
         newest = None if runtimes else release_index.find_newest_release(home=home, with_prereleases=matrix.pre)
         if not runtimes and newest is None:
             self.console.print(f"{release_index.SILENT} The newest release known here is measured.", highlight=False)
-        known_releases = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
+        known = Known(releases=(*self.releases, newest or NEWEST), newest=newest or NEWEST)
         facts = read_facts(busy_window_s=0)
         machine = NodeOffer(
             id=facts.hostname,
             tags=frozenset(list_machine_tags(facts)),
             cores=facts.logical_cores,
-            loads=RuntimeStore(run.home.runtimes).list_loads(),
+            loads=RuntimeStore(measurer.home.runtimes).list_loads(),
         )
         planned = planner.plan(
             matrix,
-            (run.model, *run.beside),
-            seed=run.seed,
-            known=known_releases,
+            (measurer.model, *measurer.other_models),
+            seed=measurer.seed,
+            known=known,
             machine=machine,
             with_null_pair=self.with_null_pair,
         )
@@ -136,72 +137,73 @@ class Workbench:
         return planned.model_copy(update={"refused": tuple(map(self._name_path, planned.refused))})
 
     def _name_path(self, point: RefusedPoint) -> RefusedPoint:
-        """Put the model's path into the command of a way out, because planning knows only the file's name."""
-        way_out, name = point.way_out, file_argument(self.template.model.main)
-        if way_out is None or name not in (words := shlex.split(way_out.command)) or self.template.beside:
+        """Return a refused point whose suggested command has the model's path, where planning wrote the file's name."""
+        way_out, name = point.way_out, file_argument(self.measurer.model.main)
+        if way_out is None or self.measurer.other_models:
+            return point
+        words = shlex.split(way_out.command)
+        if name not in words:
             return point
         words[words.index(name)] = file_argument(str(self.path))
         return point.model_copy(update={"way_out": way_out.model_copy(update={"command": shlex.join(words)})})
 
     def add_default_shapes(self, matrix: Matrix) -> Matrix:
-        """Add the default sizes of a decoder to a matrix without sizes, and print a hint about generating."""
-        model = self.template.preparation.model
+        """Add default sizes to the matrix of a decoder, unless it has sizes, and print a hint about generating."""
+        model = self.measurer.preparation.model
         extended = user_files.add_prompt_shapes(matrix, self.user_inputs, model=model)
-        if extended is not matrix and not self.template.model.generation_problem:
+        if extended is not matrix and not self.measurer.model.generation_problem:
             self.console.print(decoders.HINT, highlight=False, soft_wrap=True)
         return extended
 
     def set_evaluation(self, data: Path, recipe: Judging) -> None:
-        """Set the labelled data on which every cell is judged, and the recipe. Raises Usage when they do not fit."""
-        run = self.template
+        """Judge every cell on labelled data from now on, by `recipe`. Raises Usage if the data do not fit."""
+        measurer = self.measurer
         if isinstance(recipe, UserJudge):
-            run.judge = JudgeFile(
+            measurer.judge = JudgeFile(
                 user_files.read_judge_source(recipe), recipe.path.name, recipe.function, recipe.lower_is_better
             )
-        for number, preparation in enumerate(run.preparation.all):
+        for number, preparation in enumerate(measurer.preparation.all):
+            folder = _make_model_folder(measurer.scratch, number)
             preparation.evaluation = user_files.import_evaluation(
-                preparation.model, data, recipe=recipe, folder=_make_model_folder(run.scratch, number), files=run.files
+                preparation.model, data, recipe=recipe, folder=folder, files=measurer.files
             )
 
     def set_calibration(self, data: Path) -> None:
-        """Set the calibration data of static recipes, and print a warning of few. Raises Usage when they do not fit."""
-        run = self.template
-        for number, preparation in enumerate(run.preparation.all):
-            samples, count = user_files.import_calibration(
-                preparation.model, data, folder=_make_model_folder(run.scratch, number), files=run.files
+        """Calibrate static recipes with these data; warn if they are few. Raises Usage if they do not fit."""
+        measurer = self.measurer
+        for number, preparation in enumerate(measurer.preparation.all):
+            preparation.calibration, sample_count = user_files.import_calibration(
+                preparation.model, data, folder=_make_model_folder(measurer.scratch, number), files=measurer.files
             )
-            preparation.calibration = samples
         self._update_facts(
             lambda prepared: {"calibration_sha256": prepared.calibration and prepared.calibration.sha256}
         )
-        if make_sample_warning(count):
-            run.console.print(make_sample_warning(count), highlight=False, soft_wrap=True)
+        if warning := make_sample_warning(sample_count):
+            measurer.console.print(warning, highlight=False, soft_wrap=True)
 
     def save_variant(self, spec: CellSpec, folder: Path) -> Path:
         """Write the model that a cell runs into a folder, and return the path of its .onnx.
 
-        Raises Usage where it cannot be written, and WorkshopError where it cannot be made.
+        Raises Usage if it cannot be made or written.
         """
-        bundle = self.template.preparation.make_variant(spec)
+        with user_files.convert_workshop_errors():
+            bundle = self.measurer.preparation.make_variant(spec)
         for file in bundle.files:
-            write_bytes(self.template.files.paths[file.sha256].read_bytes(), folder / file.name)
+            write_bytes(self.measurer.files.paths[file.sha256].read_bytes(), folder / file.name)
         return folder / bundle.main
 
     def _update_facts(self, find_changes: Callable[[Preparation], Mapping[str, object]]) -> None:
-        """Update the facts of each model by what `find_changes` returns for its preparation."""
-        run = self.template
-        models = zip((run.model, *run.beside), run.preparation.all, strict=True)
-        run.model, *others = (facts.model_copy(update=find_changes(prepared)) for facts, prepared in models)
-        run.beside = tuple(others)
+        """Update the facts of each model with the fields that `find_changes` returns for its preparation."""
+        measurer = self.measurer
+        models = zip((measurer.model, *measurer.other_models), measurer.preparation.all, strict=True)
+        measurer.model, *others = (facts.model_copy(update=find_changes(prepared)) for facts, prepared in models)
+        measurer.other_models = tuple(others)
 
     def measure(self, plan: Plan) -> Document:
-        """Measure a plan; the next measurement has no A/A pair unless it is asked for again.
-
-        Raises Stopped, which holds the document so far, where the measurement was stopped or is late.
-        """
-        document = self.template.measure(plan)
+        """Measure a plan. Raises Stopped, with the document so far, on Ctrl-C or when late, and Infrastructure."""
+        document = self.measurer.measure(plan)
         self.with_null_pair = False
-        if self.template.is_cancelled():
+        if self.measurer.is_cancelled():
             raise Stopped("Stopped before the end.", document)
         return document
 
@@ -218,10 +220,10 @@ def select_comparisons(
     rounds: int | None = None,
     is_of_pipeline: bool = False,
 ) -> PlannedBlock:
-    """Return the block with only its A/A pair and its comparisons along one axis, to be measured longer.
+    """Return the block with only its A/A pair and its comparisons along one axis, and with more rounds.
 
-    Its maximum of rounds is raised to `max_rounds`, unless it is higher already. `rounds`: a maximum that the user set,
-    which is kept even where rounds are disturbed.
+    Its maximum of rounds is at least `max_rounds`. `rounds`: the user's own maximum, see `limit_rounds`.
+    `is_of_pipeline`: compare processor time, because a pipeline's machine is shared.
     """
     pairs = tuple(comparison for comparison in block.comparisons if comparison.axis in (axis, TWIN))
     changes = {"comparisons": pairs, "is_of_pipeline": is_of_pipeline, "max_rounds": max(block.max_rounds, max_rounds)}
@@ -230,16 +232,16 @@ def select_comparisons(
 
 
 def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
-    """Return the block with a maximum of `rounds` rounds, and with enough time for them on a busy machine.
+    """Return the block with at most `rounds` rounds, and a timeout that is long enough for them.
 
-    Rounds that were disturbed are then not replaced by further ones.
+    Disturbed rounds are not replaced by further ones.
     """
-    longer = max(1.0, rounds / ROUNDS[block.budget].most)
+    time_factor = max(1.0, rounds / ROUNDS[block.budget].most)
     changes = {
         "max_rounds": rounds,
         "min_rounds": min(block.min_rounds, rounds),
         "is_replacing": False,
-        "block_timeout_s": min(BLOCK_TIMEOUT_CEILING_S, longer * block.block_timeout_s),
+        "block_timeout_s": min(BLOCK_TIMEOUT_CEILING_S, time_factor * block.block_timeout_s),
     }
     return block.model_copy(update=changes)
 
@@ -250,54 +252,54 @@ def measure_once(
     *,
     home: Path,
     console: Console,
-    beside: Subject | None = None,
+    other: Subject | None = None,
     evaluation: Path | None = None,
     recipe: Judging = "",
 ) -> Document:
-    """Measure a model on this machine, or two models side by side, and return the bench document.
+    """Measure a model on this machine, and return the bench document.
 
-    Of two models, only the comparisons of both are made. They are judged on the labelled data of `evaluation` by
-    `recipe`. Raises Usage, Infrastructure and Stopped.
+    `other`: a second model, which is measured in the same blocks; then only the two models are compared. `evaluation`:
+    labelled data, on which cells are judged by `recipe`. Raises Usage, Infrastructure and Stopped.
     """
-    with open_workbench(subject, beside=beside, home=home, console=console) as bench:
+    with open_workbench(subject, other=other, home=home, console=console) as bench:
         if evaluation is not None:
             bench.set_evaluation(evaluation, recipe)
         plan = bench.plan(matrix)
-        if beside is not None:
+        if other is not None:
             plan = reshape_plan(plan, lambda block: select_comparisons(block, axis="model"))
         return bench.measure(plan)
 
 
 def measure_for_search(
-    bench: Bench, matrix: Matrix, reshape: Reshape, *, is_announced: bool = False
+    bench: Bench, matrix: Matrix, reshape: Reshape, *, prints_plan: bool = False
 ) -> tuple[Measured, Plan]:
     """Measure a matrix with each block changed by `reshape`. Return the measurement for a search, and the plan.
 
-    `is_announced`: the plan's size and time are printed first. Raises Usage, Infrastructure and Stopped.
+    `prints_plan`: print the plan's size and time first. Raises Usage, Infrastructure and Stopped.
     """
     plan = reshape_plan(bench.plan(matrix), reshape)
-    if is_announced and (announcement := planner.describe_plan(plan)):
-        print_lines(announcement, console=bench.console)
+    if prints_plan and (description := planner.describe_plan(plan)):
+        print_lines(description, console=bench.console)
     document = bench.measure(plan)
     return Measured(matrix, document, positions_by_id(plan.blocks, plan.refused).__getitem__), plan
 
 
 @dataclass
 class Machine:
-    """This machine as the bench of a search. `reshape` sets the comparisons and rounds of each block."""
+    """Measures the experiments of a search on this machine. `reshape` sets the comparisons and rounds of each block."""
 
     bench: Bench
     reshape: Reshape
-    is_announcing: bool = False
+    prints_plan: bool = False
 
     def measure(self, experiment: Experiment, search: Search[Outcome, Any]) -> Outcome:
-        """Print the title of an experiment, measure it, and return what the search reads in the measurement.
+        """Print the title of an experiment, measure it, and return what the search reads in it.
 
         Raises Usage, Infrastructure and Stopped.
         """
         if experiment.title:
             print_lines(experiment.title, console=self.bench.console)
-        measured, _ = measure_for_search(self.bench, experiment.matrix, self.reshape, is_announced=self.is_announcing)
+        measured, _ = measure_for_search(self.bench, experiment.matrix, self.reshape, prints_plan=self.prints_plan)
         return search.read(experiment.asked, measured)
 
 
@@ -309,45 +311,46 @@ def open_workbench(
     console: Console,
     releases: Sequence[Runtime] = (),
     is_late: Callable[[], bool] = lambda: False,
-    beside: Subject | None = None,
+    other: Subject | None = None,
 ) -> Iterator[Workbench]:
-    """Copy and inspect a subject, and yield a workbench for it, whose scratch folder is deleted after the `with`.
+    """Copy and inspect a model, and yield a workbench for it. Its scratch folder is deleted after the `with`.
 
-    Measuring ends on Ctrl-C, and once `is_late` returns True. `beside`: another model, which is measured in the same
-    blocks and compared with the first. Raises Usage and Infrastructure.
+    Measuring ends on Ctrl-C, and once `is_late` returns True. `other`: a second model, which is measured in the same
+    blocks. `releases`: runtimes that this version does not know. Raises Usage and Infrastructure.
     """
     if subject.expected is not None and subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
-    with make_scratch_folder(home) as folder, bench.stop_on_signals() as is_stopped:
+    with make_scratch_folder(home) as folder, bench.catch_stop_signals() as is_stopped:
         files = bundle.LocalFiles()
-        with progress.report_meanwhile(f"reading {subject.model.name}", console=console):
+        with progress.print_periodically(f"reading {subject.model.name}", console=console):
             facts, preparation = _import_subject(subject, folder=folder, files=files)
-        if beside is not None:
-            with progress.report_meanwhile(f"reading {beside.model.name}", console=console):
-                other, preparation.beside = _import_subject(beside, folder=_make_model_folder(folder, 1), files=files)
+        other_facts: list[ModelFacts] = []
+        if other is not None:
+            with progress.print_periodically(f"reading {other.model.name}", console=console):
+                second, preparation.other = _import_subject(other, folder=_make_model_folder(folder, 1), files=files)
             contents = [{file.sha256 for file in prepared.model.bundle.files} for prepared in preparation.all]
             if contents[0] == contents[1]:
                 raise Usage(
-                    f"{subject.model} and {beside.model} are the same model, byte for byte: give two that differ."
+                    f"{subject.model} and {other.model} are the same model, byte for byte: give two that differ."
                 )
-            facts, other = _align_models(facts, other, console=console)
-        template = bench.Run(
+            facts, *other_facts = _align_models(facts, second, console=console)
+        measurer = bench.Measurer(
             home=bench.Home(home.resolve()),
             scratch=folder,
             files=files,
             model=facts,
             preparation=preparation,
             console=console,
-            beside=() if beside is None else (other,),
+            other_models=tuple(other_facts),
             seed=subject.seed,
             command=shlex.join(["onnxfarm", *sys.argv[1:]]),
             is_cancelled=lambda: is_stopped() or is_late(),
         )
-        yield Workbench(template, subject.model, releases=tuple(releases), user_inputs=preparation.user_inputs)
+        yield Workbench(measurer, subject.model, releases=tuple(releases), user_inputs=preparation.user_inputs)
 
 
 def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles) -> tuple[ModelFacts, Preparation]:
-    """Import the model and the files beside it. Return the facts for planning, and its preparation."""
+    """Import a model and the files given with it. Return its facts for planning, and its preparation."""
     imported = bundle.import_model(subject.model, source=subject.source, folder=folder / "model", files=files)
     user_inputs = user_files.import_inputs(
         imported, inputs=subject.inputs, expected=subject.expected, folder=folder, files=files
@@ -357,24 +360,22 @@ def _import_subject(subject: Subject, *, folder: Path, files: bundle.LocalFiles)
         prompt_file, prompt_facts = user_files.import_prompts(imported, prompts, folder=folder, files=files)
         user_inputs = replace(user_inputs, prompts=prompt_file)
         facts = facts.model_copy(update={"prompts": prompt_facts})
-    work = folder / "made"
-    return facts, Preparation(model=imported, files=files, user_inputs=user_inputs, folder=work, say=lambda text: None)
+    return facts, Preparation(imported, files, user_inputs, folder / "made", on_activity=lambda text: None)
 
 
 def _align_models(facts: ModelFacts, other: ModelFacts, *, console: Console) -> tuple[ModelFacts, ModelFacts]:
-    """Give two models different names, and the same inputs where they take the same ones. Raises Usage."""
+    """Give two models different names, and the same inputs if they take the same. Prints a line if they do not."""
     if facts.name == other.name:
-        facts, other = (
-            side.model_copy(update={"name": f"{role} {side.name}"}) for side, role in ((facts, "base"), (other, "new"))
-        )
-    (facts, other), apart = side_by_side.align_models([facts, other])
-    if apart:
-        print_lines(f"They take different inputs ({apart}): compared by time alone.", console=console)
+        facts = facts.model_copy(update={"name": f"base {facts.name}"})
+        other = other.model_copy(update={"name": f"new {other.name}"})
+    (facts, other), difference = side_by_side.align_models([facts, other])
+    if difference:
+        print_lines(f"They take different inputs ({difference}): compared by time alone.", console=console)
     return facts, other
 
 
 def _make_model_folder(scratch: Path, number: int) -> Path:
-    """Make the folder for the files of a model: for the first, number 0, it is the scratch folder itself."""
+    """Make the folder for the files of a model. For the first, number 0, it is the scratch folder itself."""
     folder = scratch / f"model-{number}" if number else scratch
     folder.mkdir(exist_ok=True)
     return folder
@@ -382,9 +383,10 @@ def _make_model_folder(scratch: Path, number: int) -> Path:
 
 @contextlib.contextmanager
 def make_scratch_folder(home: Path, prefix: str = "bench-") -> Iterator[Path]:
-    """Make a folder below the home, and delete it after the `with`. Raises Infrastructure when it cannot be made.
+    """Make a temporary folder in the home, and delete it after the `with`.
 
-    A home that is made here is private. One that exists may be shared on purpose, and keeps its mode.
+    A new home is private; an existing one keeps its mode, because it may be shared on purpose. Raises Infrastructure if
+    the folder cannot be made, or if its disk becomes full.
     """
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)

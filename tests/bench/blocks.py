@@ -182,7 +182,11 @@ class Workplace:
             files = LocalFiles()
             uploaded = import_model(_model_of(subject, folder / "source"), folder=folder / "model", files=files)
             made = Preparation(
-                model=uploaded, files=files, user_inputs=UserInputs(), folder=folder / "made", say=lambda text: None
+                model=uploaded,
+                files=files,
+                user_inputs=UserInputs(),
+                folder=folder / "made",
+                on_activity=lambda text: None,
             )
             self._prepared[subject] = made, uploaded.make_facts(inputs=None, inputs_batch=None)
         return self._prepared[subject]

@@ -50,7 +50,7 @@ def race(folder: Path, *, minutes: float, ort: str) -> Document:
 
         bench.measure = keep  # type: ignore[method-assign]
         space = parse({**SPACE, "runtime": ort})
-        question = find.Question("digits.onnx", limits=Limits(has_labels=True), minutes=minutes)
+        question = find.RaceRequest("digits.onnx", limits=Limits(has_labels=True), minutes=minutes)
         found = find.run_race(bench, space, question)
     print(found.sentence, file=sys.stderr)
     return documents[-1]

@@ -60,11 +60,11 @@ def measure(folder: Path, declared: matrices.Matrix) -> tuple[dict[str, object],
         bench.set_calibration(data)
         plan = bench.plan(declared)
         planned = time.monotonic()
-        orders = [bench.template.preparation.make_order(block, seed=0) for block in plan.blocks]
+        orders = [bench.measurer.preparation.make_order(block, seed=0) for block in plan.blocks]
         prepared = time.monotonic()
         environment = NodeEnvironment(
             runtimes=runtime_store(),
-            cache=ArtifactCache(folder / "cache", fetch=bench.template.files.fetch),
+            cache=ArtifactCache(folder / "cache", fetch=bench.measurer.files.fetch),
             stage=stage_runner(folder / "stage"),
             work_dir=folder / "work",
             read_facts=lambda: FACTS,

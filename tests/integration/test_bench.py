@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from farm.contract.document import Document
 from farm.rules.planning.plans import PlannedBlock
 from farm.rules.reporting.records import BlockRecord
-from onnxfarm.here.bench import Run
+from onnxfarm.here.bench import Measurer
 from onnxfarm.here.progress import Follower
 from onnxfarm.main import app
 from tests.integration.worker.making import MODELS
@@ -49,14 +49,14 @@ def document(path: Path) -> dict[str, Any]:
 def test_a_bench_that_is_stopped_between_blocks_keeps_what_it_has_and_ends_with_130(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure_block = Run._measure_block
+    measure_block = Measurer._measure_block
 
-    def then_ctrl_c(self: Run, block: PlannedBlock, *, follower: Follower) -> BlockRecord:
+    def then_ctrl_c(self: Measurer, block: PlannedBlock, *, follower: Follower) -> BlockRecord:
         record = measure_block(self, block, follower=follower)
         os.kill(os.getpid(), signal.SIGINT)
         return record
 
-    monkeypatch.setattr(Run, "_measure_block", then_ctrl_c)
+    monkeypatch.setattr(Measurer, "_measure_block", then_ctrl_c)
     out = tmp_path / "out.json"
     result = bench(home, MODELS / "relu_op13_ir7.onnx", "--ort", "1.31.1", "--threads", 2, "--json", out)
     assert result.exit_code == 130, result.stderr

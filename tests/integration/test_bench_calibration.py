@@ -43,7 +43,7 @@ def test_samples_are_named_in_the_recipe_and_few_are_warned_about(model: Path, t
     with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.set_calibration(data)
         (block,) = bench.plan(declared).blocks
-        order, refused = bench.template.preparation.make_order(block, seed=0)
+        order, refused = bench.measurer.preparation.make_order(block, seed=0)
     assert refused == []
     assert len({arm.bundle.digest for arm in order.arms}) == 4
     digest = {arm.cell.recipe.options.get(recipes.SAMPLES) for arm in order.arms[2:]}
@@ -56,7 +56,7 @@ def test_the_plan_of_bench_names_the_operator_that_stops_a_conversion(model: Pat
     declared = matrices.from_options(runtime="1.31.1", opset="as-is,18,max-of-runtime")
     with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
         plan = bench.plan(declared)
-        reach = bench.template.model.opset_reach
+        reach = bench.measurer.model.opset_reach
     assert [arm.spec.recipe.opset for arm in plan.blocks[0].arms] == ["as-is", 18, 26]
     assert reach.highest == 28
 
@@ -70,8 +70,8 @@ def test_a_folder_of_test_data_is_calibration_data(model: Path, tmp_path: Path, 
         (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
     with workbench.open_workbench(Subject(model), home=tmp_path / "home", console=said) as bench:
         bench.set_calibration(tmp_path / "data")
-        taken = bench.template.preparation.calibration
-        stored = arrays.read_npz(bench.template.files.paths[taken.sha256])
+        taken = bench.measurer.preparation.calibration
+        stored = arrays.read_npz(bench.measurer.files.paths[taken.sha256])
     np.testing.assert_array_equal(stored["x"], np.concatenate([pictures[n : n + 2] for n in (0, 1, 10)]))
     names = [name for name, _ in list_upload_files(tmp_path / "data")]
     assert names == [f"test_data_set_{number}-input_0.pb" for number in range(3)]

@@ -34,7 +34,7 @@ def test_arms_of_given_prompts_are_handed_the_file_and_those_of_drawn_ones_are_n
     for subject in (Subject(model, prompts=given), Subject(tmp_path / "model.zip")):
         with workbench.open_workbench(subject, home=tmp_path / "home", console=Console(file=io.StringIO())) as bench:
             for block in bench.plan(DECLARED).blocks:
-                order, refused = bench.template.preparation.make_order(block, seed=0)
+                order, refused = bench.measurer.preparation.make_order(block, seed=0)
                 assert (refused, order is None) == ([], False)
                 orders.append(order)
     one, drawn, zipped, _ = [order.arms[0] for order in orders if order is not None]

@@ -45,9 +45,9 @@ def test_an_environment_without_room_is_no_failure_of_the_index(tmp_path: Path) 
 
 def test_what_takes_long_is_said_again() -> None:
     said = io.StringIO()
-    with progress.report_meanwhile("reading a.onnx", console=Console(file=said), every_s=0.5):
+    with progress.print_periodically("reading a.onnx", console=Console(file=said), every_s=0.5):
         time.sleep(1.3)
     assert said.getvalue() == "reading a.onnx, for 1 s\n"
-    with progress.report_meanwhile("reading a.onnx", console=Console(file=said)):
+    with progress.print_periodically("reading a.onnx", console=Console(file=said)):
         pass
     assert said.getvalue().count("\n") == 1

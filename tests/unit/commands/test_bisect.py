@@ -37,7 +37,7 @@ def search(bench: MadeUpBench, *, good: str = "1.15.0", bad: str = "1.31.1", rul
     sides = runtime(good), runtime(bad)
     declared = matrices.parse({"batch": [1], "precision": ["fp32"]})
     versions = bisection.list_candidates(*sides, home=NOWHERE)
-    return bisection.Question(bench, declared, rule, *sides, versions=versions).run()
+    return bisection.LocalBisection(bench, declared, rule, *sides, versions=versions).run()
 
 
 def slower_from(first: str, factor: float = 1.24) -> MadeUpBench:
@@ -78,7 +78,7 @@ def test_only_the_cell_that_changed_most_is_measured_on() -> None:
     sides = runtime("1.30.0"), runtime("1.31.1")
     declared = matrices.parse({"batch": [1, 8], "precision": ["fp32"]})
     versions = bisection.list_candidates(*sides, home=NOWHERE)
-    answer = bisection.Question(bench, declared, RULE, *sides, versions=versions).run()
+    answer = bisection.LocalBisection(bench, declared, RULE, *sides, versions=versions).run()
     assert [len(versions) for versions in bench.measured] == [4, 2]
     assert answer["first_bad"] == "1.31.1"
 

@@ -20,7 +20,7 @@ from farm.contract.document_find import GOALS, Found, make_json_schema
 from farm.rules.presenting.race_settings import make_settings_table
 from onnxfarm.commands import find as command
 from onnxfarm.here import workbench
-from onnxfarm.here.bench import Home, Run
+from onnxfarm.here.bench import Home, Measurer
 from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower
@@ -176,13 +176,13 @@ def test_sizes_and_times_have_units() -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measurer:
     monkeypatch.setenv(host_lock.ENVIRONMENT_NAME, str(tmp_path / "lock"))
     preparation = cast(Preparation, None)
-    return Run(Home(tmp_path), tmp_path, LocalFiles(), make_model(), preparation, Console(quiet=True))
+    return Measurer(Home(tmp_path), tmp_path, LocalFiles(), make_model(), preparation, Console(quiet=True))
 
 
-def test_waiting_for_the_machine_takes_none_of_the_minutes(run: Run) -> None:
+def test_waiting_for_the_machine_takes_none_of_the_minutes(run: Measurer) -> None:
     began, holding = run.clock(), threading.Event()
 
     def hold() -> None:
@@ -203,7 +203,7 @@ def test_waiting_for_the_machine_takes_none_of_the_minutes(run: Run) -> None:
     assert run.clock() > before, "it goes on where it stood"
 
 
-def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Run) -> None:
+def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Measurer) -> None:
     run.is_cancelled = lambda: True
     waiting = run._hold_machine(Follower([], console=run.console, bar=None))
     with host_lock.hold_machine(patience_s=0), pytest.raises(Stopped), waiting:

@@ -48,7 +48,7 @@ def machine(times: Mapping[int, float], **how: Any) -> MadeUpBench:
 def raced(bench: MadeUpBench, over: Matrix, goal: Any = "latency", **how: Any) -> Found:
     bench.clock = how.pop("clock", bench.clock)
     limits = Limits(**{name: how.pop(name) for name in [*how] if name in Limits.__dataclass_fields__})
-    return find.run_race(bench, over, find.Question("model.onnx", goal, limits, **how))
+    return find.run_race(bench, over, find.RaceRequest("model.onnx", goal, limits, **how))
 
 
 def labels(found: Found) -> list[str]:
