@@ -7,16 +7,16 @@ from onnxfarm.problems import Usage
 
 _SET = re.compile(r"test_data_set_(\d{1,3})")
 _INPUT = re.compile(r"input_(\d{1,4})\.pb")
-# fewer samples give unreliable ranges, and more than enough change little
-FEW, ENOUGH = 100, 500
+# fewer samples give unreliable ranges; more than GOOD_SAMPLES change little
+MIN_SAMPLES, GOOD_SAMPLES = 100, 500
 
 CALIBRATION_HELP = "Samples for int8-qdq and int8-qoperator: inputs by name, or a folder of test_data_set_*."
 
 
 def list_sets(folder: Path) -> list[list[Path]]:
-    """List the input files of each test_data_set_N in the folder; without any, those of the folder itself.
+    """List the files of each set of inputs in a folder of ONNX's test data: those of each test_data_set_N, by N.
 
-    Raises Usage where a set has no input files.
+    A folder without such sets is itself one set. Raises Usage if a set has no input_M.pb.
     """
     numbered = [(int(match[1]), path) for path in folder.iterdir() if (match := _SET.fullmatch(path.name))]
     sets = [_list_inputs(path) for _, path in sorted(numbered)] if numbered else [_list_inputs(folder)]
@@ -26,7 +26,7 @@ def list_sets(folder: Path) -> list[list[Path]]:
 
 
 def list_upload_files(path: Path) -> list[tuple[str, Path]]:
-    """List the name for the upload and the path of a file, or of each input file in a folder of test data."""
+    """List the files to upload for a path as pairs of a name and a path. A folder of test data is several files."""
     if not path.is_dir():
         return [(path.name, path)]
     return [
@@ -35,10 +35,12 @@ def list_upload_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def make_sample_warning(samples: int) -> str:
-    """Make the sentence that warns of few calibration samples; empty when they are enough."""
-    if samples < FEW:
-        return f"Warning: {samples} calibration samples are few: take at least {FEW}, better {ENOUGH}."
-    return "" if samples >= ENOUGH else f"{samples} calibration samples: {ENOUGH} or more give steadier ranges."
+    """Make a sentence that warns of too few calibration samples, by their number; empty for GOOD_SAMPLES or more."""
+    if samples < MIN_SAMPLES:
+        return f"Warning: {samples} calibration samples are few: take at least {MIN_SAMPLES}, better {GOOD_SAMPLES}."
+    if samples < GOOD_SAMPLES:
+        return f"{samples} calibration samples: {GOOD_SAMPLES} or more give steadier ranges."
+    return ""
 
 
 def _list_inputs(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The commands of `onnxfarm`: the name and the help line of each, and the module that it is imported from."""
+"""The table of the commands of `onnxfarm`: the name and help of each, and where it is imported from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ Command = Callable[..., None] | typer.Typer
 
 @dataclass(frozen=True)
 class Entry:
-    """A command. `line` is its help in the list of commands.
+    """A command. `help`: its line in the list of commands.
 
-    `source` is MODULE:NAME: a module of onnxfarm.commands, and its function or its typer app.
+    `source`: MODULE:NAME, a module in onnxfarm.commands and the function or typer app in it.
     """
 
-    line: str
+    help: str
     source: str
 
     def load(self) -> Command:
-        """Import the command, which is slow, so that `--help` does not do it."""
+        """Import the command's module, and return its function or typer app. `--help` does not need this."""
         module, _, name = self.source.partition(":")
         command: Command = getattr(import_module(f"onnxfarm.commands.{module}"), name)
         return command

@@ -1,4 +1,4 @@
-"""Checks for room on a disk, and explains errors of a full one."""
+"""Checks that a disk has enough free space, and explains errors of a full disk."""
 
 import errno
 import shutil
@@ -13,21 +13,21 @@ WAY_OUT = (
     "Measuring takes three times the size of the model, and 0.2 to 3 GB a runtime: make room there, or give another "
     "folder with --home."
 )
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def check_free_space(folder: Path, *, needed_bytes: int = 0, way_out: str) -> Iterator[None]:
-    """Check that the folder's disk has room for `needed_bytes`, and that it does not become full inside the `with`.
+    """Raise Infrastructure if the folder's disk lacks `needed_bytes` of free space, or becomes full inside the `with`.
 
-    Raises Infrastructure, with a sentence that ends with `way_out`.
+    `way_out`: the end of its message, which says what to do.
     """
     if shutil.disk_usage(folder).free < needed_bytes:
         raise Infrastructure(_describe_disk(folder, needed_bytes, way_out))
     try:
         yield
     except OSError as problem:
-        if problem.errno not in FULL:
+        if problem.errno not in FULL_ERRORS:
             raise
         raise Infrastructure(_describe_disk(folder, needed_bytes, way_out)) from problem
 

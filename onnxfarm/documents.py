@@ -1,4 +1,4 @@
-"""Reads the files that a command is given, and checks the samples in them."""
+"""Reads text and JSON files that the user gives, and checks samples in them."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ MAX_SHOWN_CHARACTERS = 40
 
 
 def read_text(path: Path) -> str:
-    """Read a file's text. Raises Usage when it is missing, unreadable, too large or not UTF-8."""
+    """Read a text file. Raises Usage if it is missing, unreadable, not UTF-8 or larger than MAX_FILE_BYTES."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise Usage(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB: give samples, not raw timings.")
@@ -28,9 +28,9 @@ def read_text(path: Path) -> str:
 
 
 def read_object(path: Path) -> Mapping[str, object]:
-    """Read the JSON object in a file. Raises Usage when it holds anything else.
+    """Read a JSON object from a file. Control characters in its texts are replaced.
 
-    Control characters in it are replaced.
+    Raises Usage if the file cannot be read, is no JSON, or holds another JSON value.
     """
     text = read_text(path)
     try:
@@ -44,9 +44,10 @@ def read_object(path: Path) -> Mapping[str, object]:
 
 
 def parse_samples(values: object, *, where: str) -> list[float]:
-    """Check that a value is a list of positive numbers, and return them as floats. `where` names the list in errors.
+    """Return a list of samples as floats, in the same order. `where` names the list in errors.
 
-    Raises Usage, which names the first value that is no such number.
+    Raises Usage if it is no list, with the first value that is no number from MIN_SAMPLE to MAX_SAMPLE. An empty list
+    is allowed.
     """
     if not isinstance(values, list):
         raise Usage(f"{where} is {_shorten(values)} where a list of samples is needed.")
@@ -58,7 +59,7 @@ def parse_samples(values: object, *, where: str) -> list[float]:
 
 
 def dump_json_line(value: object) -> str:
-    """Write a value as one line of JSON; a number that JSON cannot hold, such as infinity, becomes null."""
+    """Return a value as one line of JSON. Infinity and NaN, which JSON does not have, become null."""
     return json.dumps(_replace_infinite(value), allow_nan=False, ensure_ascii=False)
 
 

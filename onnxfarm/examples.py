@@ -1,4 +1,4 @@
-"""An example of each command, with which its `--help` opens. The help of a group opens with its first command's."""
+"""An example of each command, with which its `--help` begins. A group's help begins with its first command's."""
 
 EXAMPLES = (
     "onnxfarm bench model.onnx --ort 1.29.0,1.31.1 --threads 1",
@@ -95,5 +95,5 @@ EXAMPLES = (
 )
 
 
-def find_example(words: str) -> str:
-    return next(example for example in EXAMPLES if f"{example} ".startswith(f"{words} "))
+def find_example(command: str) -> str:
+    return next(example for example in EXAMPLES if f"{example} ".startswith(f"{command} "))

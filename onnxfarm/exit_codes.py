@@ -1,7 +1,7 @@
-"""The exit code of every command that measures cells.
+"""Decides the exit code of commands that measure cells.
 
 0: every planned cell is done, whatever its verdicts and parities. 1: a cell failed, timed out, crashed or was
-cancelled, or no cell was measured. Refused points count only with --strict, or where no cell is done.
+cancelled, or no cell was measured. Refused points count only with --strict, or if no cell is done.
 """
 
 from typing import TYPE_CHECKING
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def judge_cells(document: Document, *, strict: bool) -> None:
-    """Judge the cells of a document. Raises GateFailed where one did not finish, or none is done.
+    """Raise GateFailed if a cell of the document did not finish, or if none is done.
 
-    Refused cells are allowed where others are done, unless `strict`.
+    Refused cells are allowed if others are done, unless `strict`.
     """
     ended = (CellStatus.DONE, CellStatus.REFUSED)
     cells = list_planned_cells(document.cells)
-    # an A/A copy is not counted as a cell: if it is unfinished, its cell is
+    # an A/A copy is no cell of its own: if it is unfinished, its cell is
     unfinished = {(cell.twin_of or cell.id).partition(".b")[0] for cell in document.cells if cell.status not in ended}
     refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
     if not cells:
@@ -35,14 +35,14 @@ def judge_cells(document: Document, *, strict: bool) -> None:
     if unfinished:
         raise GateFailed(f"{_count_of(len(unfinished), len(cells))} did not finish; the reasons are above.")
     if strict and refused:
-        were = "was" if len(refused) == 1 else "were"
-        raise GateFailed(f"{_count_of(len(refused), len(cells))} {were} refused (--strict).")
+        verb = "was" if len(refused) == 1 else "were"
+        raise GateFailed(f"{_count_of(len(refused), len(cells))} {verb} refused (--strict).")
 
 
 def judge_cells_here(document: Document, *, strict: bool) -> None:
-    """Judge cells that were measured on this machine as `judge_cells` does. Raises GateFailed.
+    """Judge cells that were measured on this machine, as `judge_cells` does. Raises GateFailed.
 
-    Raises Infrastructure where every cell failed because its runtime could not be installed.
+    Raises Infrastructure if every cell failed because its runtime could not be installed.
     """
     codes = {cell.reason.code if cell.reason else None for cell in document.cells if cell.status != CellStatus.DONE}
     is_any_done = any(cell.status == CellStatus.DONE for cell in document.cells)
@@ -55,7 +55,7 @@ def judge_cells_here(document: Document, *, strict: bool) -> None:
 
 
 def judge_plan(plan: "Plan") -> None:
-    """Raises Usage where a farm would refuse the plan, and GateFailed where nothing in it can be measured."""
+    """Raise Usage if a farm would refuse the plan, and GateFailed if nothing in it can be measured."""
     if plan.problem:
         raise Usage(plan.problem)
     if not plan.blocks:
@@ -63,7 +63,7 @@ def judge_plan(plan: "Plan") -> None:
 
 
 def judge_run(document: Document, run: "RunOut", *, strict: bool = False) -> None:
-    """Judge the cells of a farm's run that has ended. Raises GateFailed, also where somebody cancelled the run."""
+    """Judge the cells of a farm's run that has ended, as `judge_cells` does. A cancelled run raises GateFailed."""
     judge_cells(document, strict=strict)
     if run.outcome == "cancelled":
         raise GateFailed(f"Run {run.id} was cancelled before its end.")

@@ -185,8 +185,8 @@ class GitHub:
             level = "error"
         elif answer.has_undecided:
             level = "warning"
-        location = f"file={_escape(model, in_property=True)},line=1,title=onnxfarm gate"
-        print(f"::{level} {location}::{_escape(answer.headline)}", flush=True)
+        location = f"file={_escape_command_text(model, in_property=True)},line=1,title=onnxfarm gate"
+        print(f"::{level} {location}::{_escape_command_text(answer.headline)}", flush=True)
 
         check = {
             "name": f"onnxfarm gate: {model}"[:100],
@@ -234,7 +234,7 @@ class GitLab:
         print(f"{model}: {answer.headline}", flush=True)
 
 
-def _escape(text: str, *, in_property: bool = False) -> str:
-    """Escape text for a workflow command, as GitHub's toolkit does. `in_property`: also `:` and `,`."""
+def _escape_command_text(text: str, *, in_property: bool = False) -> str:
+    # as GitHub's own toolkit escapes it
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text

@@ -33,7 +33,10 @@ class Results(Document):
     """A bench document, docs/bench.md: `cells`, `comparisons`, `sentence` and all its other keys, as typed values."""
 
     def to_pandas(self) -> Any:
-        """Return a DataFrame with a row for each cell and the columns of `results --csv`."""
+        """Return a pandas DataFrame with a row for each cell and the columns of `results --csv`.
+
+        Raises Infrastructure without pandas.
+        """
         try:
             import pandas
         except ModuleNotFoundError as missing:
@@ -57,8 +60,9 @@ def bench(  # noqa: PLR0913  what the command takes
     """Measure a model on this machine, as `onnxfarm bench` does.
 
     `evaluation`: labelled data on which every cell is judged, by `recipe` or by the user's function `judge`, written
-    FILE.py:FUNCTION. Progress goes to stderr unless `quiet`. A cell that fails raises nothing: it has a reason. Raises
-    Usage, Infrastructure, and Stopped on Ctrl-C.
+    FILE.py:FUNCTION. `home`: the folder for runtimes. `matrix`: axes and settings, see above. Progress goes to stderr
+    unless `quiet`. A cell that fails raises nothing; its `reason` says why. Raises Usage, Infrastructure, and Stopped
+    on Ctrl-C.
     """
     subject = Subject(Path(model), _make_path(inputs), _make_path(expected), seed)
     judging = parse_judging(recipe, judge, _make_path(evaluation))
@@ -78,10 +82,10 @@ def compare(  # noqa: PLR0913  what the command takes
     quiet: bool = False,
     **matrix: object,
 ) -> Results:
-    """Measure two models in the same rounds on this machine.
+    """Measure two models side by side, in the same rounds, on this machine.
 
-    Comparisons of the axis `model` have their verdicts, and no others are made. The options mean what they mean in
-    `bench`. Raises Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
+    The only comparisons are those of the two models, of the axis `model`. The options are those of `bench`. Raises
+    Usage, also for two models that are the same byte for byte, Infrastructure, and Stopped on Ctrl-C.
     """
     first, second = (Subject(Path(side), _make_path(inputs), seed=seed) for side in (base, new))
     judging = parse_judging(recipe, judge, _make_path(evaluation))
@@ -89,10 +93,11 @@ def compare(  # noqa: PLR0913  what the command takes
 
 
 def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
-    """Read the results of a farm's run, by its number, or of a file of `bench --json` or `results --json`.
+    """Read results: of a farm's run, by its number, or from a file of `bench --json` or `results --json`.
 
-    Only an int is a run's number; a text is a path, even if it has digits alone. `server`: the farm's address; None:
-    that of $ONNXFARM_SERVER or of `onnxfarm login`. Raises Usage where there is no such run or file.
+    Only an int is the number of a run. A str is a path, even if it has only digits. `server`: the farm's address; None:
+    that of $ONNXFARM_SERVER, else of `onnxfarm login`. Raises Usage if there is no such run or file, and
+    Infrastructure.
     """
     if isinstance(run_or_path, int):
         from onnxfarm.remote.account import find_account
@@ -112,7 +117,7 @@ def open(run_or_path: int | AnyPath, *, server: str | None = None) -> Results:
 
 def _measure(
     subject: Subject,
-    beside: Subject | None,
+    other: Subject | None,
     matrix: Mapping[str, object],
     *,
     evaluation: Path | None,
@@ -130,7 +135,7 @@ def _measure(
     document = workbench.measure_once(
         subject,
         declared,
-        other=beside,
+        other=other,
         evaluation=evaluation,
         recipe=recipe,
         home=Path(home or default_home()),

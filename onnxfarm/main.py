@@ -1,4 +1,4 @@
-"""The `onnxfarm` command. Each subcommand's module is imported when it is called, so that help is quick."""
+"""The `onnxfarm` command. A subcommand's module is imported only when it is called, so that help is quick."""
 
 import sys
 import tomllib
@@ -17,22 +17,22 @@ from onnxfarm.problems import exit_with_problem, require_extra
 
 
 def read_release() -> str:
-    """Read the version of the installed release, or of the checkout the command was started from."""
+    """Return the version of onnxfarm: of the installed package, or of the checkout, followed by `(checkout)`."""
     try:
         return version("onnxfarm")
     except PackageNotFoundError:
-        # a checkout is run as it lies; it has the file that a wheel is built from
+        # a checkout that is not installed has no metadata
         project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
         return f"{project['project']['version']} (checkout)"
 
 
 class LazyGroup(TyperGroup):
-    """Lists the commands of COMMANDS, and imports the module of one only when it is called."""
+    """A group of the commands in COMMANDS, which imports a command's module only when the command is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, entry in COMMANDS.items():
-            self.commands[name] = TyperCommand(name, help=entry.line)
+            self.commands[name] = TyperCommand(name, help=entry.help)
         _add_example(self, "onnxfarm")
 
     def invoke(self, ctx: Any) -> Any:
@@ -48,7 +48,7 @@ class LazyGroup(TyperGroup):
 
 
 def _load_command(name: str) -> Any:
-    """Import the command of a name."""
+    """Import a command by its name."""
     with exit_with_problem(), require_extra("node"):
         target = COMMANDS[name].load()
     if not isinstance(target, typer.Typer):
@@ -59,12 +59,12 @@ def _load_command(name: str) -> Any:
     return command
 
 
-def _add_example(command: Any, words: str) -> None:
-    """Put an example before the help of a command and of its subcommands, whose lines in lists stay as they are."""
-    for name, inner in getattr(command, "commands", {}).items():
-        _add_example(inner, f"{words} {name}")
+def _add_example(command: Any, full_name: str) -> None:
+    """Put an example before the help of a command and of its subcommands. Their lines in lists do not change."""
+    for name, subcommand in getattr(command, "commands", {}).items():
+        _add_example(subcommand, f"{full_name} {name}")
     command.short_help = command.short_help or command.help
-    command.help = f"Example: {find_example(words)}\n\n{command.help or ''}"
+    command.help = f"Example: {find_example(full_name)}\n\n{command.help or ''}"
 
 
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False)

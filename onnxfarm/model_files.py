@@ -1,4 +1,4 @@
-"""Lists the files of a model on disk, whose names are searched for in it: the client has no onnx to parse it."""
+"""Lists the files of a model on disk. External data are found by searching the .onnx for file names, without onnx."""
 
 import mmap
 import os
@@ -10,24 +10,25 @@ from farm.contract.cells import PROGRAM_ENDING
 from farm.rules.runtimes.genai import CONFIG
 from onnxfarm.problems import Usage
 
-# in a folder with more files, none is searched for
+# in a folder with more files, external data are not searched for
 MAX_SIBLINGS = 500
-# files of a folder that is a model
+# of a folder for onnxruntime-genai
 MAX_FILES = 64
 # endings of files that are never external data
 _NO_DATA = (".onnx", ".npz", ".zip", PROGRAM_ENDING)
 # the name that exporters give to every model
 _EXPORTED = "model.onnx"
-# endings of files beside an exported model that are for people
-_LEFT_OUT = (".md", ".py", ".zip")
-# the one option that takes a folder too: of ONNX's own test data
-FOLDERS_TOO = "--calibration"
+# endings of files in a model's folder that are for people
+_NOT_UPLOADED = (".md", ".py", ".zip")
+# the only option that also takes a folder, of ONNX's own test data
+FOLDER_OPTION = "--calibration"
 
 
 def list_model_files(model: Path) -> list[Path]:
-    """List the files of a model: an .onnx with its external data, a .zip, or the files of a folder, the .onnx first.
+    """List the files of a model, the .onnx first. `model`: an .onnx, a .zip, or a folder for onnxruntime-genai.
 
-    A folder has to be one that onnxruntime-genai reads, with one .onnx. Raises Usage for anything else.
+    An .onnx comes with its external data, and a .zip is listed by itself. A folder must have one .onnx. Raises Usage
+    for anything else.
     """
     if model.is_dir():
         return _list_folder(model)
@@ -37,7 +38,8 @@ def list_model_files(model: Path) -> list[Path]:
         return [model]
     if model.suffix.lower() != ".onnx":
         raise Usage(f"{model.name} is neither an .onnx nor a .zip: give one of those.")
-    return [model, *_list_named_siblings(model)]
+    siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
+    return [model, *(model.with_name(name) for name in list_external_data(model, siblings))]
 
 
 def _list_folder(folder: Path) -> list[Path]:
@@ -50,14 +52,15 @@ def _list_folder(folder: Path) -> list[Path]:
         raise Usage(f"{folder} holds {len(models)} .onnx files: only a decoder in one .onnx is generated with yet.")
     if len(files) > MAX_FILES:
         raise Usage(f"{folder} holds {len(files)} files, where {MAX_FILES} are taken: leave others out.")
-    others = [path for path in files if path != models[0] and path.suffix.lower() not in _LEFT_OUT]
+    others = [path for path in files if path != models[0] and path.suffix.lower() not in _NOT_UPLOADED]
     return [models[0], *others]
 
 
 def derive_model_name(model: Path) -> str:
-    """Derive the name of a folder, or of a file called model.onnx, from its folder's name; empty for other files.
+    """Derive the name of a model that is a folder, or a file called model.onnx, from the name of its folder.
 
-    Where that folder is called `onnx`, as exporters do, its parent names the model.
+    If that folder is called `onnx`, as exporters do, the name of its parent is taken. Empty for a file with a name of
+    its own. Characters that a farm refuses become `-`.
     """
     if not model.is_dir() and model.name.lower() != _EXPORTED:
         return ""
@@ -67,7 +70,7 @@ def derive_model_name(model: Path) -> str:
 
 
 def check_exported_program(source: Path) -> Path:
-    """Return the path if it is a file of torch.export.save. Raises Usage for anything else."""
+    """Return the path of a program, if it is a .pt2 file, as torch.export.save writes it. Raises Usage otherwise."""
     if not source.is_file() or source.suffix.lower() != PROGRAM_ENDING:
         raise Usage(
             f"--source {source} is not a file that ends in {PROGRAM_ENDING}: give what torch.export.save wrote."
@@ -76,27 +79,21 @@ def check_exported_program(source: Path) -> Path:
 
 
 def check_files_exist(paths: Mapping[str, Path | None]) -> None:
-    """Check files that options name; `paths` has them by their option, and None for any that was not given.
+    """Check the files that options name. `paths`: by option, such as `--inputs`; None for an option without a file.
 
     Raises Usage for a path that does not exist, and for a folder, which only `--calibration` takes.
     """
     for option, path in paths.items():
         if path is not None and not path.exists():
             raise Usage(f"{option} {path} is not a file: give the path of an .npz.")
-        if path is not None and path.is_dir() and option != FOLDERS_TOO:
+        if path is not None and path.is_dir() and option != FOLDER_OPTION:
             raise Usage(f"{option} {path} is a folder: give the path of an .npz.")
 
 
-def _list_named_siblings(model: Path) -> list[Path]:
-    """List the files in the model's folder whose names stand in it, as the locations of external data do."""
-    siblings = (path.name for path in sorted(model.parent.iterdir()) if path != model and path.is_file())
-    return [model.parent / name for name in list_external_data(model, siblings)]
-
-
 def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
-    """List the names of `siblings` that the model contains, as it does the locations of its external data.
+    """Return those of `siblings`, names of files in the model's folder, that are its external data.
 
-    Of more than MAX_SIBLINGS none is searched for.
+    These are the names that the model's bytes contain. Empty if there are more than MAX_SIBLINGS.
     """
     names = [name for name in siblings if Path(name).suffix.lower() not in _NO_DATA]
     if not names or len(names) > MAX_SIBLINGS or model.stat().st_size == 0:
@@ -106,5 +103,6 @@ def list_external_data(model: Path, siblings: Iterable[str]) -> list[str]:
 
 
 def _holds_name(content: mmap.mmap, name: bytes) -> bool:
-    """Say whether the content has the name after its length, as protobuf writes a string of up to 127 bytes."""
-    return content.find(bytes([len(name)]) + name) >= 0 if len(name) < 128 else content.find(name) >= 0
+    # protobuf writes the length of a string before it, in one byte up to 127
+    text = bytes([len(name)]) + name if len(name) < 128 else name
+    return content.find(text) >= 0

@@ -1,4 +1,4 @@
-"""What a command writes: text, documents and JSON, to a file or to stdout."""
+"""Writes and prints what a command has to say: text, documents, JSON and tables."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ PLAIN_WIDTH = 160
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write text to a file, whole or not at all; - is stdout. Raises Usage when the file cannot be written."""
+    """Write text to a file, whole or not at all. The path `-` is stdout. Raises Usage if it cannot be written."""
     if path == STDOUT:
         sys.stdout.write(text)
         return
@@ -28,7 +28,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def write_bytes(content: bytes, path: Path) -> None:
-    """Write a file, whole or not at all. Raises Usage when it cannot be written."""
+    """Write a file, whole or not at all. Raises Usage if it cannot be written."""
     try:
         draft = path.with_name(f".{path.name}.part")
         draft.write_bytes(content)
@@ -38,19 +38,19 @@ def write_bytes(content: bytes, path: Path) -> None:
 
 
 def write_document(document: "Document", path: Path | None) -> None:
-    """Write a document as JSON to a file; None writes nothing. Raises Usage when the file cannot be written."""
+    """Write a document as JSON to a file or to `-`, stdout; None: write nothing. Raises Usage."""
     if path is not None:
         write_text(document.to_json() + "\n", path)
 
 
 def write_json(value: object, path: Path | None = STDOUT) -> None:
-    """Write a plain value as indented JSON; None writes nothing. Raises Usage when the file cannot be written."""
+    """Write a plain value as indented JSON, to stdout by default; None: write nothing. Raises Usage."""
     if path is not None:
         write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", path)
 
 
 def make_folder(path: Path, *, option: str) -> Path:
-    """Make the folder that an option names, unless it exists, and return its real path. Raises Usage."""
+    """Make a folder unless it exists, and return its real path. `option` names it in errors. Raises Usage."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -59,13 +59,13 @@ def make_folder(path: Path, *, option: str) -> Path:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Make a console. Where its output is not a terminal, it is PLAIN_WIDTH wide, so that tables are not folded."""
+    """Make a console. Without a terminal it is PLAIN_WIDTH characters wide, so that tables are not folded."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def print_lines(*lines: str, console: Console | None = None) -> None:
-    """Print lines as they are, without colours or folding, on stderr unless a console is given.
+    """Print lines without colours, markup or folding, to stderr unless a console is given.
 
     Line breaks within a line are escaped, so that a pipeline takes no part of it for a command.
     """
@@ -75,14 +75,14 @@ def print_lines(*lines: str, console: Console | None = None) -> None:
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]], *, console: Console) -> None:
-    """Print labels with their values below each other."""
+    """Print pairs of a label and a value, one pair a line."""
     table = Table(show_header=False, box=None, pad_edge=False)
     for label, value in pairs:
         table.add_row(label, value)
     console.print(table)
 
 
-def make_table(*heads: str | Column) -> Table:
-    """Make a table without borders. A head given as text makes a column whose long cells are folded."""
-    columns = (Column(head, overflow="fold") if isinstance(head, str) else head for head in heads)
+def make_table(*headers: str | Column) -> Table:
+    """Make a table without borders or rows. A header that is text makes a column that folds long cells."""
+    columns = (Column(header, overflow="fold") if isinstance(header, str) else header for header in headers)
     return Table(*columns, box=None, pad_edge=False, header_style="dim")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Problem(Exception):
-    """A command cannot go on. The message is the sentence that people read."""
+    """A command cannot go on. The message is a sentence for the user."""
 
     exit_code = 3
 
@@ -63,7 +63,7 @@ class TimedOut(Problem):
 
 
 class Stopped(Problem):
-    """Somebody stopped the command. `measured` is the document of what was measured until then, if anything was."""
+    """The command was stopped. `measured`: the document of what was measured until then; None: nothing."""
 
     exit_code = 130
 
@@ -74,14 +74,15 @@ class Stopped(Problem):
 
 @contextmanager
 def exit_with_problem() -> Iterator[None]:
-    """Turn a Problem into its sentence on stderr and its exit code, and a bug into a traceback and INTERNAL.
+    """Turn exceptions inside the `with` into an exit code, as typer.Exit.
 
-    Use it as `with exit_with_problem():` or as a decorator, `@exit_with_problem()`.
+    A Problem is printed as a sentence to stderr, and its own exit code raised. Any other exception is a bug: its
+    traceback is printed, and the exit code is INTERNAL. It is also a decorator: `@exit_with_problem()`.
     """
     try:
         yield
     except Problem as problem:
-        # the sentence may quote names of others, whose control characters a terminal or a pipeline would obey
+        # the sentence may quote other people's text, and a terminal obeys control characters
         print(f"onnxfarm: {escape_line_breaks(str(problem))}", file=sys.stderr)
         raise typer.Exit(problem.exit_code) from problem
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
@@ -92,7 +93,7 @@ def exit_with_problem() -> Iterator[None]:
 
 
 class Commands(typer.Typer):
-    """A group of commands, each under `exit_with_problem`."""
+    """A typer app whose commands all run inside `exit_with_problem`."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[CommandFunctionType], CommandFunctionType]:
         register = super().command(name, **settings)
@@ -101,17 +102,20 @@ class Commands(typer.Typer):
 
 @contextmanager
 def require_extra(extra: str) -> Iterator[None]:
-    """Turn a missing module inside the `with` into Infrastructure, which says how to install the extra."""
+    """Turn a ModuleNotFoundError inside the `with` into Infrastructure, with how to install the extra."""
     try:
         yield
     except ModuleNotFoundError as missing:
         raise Infrastructure(
-            f"This command needs {missing.name}, which is not installed: {install_command(extra)}"
+            f"This command needs {missing.name}, which is not installed: {explain_installation(extra)}"
         ) from missing
 
 
-def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
-    """Say how this release is installed with an extra, as onnxfarm is on no index. `code`: the folder of its code."""
+def explain_installation(extra: str, *, code: Path = Path(__file__).parents[1]) -> str:
+    """Say how to install an extra of this release, which is on no package index.
+
+    `code`: the folder of onnxfarm's code, a checkout or an installed package.
+    """
     if (code / "pyproject.toml").exists():
         return f"type pip install '.[{extra}]' in this checkout."
     link = _read_install_address()
@@ -123,12 +127,15 @@ def install_command(extra: str, *, code: Path = Path(__file__).parents[1]) -> st
 
 
 def _read_install_address() -> str:
-    """Read the address of the wheel or checkout that was installed, as pip and uv record it (PEP 610); else empty."""
+    """Read where onnxfarm was installed from, as pip and uv record it (PEP 610); empty if that is unknown.
+
+    Only the address of a checkout that is still there, or of a wheel on the web, is returned.
+    """
     try:
-        noted = distribution("onnxfarm").read_text("direct_url.json")
+        recorded = distribution("onnxfarm").read_text("direct_url.json")
     except PackageNotFoundError:
         return ""
-    link = json.loads(noted or "{}")
+    link = json.loads(recorded or "{}")
     url, digest = str(link.get("url", "")), (link.get("archive_info") or {}).get("hashes", {}).get("sha256", "")
     if url.startswith("file://") and "dir_info" in link and Path(url2pathname(urlsplit(url).path)).is_dir():
         return url

@@ -1,7 +1,7 @@
-"""The pytest fixture `onnx_gate`, for tests that fail where a model is slower than another, or wrong.
+"""The pytest fixture `onnx_gate`, for tests that fail if a model is slower than another, or wrong.
 
-Every pytest in an environment with onnxfarm imports this module. So it imports little, and runs the gate as a process.
-Of several pytest workers, one measures at a time, and the report of a test says whom it waited for.
+Every pytest in an environment with onnxfarm imports this module, so it imports little and runs the gate as a process.
+Of several pytest workers, only one measures at a time. The report of a test says what it waited for.
 """
 
 import json
@@ -35,15 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(frozen=True)
 class OnnxGate:
-    """`onnxfarm gate` in a test. Paths are relative to pytest's root folder."""
+    """Runs `onnxfarm gate` in a test, when called. Paths are relative to pytest's root folder."""
 
     request: pytest.FixtureRequest
 
     def __call__(self, model: str | Path, **options: object) -> dict[str, Any]:
-        """Run the gate, and return the bench document as plain values.
+        """Run the gate on a model, and return the bench document as plain values; empty if nothing was measured.
 
-        `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`. Raises
-        AssertionError where the gate fails, and RuntimeError where nothing was judged, with the reason.
+        `options` are those of `onnxfarm gate`, with _ for -: `against="git:origin/main"`, `max_slowdown="5 %"`. They
+        override those of the marker `onnx_gate`. Raises AssertionError if the gate fails, and RuntimeError with the
+        reason if nothing was judged.
         """
         mark_options = {
             name: value for mark in self.request.node.iter_markers("onnx_gate") for name, value in mark.kwargs.items()
@@ -80,5 +81,5 @@ class OnnxGate:
 
 @pytest.fixture
 def onnx_gate(request: pytest.FixtureRequest) -> OnnxGate:
-    """Compare a model with another and fail as `onnxfarm gate` does."""
+    """A function that compares a model with another, and fails the test as `onnxfarm gate` fails."""
     return OnnxGate(request)

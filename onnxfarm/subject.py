@@ -1,4 +1,4 @@
-"""What a command measures: a model with its inputs, how its outputs are judged, and what a gate compares."""
+"""What a command measures: a model with its inputs, how its outputs are judged, and the two sides of a gate."""
 
 import time
 from collections.abc import Mapping
@@ -8,9 +8,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to measure, with the files that the user gives beside it. Inputs that are not given are made by the seed.
+    """A model to measure, with the files that the user gives for it. Inputs that are not given are made from the seed.
 
-    `source`: the framework's program that the model was exported from. `prompts`: token ids to generate from.
+    `expected`: the outputs expected of `inputs`. `source`: the framework's program that the model was exported from.
+    `prompts`: token ids to generate from.
     """
 
     model: Path
@@ -23,7 +24,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class UserJudge:
-    """A function in a file of the user's that judges outputs on this machine, in place of a recipe.
+    """A function in the user's own Python file that judges outputs, in place of a recipe, on this machine only.
 
     `lower_is_better` None: the function's attribute of that name decides.
     """
@@ -39,14 +40,14 @@ Judging = str | UserJudge
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a gate measures. With a `base` or a `base_version` it compares two models, and two runtimes otherwise."""
+    """What a gate measures. It compares two models if it has a `base` or a `base_version`, and else two runtimes."""
 
     subject: Subject
     # a moment of time.monotonic(); None: there is no limit
     deadline: float | None
-    # at most so many rounds a block, on this machine; None: those of the budget
+    # the maximum of rounds a block, on this machine; None: that of the budget
     rounds: int | None = None
-    # an A/A pair is measured too, and processor time decides
+    # for the machine of a pipeline: an A/A pair is measured too, and processor time decides
     is_of_pipeline: bool = False
     # the model in use now, as files here
     base: Subject | None = None

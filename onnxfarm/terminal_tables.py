@@ -1,4 +1,4 @@
-"""Makes tables fit a terminal: lifts constant columns into a line above, and splits tables that are too wide."""
+"""Makes tables fit a terminal: moves constant columns into a line above, and splits tables that are too wide."""
 
 from collections.abc import Sequence
 
@@ -13,52 +13,51 @@ from onnxfarm.outputs import make_table
 
 # by the tone of a word
 COLOURS = {"slower": "bold yellow", "faster": "cyan", "bad": "red"}
-# the minimum width of a column that may fold, and the gap between two columns
-FOLDED, GAP = 24, 2
+# the width to which a column may fold, and the gap between two columns
+MIN_FOLDED_WIDTH, GAP = 24, 2
 
 
 def print_table(table: tables.Table, *, console: Console) -> None:
-    """Print a table that pages show too, in parts where it is too wide."""
-    heads = [Column(head.text, justify="right", no_wrap=True) if head.is_number else head.text for head in table.heads]
-    shown = make_table(*heads)
+    """Print a table of the rules for presenting, which pages show too. One that is too wide is split."""
+    shown = make_table(
+        *(Column(head.text, justify="right", no_wrap=True) if head.is_number else head.text for head in table.heads)
+    )
     for row in table.rows:
         shown.add_row(*(Text(entry.text) for entry in row))
     for part in split_to_width(shown, width=console.width):
         console.print(part)
 
 
-def make_folding_table(*heads: str) -> Table:
-    """Make a table of columns that fold, but for those whose texts are short."""
-    whole = ("cell", "runtime", "verdict", "decoding")
-    return make_table(*(Column(head, no_wrap=head in whole, overflow="fold") for head in heads))
+def make_folding_table(*headers: str) -> Table:
+    """Make a table without rows, whose columns fold, except those that hold short texts, such as `runtime`."""
+    short = ("cell", "runtime", "verdict", "decoding")
+    return make_table(*(Column(header, no_wrap=header in short, overflow="fold") for header in headers))
 
 
-def lift_constant_columns(table: Table, *heads: str) -> tuple[str, Table]:
-    """Remove the columns under `heads` in which every row has the same text.
+def lift_constant_columns(table: Table, *headers: str) -> tuple[str, Table]:
+    """Remove those of the columns under `headers` in which every row has the same text.
 
-    Return their heads and texts as one line, and the table without them. A column that says that all outputs are wrong
-    stays, and so does every column of a table with a single row.
+    Return the removed headers and texts as one line, and a table without them. If all outputs are wrong, that column
+    stays, so that each row is marked. A table with a single row keeps all columns.
     """
-    texts = {column.header: {str(cell) for cell in column.cells} for column in table.columns if column.header in heads}
-    # wrong outputs are marked in every row
-    same = {
-        head: values.pop()
-        for head, values in texts.items()
-        if table.row_count > 1 and len(values) == 1 and not min(values).startswith(("fail", mark_word(WRONG)))
-    }
-    narrower = _select_columns(table, [column for column in table.columns if column.header not in same])
-    return ", ".join(f"{head} {value}" for head, value in same.items() if value), narrower
+    constants: dict[str, str] = {}
+    for column in table.columns if table.row_count > 1 else ():
+        texts = {str(cell) for cell in column.cells}
+        if column.header in headers and len(texts) == 1 and not min(texts).startswith(("fail", mark_word(WRONG))):
+            constants[str(column.header)] = texts.pop()
+    narrower = _select_columns(table, [column for column in table.columns if column.header not in constants])
+    return ", ".join(f"{header} {text}" for header, text in constants.items() if text), narrower
 
 
-def split_to_width(table: Table, *first_heads: str, width: int) -> list[Table]:
-    """Split a table into parts that are no wider than the terminal.
+def split_to_width(table: Table, *first_headers: str, width: int) -> list[Table]:
+    """Split a table into tables of at most `width` characters, in the order in which to print them.
 
-    The first part has the columns up to the first figures, then those under `first_heads`, in this order, and others as
-    far as there is room. All other columns stand in further parts, each of which begins with the first column again.
+    The first has the columns up to the first right-aligned one, then those under `first_headers`, in this order, then
+    as many others as there is room for. The rest are in further tables, each of which repeats the first column.
     """
-    first = next((place for place, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
-    order = {head: place for place, head in enumerate(first_heads)}
-    others = sorted(table.columns[first + 1 :], key=lambda column: order.get(str(column.header), len(first_heads)))
+    first = next((index for index, column in enumerate(table.columns) if column.justify == "right"), len(table.columns))
+    order = {header: index for index, header in enumerate(first_headers)}
+    others = sorted(table.columns[first + 1 :], key=lambda column: order.get(str(column.header), len(order)))
     parts = [table.columns[: first + 1]]
     room = width - sum(map(_measure_width, parts[0]))
     for column in others:
@@ -67,17 +66,17 @@ def split_to_width(table: Table, *first_heads: str, width: int) -> list[Table]:
             parts.append([table.columns[0]])
             room = width - _measure_width(table.columns[0]) - _measure_width(column)
         parts[-1].append(column)
-    whole, *further = (sorted(part, key=table.columns.index) for part in parts)
-    return [_select_columns(table, whole), *(_select_columns(table, part, is_rest=True) for part in further)]
+    main, *rest = (sorted(part, key=table.columns.index) for part in parts)
+    return [_select_columns(table, main), *(_select_columns(table, part, is_rest=True) for part in rest)]
 
 
 def _measure_width(column: Column) -> int:
     natural = max(cell_len(str(text)) for text in (column.header, *column.cells))
-    return GAP + (natural if column.no_wrap else min(natural, FOLDED))
+    return GAP + (natural if column.no_wrap else min(natural, MIN_FOLDED_WIDTH))
 
 
 def _select_columns(table: Table, columns: Sequence[Column], *, is_rest: bool = False) -> Table:
-    """Return a table with only these columns. `is_rest`: it gets no caption, and no rows without figures."""
+    """Return a copy with only these columns. `is_rest`: without the caption, and without rows that are empty there."""
     shown = make_table(
         *(
             Column(column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow)

@@ -50,5 +50,5 @@ def add_ticking_option(app: Celery) -> None:
 
 
 def _now() -> datetime:
-    """Return the monotonic clock as a datetime; only differences of two mean anything."""
+    """Return the monotonic clock as a datetime; only differences mean anything."""
     return _BEGIN + timedelta(seconds=time.monotonic())

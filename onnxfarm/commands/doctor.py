@@ -17,7 +17,7 @@ from farm.rules.wording.numbers import counted
 from farm.sandbox import confinement
 from onnxfarm.here.home import ROOT
 from onnxfarm.outputs import make_console, print_lines
-from onnxfarm.problems import GateFailed, Usage, exit_with_problem, install_command
+from onnxfarm.problems import GateFailed, Usage, exit_with_problem, explain_installation
 
 CHECK_S = 60.0
 
@@ -96,7 +96,7 @@ def doctor(
 
 
 def _make_packages_need(extra: str) -> Need:
-    return Need("packages", lambda: ", ".join(list_missing(_list_requirements(extra))), install_command(extra))
+    return Need("packages", lambda: ", ".join(list_missing(_list_requirements(extra))), explain_installation(extra))
 
 
 def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:

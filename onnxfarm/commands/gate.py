@@ -285,7 +285,7 @@ def _add_base(request: GateRequest, against: str, place: _Place, folder: Path) -
         return replace(request, base_version=against)
     new_files = list_model_files(new)
     if against.startswith(git_models.PREFIX):
-        path = git_models.check_out_model(against, beside=new, folder=folder)
+        path = git_models.check_out_model(against, model=new, folder=folder)
     elif is_version:
         path = download_version(against, folder=folder)
     old_files = list_model_files(path)

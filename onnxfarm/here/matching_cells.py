@@ -37,6 +37,11 @@ class Match:
     new: Cell
     differs: Mapping[str, tuple[Any, Any]]
 
+    @classmethod
+    def of(cls, old: Cell, new: Cell) -> "Match":
+        differing = [axis for axis in AXES if _make_key(old, axis) != _make_key(new, axis)]
+        return cls(old, new, {axis: (old.get(axis), new.get(axis)) for axis in differing})
+
 
 class Matching(NamedTuple):
     """The matched cells of two documents, and the cells of each that have no counterpart."""
@@ -67,14 +72,10 @@ def match_cells(old: Sequence[Cell], new: Sequence[Cell]) -> Matching:
         for key, old_cells in old_groups.items():
             sides = old_cells, new_groups.get(key, [])
             if all(_agree_on(side, differing) for side in sides):
-                matches += [Match(a, b, _find_differences(a, b)) for a, b in zip(*sides, strict=False)]
+                matches += [Match.of(*cells) for cells in zip(*sides, strict=False)]
         matched = {id(cell) for match in matches for cell in (match.old, match.new)}
         old, new = ([cell for cell in side if id(cell) not in matched] for side in (old, new))
     return Matching(matches, list(old), list(new))
-
-
-def _find_differences(old: Cell, new: Cell) -> dict[str, tuple[Any, Any]]:
-    return {axis: (old.get(axis), new.get(axis)) for axis in AXES if _make_key(old, axis) != _make_key(new, axis)}
 
 
 def make_repeat_command(match: Match) -> Repeat | None:

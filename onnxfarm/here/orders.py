@@ -94,7 +94,6 @@ class Preparation:
 
     @property
     def all(self) -> list["Preparation"]:
-        """The preparations of all models: this one first."""
         return [self, *(self.other.all if self.other else ())]
 
     def is_for(self, spec: CellSpec) -> bool:

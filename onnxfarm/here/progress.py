@@ -76,7 +76,6 @@ class Estimate:
 
     @property
     def is_slowed(self) -> bool:
-        """Whether other programs make the block take longer: its last round was disturbed, and its pace is slower."""
         return self._is_disturbed and self._number > 0 and self._measure_progress().is_slowed()
 
     @property

@@ -45,9 +45,10 @@ class RunProgress(NamedTuple):
     def line_key(self) -> object:
         """What a line is printed for when it changes: cells, block, round and activity, but not the time left."""
         place, _, doing = self.block.partition("; ")
-        doing_now = doing if self.is_waiting else tuple(_cut_to_phase(part) for part in doing.split("; "))
+        # of `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` the part that is the same from arm to arm
+        phases = tuple(":".join(part.split(":")[:2]) for part in doing.split("; "))
         # without the round, which the activity of each node names already
-        return self.cells, place.rpartition(", ")[0] if doing else place, doing_now
+        return self.cells, place.rpartition(", ")[0] if doing else place, doing if self.is_waiting else phases
 
     @property
     def words(self) -> str:
@@ -67,11 +68,6 @@ class RunProgress(NamedTuple):
             )
             parts.append(time_left)
         return ", ".join(parts)
-
-
-def _cut_to_phase(doing: str) -> str:
-    """Cut `vm: round 3: onnxruntime==1.31.1, as uploaded, arm 6` to the part that is the same from arm to arm."""
-    return ":".join(doing.split(":")[:2])
 
 
 def follow_run(client: Client, run_id: str, *, console: Console, timeout_s: float | None = None) -> RunOut:

@@ -40,7 +40,7 @@ def repository(tmp_path: Path) -> Path:
 def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    model = check_out_model("git:shipped", beside=repository / "models/encoder.onnx", folder=out)
+    model = check_out_model("git:shipped", model=repository / "models/encoder.onnx", folder=out)
     assert {path.name: path.read_bytes() for path in (out / "models").iterdir()} == {
         "encoder.onnx": b"old model of \x0cweights.data",
         "weights.data": b"old weights",
@@ -54,7 +54,7 @@ def test_the_model_is_written_out_with_the_data_that_it_names(repository: Path, 
 def test_a_shallow_checkout_names_what_fetches_the_commit(repository: Path, tmp_path: Path, ref: str, way: str) -> None:
     git("clone", "-q", "--depth=1", f"file://{repository}", str(tmp_path / "clone"), at=tmp_path)
     with pytest.raises(Usage, match=f"fetch-depth: 0, or type git fetch --depth=1 origin {way}"):
-        check_out_model(f"git:{ref}", beside=tmp_path / "clone/models/encoder.onnx", folder=tmp_path)
+        check_out_model(f"git:{ref}", model=tmp_path / "clone/models/encoder.onnx", folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_names_that_are_no_text_stand_beside_a_model(repository: Path, tmp_path:
     git("add", "-A", at=repository)
     git("commit", "-qm", "odd", at=repository)
     beside = repository / "models/encoder.onnx"
-    assert check_out_model("git:HEAD", beside=beside, folder=tmp_path).read_bytes() == b"new model"
+    assert check_out_model("git:HEAD", model=beside, folder=tmp_path).read_bytes() == b"new model"
     assert list_model_files(beside) == [beside]
 
 
 def test_another_path_of_the_commit_may_be_named(repository: Path, tmp_path: Path) -> None:
-    model = check_out_model("git:HEAD:top.onnx", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    model = check_out_model("git:HEAD:top.onnx", model=repository / "models/encoder.onnx", folder=tmp_path)
     assert model.read_bytes() == b"at the top"
 
 
@@ -91,12 +91,12 @@ def test_a_file_of_lfs_is_what_a_checkout_has_and_a_bare_pointer_is_refused(repo
     (repository / "models/encoder.onnx").write_bytes(POINTER)
     git("commit", "-qam", "pointer", at=repository)
     with pytest.raises(Usage, match=r"models/encoder\.onnx is a pointer of Git LFS there: install git-lfs"):
-        check_out_model("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
+        check_out_model("git:HEAD", model=repository / "models/encoder.onnx", folder=tmp_path)
     # as `git lfs install` sets up its filter
     git("config", "filter.stored.smudge", "echo the real model", at=repository)
     (repository / ".gitattributes").write_text("*.onnx filter=stored\n")
     git("add", ".gitattributes", at=repository)
-    model = check_out_model("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    model = check_out_model("git:HEAD", model=repository / "models/encoder.onnx", folder=tmp_path)
     assert model.read_bytes() == b"the real model\n"
 
 
@@ -123,7 +123,7 @@ def kept_by_lfs(repository: Path, tmp_path: Path) -> Path:
 def test_pointers_of_a_commit_are_fetched_from_where_git_lfs_keeps_their_files(
     repository: Path, kept_by_lfs: Path, tmp_path: Path
 ) -> None:
-    model = check_out_model("git:HEAD", beside=repository / "models/encoder.onnx", folder=tmp_path)
+    model = check_out_model("git:HEAD", model=repository / "models/encoder.onnx", folder=tmp_path)
     assert [path.read_bytes() for path in list_model_files(model)] == [b"of Git LFS \x0cweights.data", b"old weights"]
 
 
@@ -135,14 +135,14 @@ def test_a_file_that_git_lfs_cannot_fetch_is_said_in_a_sentence(
     with pytest.raises(
         Usage, match=r"^git:HEAD is kept by Git LFS, which could not fetch it: .*Try `git lfs fetch`\.$"
     ):
-        check_out_model("git:HEAD", beside=beside, folder=tmp_path)
+        check_out_model("git:HEAD", model=beside, folder=tmp_path)
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("git", "sh"):
         (tools / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tools))
     with pytest.raises(Usage, match=r"^git:HEAD is kept by Git LFS: install git-lfs"):
-        check_out_model("git:HEAD", beside=beside, folder=tmp_path)
+        check_out_model("git:HEAD", model=beside, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ def test_what_git_does_not_have_is_refused_in_a_sentence(
     repository: Path, tmp_path: Path, text: str, told: str
 ) -> None:
     with pytest.raises(Usage) as refusal:
-        check_out_model(text, beside=repository / "models/encoder.onnx", folder=tmp_path)
+        check_out_model(text, model=repository / "models/encoder.onnx", folder=tmp_path)
     assert told in str(refusal.value)
     assert not (repository / "x").exists()
 
 
 def test_a_model_outside_any_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Usage, match="not a git repository"):
-        check_out_model("git:HEAD", beside=tmp_path / "encoder.onnx", folder=tmp_path)
+        check_out_model("git:HEAD", model=tmp_path / "encoder.onnx", folder=tmp_path)

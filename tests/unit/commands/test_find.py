@@ -17,14 +17,16 @@ from rich.console import Console
 from farm.contract.api.finds import FindOut
 from farm.contract.cells import CellSpec
 from farm.contract.document_find import GOALS, Found, make_json_schema
+from farm.contract.reasons import ReasonCode
 from farm.rules.presenting.race_settings import make_settings_table
+from farm.workshop.orders import WorkshopError
 from onnxfarm.commands import find as command
 from onnxfarm.here import workbench
 from onnxfarm.here.bench import Home, Measurer
 from onnxfarm.here.bundle import LocalFiles
 from onnxfarm.here.orders import Preparation
 from onnxfarm.here.progress import Follower
-from onnxfarm.problems import Stopped
+from onnxfarm.problems import Stopped, Usage
 from onnxfarm.remote.find import parse_answers
 from tests.conftest import MODELS
 from tests.unit.commands.conftest import Call, Write, refused
@@ -208,6 +210,16 @@ def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Measurer) -> None:
     waiting = run._hold_machine(Follower([], console=run.console, bar=None))
     with host_lock.hold_machine(patience_s=0), pytest.raises(Stopped), waiting:
         pass
+
+
+def test_a_model_that_cannot_be_made_is_not_saved_and_is_no_bug_of_ours(run: Measurer, tmp_path: Path) -> None:
+    class NoVariant:
+        def make_variant(self, spec: CellSpec) -> None:
+            raise WorkshopError(ReasonCode.VARIANT_FAILED, "It has no such operator.")
+
+    run.preparation = cast(Preparation, NoVariant())
+    with pytest.raises(Usage, match="It has no such operator"):
+        workbench.Workbench(run, MODEL).save_variant(cast(CellSpec, None), tmp_path)
 
 
 def test_the_sentence_of_a_race_that_failed_says_why() -> None:

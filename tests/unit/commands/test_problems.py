@@ -72,8 +72,8 @@ def test_an_installed_client_says_where_its_own_release_comes_from(
     if noted is not None:
         (about / "direct_url.json").write_text(json.dumps(noted))
     monkeypatch.syspath_prepend(tmp_path)
-    assert words in problems.install_command("node", code=tmp_path)
+    assert words in problems.explain_installation("node", code=tmp_path)
 
 
 def test_a_client_that_is_no_distribution_points_at_the_farm(tmp_path: Path) -> None:
-    assert "Add a node" in problems.install_command("node", code=tmp_path)
+    assert "Add a node" in problems.explain_installation("node", code=tmp_path)
