@@ -63,7 +63,10 @@ class TimedOut(Problem):
 
 
 class Stopped(Problem):
-    """The command was stopped. `measured`: the document of what was measured until then; None: nothing."""
+    """Somebody stopped the command.
+
+    `measured`: the document of what was measured until then; None: nothing was.
+    """
 
     exit_code = 130
 

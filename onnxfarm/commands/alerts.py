@@ -54,7 +54,7 @@ def show(alert: AlertArgument, server: ServerOption = None, as_json: JsonOption 
         write_json(answer.json)
         return
     console = make_console()
-    for line in _format_lines(answer.parsed):
+    for line in _format_alert(answer.parsed):
         console.print(Text(line), soft_wrap=True)
 
 
@@ -144,7 +144,7 @@ def _parse_moment(text: str) -> str:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
-def _format_lines(alert: AlertPageOut) -> list[str]:
+def _format_alert(alert: AlertPageOut) -> list[str]:
     lines = [f"Alert {alert.id}, {alert.state}: {alert.sentence}", ""]
     for symptom in alert.symptoms:
         lines.append(f"  {symptom.kind}: {symptom.text}")

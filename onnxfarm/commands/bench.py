@@ -12,7 +12,7 @@ from farm.rules.matrices.matrix import Matrix
 from farm.rules.planning.plans import Plan
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import add_axis_options, apply_settings, parse_tolerances, read_matrix
-from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_prompts_alone
+from onnxfarm.commands.feed_options import parse_fills, parse_sizes, refuse_unused_prompts
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here import release_index
 from onnxfarm.here.home import default_home
@@ -90,7 +90,7 @@ def bench(  # noqa: PLR0913  every option of the command
         raise Usage("--diverge works with known distributions only: leave out --allow-package or --diverge.")
     judging = options.parse_judging(recipe, judge, evaluation)
     options.check_rounds(rounds, declared.budget)
-    refuse_prompts_alone(prompts, declared.axes.get("scenario", ()))
+    refuse_unused_prompts(prompts, declared.axes.get("scenario", ()))
     subject = Subject(model, inputs=inputs, expected=expected, seed=seed, source=source, prompts=prompts)
     with require_extra("node"):
         from onnxfarm.here import workbench

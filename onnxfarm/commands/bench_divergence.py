@@ -1,4 +1,4 @@
-"""What `bench --diverge` adds: the node behind a change of outputs between two runtimes."""
+"""Finds the nodes behind changed outputs, for `bench --diverge`."""
 
 from pathlib import Path
 
@@ -11,17 +11,17 @@ from farm.rules.presenting import parities
 from onnxfarm.commands import diverge
 from onnxfarm.here.divergence import DivergenceRequest
 
-# each takes some thirty short processes
+# each pair takes about thirty short processes
 MAX_PAIRS = 3
 
 
 def add_divergent_nodes(
     document: Document, *, model: Path, inputs: Path | None, home: Path, console: Console
 ) -> Document:
-    """Search the first divergent node of each change of outputs between runtimes, and add it to the document.
+    """Return the document with the first divergent node of each pair of runtimes whose outputs differ.
 
-    At most MAX_PAIRS changes are searched, by processes on this machine. Raises Usage and Infrastructure as `diverge`
-    does.
+    The nodes are searched for on this machine, of the first MAX_PAIRS pairs only. Raises Usage and Infrastructure as
+    `diverge` does.
     """
     changed_pairs: dict[tuple[str, str], EngineParity] = {}
     for old, new, pair in parities.find_changed_outputs(document)[:MAX_PAIRS]:

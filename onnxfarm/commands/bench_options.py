@@ -1,4 +1,4 @@
-"""Reads the options that measuring commands share: the axes, the matrix and its settings."""
+"""Reads options that measuring commands share: the axes, the matrix and its settings."""
 
 import functools
 import inspect
@@ -23,7 +23,10 @@ AXES_PARAMETER = "axes"
 
 
 def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command: its parameter `axes` becomes an option for each axis, and gets their texts by axis name."""
+    """Decorate a command: in place of its parameter `axes` it gets an option for each axis of its own.
+
+    The command is then called with `axes` as a mapping from the name of an axis to the option's text.
+    """
     axes = [axis for axis in OWN_AXES if axis.help]
 
     @functools.wraps(command)
@@ -36,7 +39,7 @@ def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _make_signature(command: Callable[..., None], axes: Sequence[MatrixAxis]) -> inspect.Signature:
-    """Make the command's signature, with an option for each axis in place of AXES_PARAMETER, for typer to read."""
+    """Make the signature that typer reads: an option for each axis in place of AXES_PARAMETER."""
     signature = inspect.signature(command)
     kind = inspect.Parameter.KEYWORD_ONLY
     options = []
@@ -51,7 +54,7 @@ def _make_signature(command: Callable[..., None], axes: Sequence[MatrixAxis]) ->
 
 
 def parse_ort_option(text: str) -> Runtime:
-    """Parse the runtime that --ort names. Raises Usage."""
+    """Parse a runtime that --ort names, such as 1.31.1. Raises Usage."""
     try:
         return parse_runtime(text)
     except RuntimeProblem as problem:
@@ -61,10 +64,10 @@ def parse_ort_option(text: str) -> Runtime:
 def read_matrix(
     text: str | None, axes: Mapping[str, object], *, packages: Sequence[str] | None = None
 ) -> matrices.Matrix:
-    """Read a matrix, and set `axes` in it, which are the texts of options by the name of an axis.
+    """Read a matrix, and set `axes` in it: the texts of options, by the name of an axis; None: not given.
 
-    `text` is the path of a file, - for stdin, or JSON text; None is an empty matrix. `packages` are names of packages
-    that may be runtimes beside the known distributions. Raises Usage.
+    `text`: the path of a file, - for stdin, or JSON text; None: an empty matrix. `packages`: names of packages that may
+    be runtimes beside the known distributions. Raises Usage.
     """
     try:
         allowed = read_names(",".join(packages or ()))
@@ -79,10 +82,10 @@ def read_matrix(
 def read_matrix_without_runtimes(
     text: str | None, axes: Mapping[str, object], *, command: str, options: str
 ) -> matrices.Matrix:
-    """Read a matrix as `read_matrix` does, for a command that sets the runtimes itself.
+    """Read a matrix as `read_matrix` does, for a command whose runtimes are set by options.
 
-    Errors call the command `command`, and the options that set its runtimes `options`. Raises Usage also where the
-    matrix has runtimes, or where nothing in it could be compared.
+    `command` and `options` name both in errors. Raises Usage also if the matrix has runtimes, or if nothing in it could
+    be compared.
     """
     declared = read_matrix(text, axes)
     if "runtime" in declared.axes:
@@ -95,9 +98,9 @@ def read_matrix_without_runtimes(
 def apply_settings(
     declared: matrices.Matrix, *, inputs: Mapping[str, str] | None = None, **settings: object
 ) -> matrices.Matrix:
-    """Return the matrix with these settings in place of its own. A setting that is None leaves the matrix's own.
+    """Return the matrix with these settings in place of its own. A setting that is None changes nothing.
 
-    `inputs` are fills by input, added to those of the matrix. Raises Usage for a setting that cannot be read.
+    `inputs`: fills by the name of an input, which are added to the matrix's own. Raises Usage for a wrong setting.
     """
     changes = {name: value for name, value in settings.items() if value is not None}
     if inputs:
@@ -109,9 +112,9 @@ def apply_settings(
 
 
 def parse_tolerances(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
-    """Parse --tolerance NAME=ATOL[,RTOL] into `atol` and `rtol` by output, as a matrix reads them; None for none.
+    """Parse the texts of --tolerance, NAME=ATOL[,RTOL], into a matrix's `tolerance`: `atol` and `rtol` by output.
 
-    Raises Usage.
+    The numbers stay texts. None if there are no texts. Raises Usage.
     """
     if not texts:
         return None

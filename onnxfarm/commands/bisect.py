@@ -96,18 +96,18 @@ def bisect(  # noqa: PLR0913  every option of the command
         options="--good and --bad",
     )
     subject = Subject(model, inputs=inputs, expected=expected, seed=seed)
-    question = _Question(subject, declared, rule, sides, metrics, with_prereleases=pre)
+    request = _Request(subject, declared, rule, sides, metrics, with_prereleases=pre)
     console = make_console(stderr=True)
-    answer = _search(question, home=place, report=report, console=console)
+    answer = _search(request, home=place, report=report, console=console)
     write_json(answer, json_file)
     details = (answer["change"], f"{answer['explanation']}." if answer["explanation"] else "")
     print_lines("", answer["sentence"], *filter(None, details), console=console)
 
 
-class _Question(NamedTuple):
-    """The question of a bisection: since which release between the two `sides` is the subject worse by the rule.
+class _Request(NamedTuple):
+    """Since which release is the model worse? `sides`: the good and the bad release.
 
-    `metrics`: those whose change is searched for in place of what the rule calls worse.
+    `metrics`: search for a change of these metrics; empty: search for what `rule` calls bad.
     """
 
     subject: Subject
@@ -118,19 +118,19 @@ class _Question(NamedTuple):
     with_prereleases: bool = False
 
 
-def _search(question: _Question, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
+def _search(request: _Request, *, home: Path, report: Path | None, console: Console) -> dict[str, Any]:
     """Search on this machine, and return the document `onnxfarm.bisect/1`. Write the zip to `report`, if given.
 
     Raises Usage and Infrastructure.
     """
     with require_extra("node"):
         from onnxfarm.here import bisection, workbench
-    good, bad = question.sides
-    versions = bisection.list_candidates(good, bad, home=home, with_prereleases=question.with_prereleases)
+    good, bad = request.sides
+    versions = bisection.list_candidates(good, bad, home=home, with_prereleases=request.with_prereleases)
     releases = [Runtime(distribution=good.distribution, version=version) for version in versions]
-    with workbench.open_workbench(question.subject, home=home, console=console, releases=releases) as bench:
+    with workbench.open_workbench(request.subject, home=home, console=console, releases=releases) as bench:
         search = bisection.LocalBisection(
-            bench, question.declared, question.rule, good, bad, versions=tuple(versions), metrics=question.metrics
+            bench, request.declared, request.rule, good, bad, versions=tuple(versions), metrics=request.metrics
         )
         answer = search.run()
         if report is not None:
@@ -150,7 +150,7 @@ def _make_rule(kind: str, threshold: float) -> Rule:
 
 
 def _read_sides(good: str, bad: str) -> tuple[Runtime, Runtime]:
-    """Return both releases, of one distribution. Raises Usage."""
+    """Parse both releases. Raises Usage if one is wrong, or if they are of two distributions."""
     try:
         sides = read_runtime(good), read_runtime(bad)
     except MatrixProblem as problem:

@@ -32,7 +32,7 @@ TIME_NAMES = "time timestamp date datetime day at when ts t epoch commit build r
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A column: its name, or its number as text, and its values in time order."""
+    """A column of the file: its name, or without a header its number as text, and its values in time order."""
 
     name: str
     values: list[float]
@@ -59,9 +59,10 @@ def changepoints(
 
 
 def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
-    """Parse CSV text. Return the series of its columns, and the times of its rows, empty where it has none.
+    """Parse CSV text. Return a series for each column of values, and the texts of the column of times.
 
-    `where` names the file in errors. Raises Usage for text that is no CSV of numbers in time order.
+    The times are empty if there is no such column. `where` names the file in errors. Raises Usage for text that is no
+    CSV of numbers in time order.
     """
     if text.lstrip()[:1] in ("{", "["):
         raise Usage(f"{where} holds JSON: level shifts are found in CSV, rows of time,value in time order.")
@@ -71,7 +72,7 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
         raise Usage(f"{where} is not a CSV file ({problem}).") from problem
     if not rows:
         raise Usage(f"{where} is empty: give rows of time,value.")
-    # the last cell of the first row, which would be a value, is a word
+    # the first row is a header if its last cell, which would be a value, is a word
     header = rows[0] if rows[0] and rows[0][-1] and not _is_number(rows[0][-1]) else None
     body = rows[1:] if header else rows
     if not body:
@@ -79,17 +80,21 @@ def read_series(text: str, *, where: str) -> tuple[list[Series], list[str]]:
     for place, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise Usage(f"{where}: line {place + 1} has {len(row)} columns and the first has {len(rows[0])}.")
+
     names = header or [str(number) for number in range(len(body[0]))]
-    first = 1 if _starts_with_time(header, body) else 0
-    times = [row[0] for row in body] if first else []
+    has_times = _starts_with_time(header, body)
+    times = [row[0] for row in body] if has_times else []
     _check_order(times, where=where)
-    columns = range(first, len(names))
-    return [
-        Series(names[c], [_parse_value(row[c], r, names[c], where) for r, row in enumerate(body)]) for c in columns
-    ], times
+    series = []
+    for column in range(int(has_times), len(names)):
+        name = names[column]
+        values = [_parse_value(row[column], number, name, where) for number, row in enumerate(body)]
+        series.append(Series(name, values))
+    return series, times
 
 
 def _starts_with_time(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
+    """Say whether the first column holds times: by its header, or by its values."""
     cells = [row[0] for row in body]
     if len(body[0]) < 2:
         return False
@@ -101,7 +106,7 @@ def _starts_with_time(header: Sequence[str] | None, body: Sequence[Sequence[str]
 
 
 def _check_order(times: Sequence[str], *, where: str) -> None:
-    """Refuse rows that run backwards; times that are neither numbers nor dates are taken as they come."""
+    """Raise Usage if the rows are not in time order. Times that are neither numbers nor dates are not checked."""
     moments = _parse_times(times)
     for place, (before, after) in enumerate(pairwise(moments)):
         if after < before:
@@ -111,6 +116,7 @@ def _check_order(times: Sequence[str], *, where: str) -> None:
 
 
 def _parse_times(times: Sequence[str]) -> list[float]:
+    """Parse times that are numbers or dates; empty if one of them is neither."""
     try:
         if all(map(_is_number, times)):
             return [float(time) for time in times]

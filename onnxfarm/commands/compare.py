@@ -37,10 +37,10 @@ MAX_CONFOUNDERS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Bench:
-    """The parts of a bench document that a comparison needs.
+class BenchFile:
+    """The parts of a file of `bench` that a comparison needs.
 
-    `done` are the measured cells, and `unmeasured` the others, each with the reason why it was not measured.
+    `done`: the measured cells. `unmeasured`: the others, each with the reason as the rest of a sentence.
     """
 
     machine: Mapping[str, object]
@@ -107,7 +107,7 @@ def compare(  # noqa: PLR0913  every option of the command
 
 
 def _are_bench_files(old: Path, new: Path) -> bool:
-    """Say whether both are files of `bench`, by their endings, and not models. Raises Usage for only one."""
+    """Say whether both paths are files of `bench`, by their ending .json. Raises Usage if only one of them is."""
     are_files = [path.suffix.lower() == ".json" for path in (old, new)]
     if any(are_files) and not all(are_files):
         raise Usage(f"{old} and {new} are a model and a file of `bench`: give two models, or two files.")
@@ -115,21 +115,21 @@ def _are_bench_files(old: Path, new: Path) -> bool:
 
 
 def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
-    before, after = (read_bench(path) for path in (old, new))
-    matches, only_old, only_new = matching_cells.match_cells(before.done, after.done)
-    unmatched: list[dict[str, str]] = [
-        *_list_unmatched(only_old, before.unmeasured, path=old),
-        *_list_unmatched(only_new, after.unmeasured, path=new),
-    ]
-    if not matches:
-        raise Usage(
-            f"{old} and {new} have no measured cell in common: {' '.join(entry['reason'] for entry in unmatched)}"
-        )
+    before, after = (read_bench_file(path) for path in (old, new))
+    matching = matching_cells.match_cells(before.done, after.done)
+    unmatched = _list_unmatched(matching.only_old, before.unmeasured, path=old)
+    unmatched += _list_unmatched(matching.only_new, after.unmeasured, path=new)
+    reasons = [entry["reason"] for entry in unmatched]
+    if not matching.matches:
+        raise Usage(f"{old} and {new} have no measured cell in common: {' '.join(reasons)}")
+
+    # the verdict of each match is calculated, and then marked as not comparable
     differing = confounders.find_confounders(before.machine, after.machine)
-    compared = judge([_read_arms(match, old=old, new=new) for match in matches], margin=margin)
-    entries = [_make_entry(*pair, differing=differing) for pair in zip(matches, compared, strict=True)]
+    compared = judge([_read_arms(match, old=old, new=new) for match in matching.matches], margin=margin)
+    entries = [_make_entry(*pair, differing=differing) for pair in zip(matching.matches, compared, strict=True)]
+
     wrong_first = sorted(entries, key=lambda entry: not entry["wrong_outputs"])
-    for text in [*(entry["sentence"] for entry in wrong_first), *(entry["reason"] for entry in unmatched)]:
+    for text in [*(entry["sentence"] for entry in wrong_first), *reasons]:
         print(text, file=sys.stderr if as_json else sys.stdout)
     if as_json:
         is_other = confounders.is_other_hardware(before.machine, after.machine)
@@ -137,8 +137,8 @@ def _show_files(old: Path, new: Path, *, margin: float, as_json: bool) -> None:
         print(documents.dump_json_line({**answer, "comparisons": entries, "unmatched": unmatched}))
 
 
-def read_bench(path: Path) -> Bench:
-    """Read the machine and the cells of a bench document. Raises Usage when it is another or an incomplete file."""
+def read_bench_file(path: Path) -> BenchFile:
+    """Read a file of `bench`. A/A twins are left out. Raises Usage if it is another file, or is not complete."""
     document = read_object(path)
     if document.get("schema") != BENCH_SCHEMA:
         raise Usage(
@@ -158,22 +158,19 @@ def read_bench(path: Path) -> Bench:
             reason = cell.get("reason")
             text = reason.get("text") if isinstance(reason, dict) else None
             unmeasured.append((cell, f"was not measured ({cell['status']}){f': {text}' if text else '.'}"))
-    return Bench(machine, done, unmeasured)
+    return BenchFile(machine, done, unmeasured)
 
 
 def _list_unmatched(
     alone: Sequence[Cell], unmeasured: Sequence[tuple[Cell, str]], *, path: Path
 ) -> list[dict[str, str]]:
-    """List an entry for each cell of the file `path` that is in no comparison, with the reason."""
+    """List the cells of the file `path` that are in no comparison, each with the reason as a sentence."""
     unpaired = [(cell, "has no counterpart, or more than one possible counterpart.") for cell in alone]
-    return [
-        {
-            "file": str(path),
-            "cell": cell["id"],
-            "reason": f"{path}: {matching_cells.label_cell(cell)} ({cell['id']}) {reason}",
-        }
-        for cell, reason in [*unpaired, *unmeasured]
-    ]
+    unmatched = []
+    for cell, reason in [*unpaired, *unmeasured]:
+        sentence = f"{path}: {matching_cells.label_cell(cell)} ({cell['id']}) {reason}"
+        unmatched.append({"file": str(path), "cell": cell["id"], "reason": sentence})
+    return unmatched
 
 
 def _read_arms(match: Match, *, old: Path, new: Path) -> Arms:
@@ -199,12 +196,13 @@ def _make_entry(match: Match, comparison: Comparison, *, differing: Sequence[str
             f"The models differ (model file digests {old} and {new}): `onnxfarm compare BASE.onnx NEW.onnx` measures "
             "both in one block."
         )
-    unjudged = comparisons.mark_not_comparable(comparison, reasons=[NOT_INTERLEAVED, *reasons, way_out])
+    not_comparable = comparisons.mark_not_comparable(comparison, reasons=[NOT_INTERLEAVED, *reasons, way_out])
     sides = {
         "BASE": matching_cells.explain_wrong_outputs(match.old),
         "NEW": matching_cells.explain_wrong_outputs(match.new),
     }
     wrong = [f"Wrong outputs of {side}: {reason}" for side, reason in sides.items() if reason]
+    label = matching_cells.label_cell(match.new)
     axes = ", ".join(f"{axis} {a} → {b}" for axis, (a, b) in match.differs.items()) or "nothing but the time differs"
     return {
         "baseline": match.old["id"],
@@ -213,11 +211,9 @@ def _make_entry(match: Match, comparison: Comparison, *, differing: Sequence[str
         "interleaved": False,
         "baseline_p50_ms": match.old.get("p50_ms"),
         "candidate_p50_ms": match.new.get("p50_ms"),
-        **dataclasses.asdict(unjudged),
+        **dataclasses.asdict(not_comparable),
         "command": repeat.command if repeat else None,
         "matrix": repeat.matrix if repeat else None,
         "wrong_outputs": wrong,
-        "sentence": " ".join(
-            [*wrong, f"{matching_cells.label_cell(match.new)} ({axes}): {comparisons.describe_comparison(unjudged)}"]
-        ),
+        "sentence": " ".join([*wrong, f"{label} ({axes}): {comparisons.describe_comparison(not_comparable)}"]),
     }

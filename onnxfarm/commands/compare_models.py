@@ -28,6 +28,7 @@ class ComparisonSettings:
 
     @property
     def has_measuring_options(self) -> bool:
+        # two files of `bench` are compared without measuring: only `home` may be given with them
         return self != ComparisonSettings(axes=dict.fromkeys(self.axes), home=self.home)
 
 

@@ -1,4 +1,4 @@
-"""`onnxfarm diverge MODEL --ort CANDIDATE`: the first tensor of a model that a runtime computes differently."""
+"""`onnxfarm diverge MODEL --ort CANDIDATE`: finds the first tensor of a model that a runtime computes differently."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -81,9 +81,10 @@ def diverge(  # noqa: PLR0913  every option of the command
 def search_first_divergence(
     request: "DivergenceRequest", *, home: Path, out: Path | None, console: Console
 ) -> DivergenceDocument:
-    """Search the first divergent tensor on this machine, and write the part of the model that shows it to `out`.
+    """Find the first divergent tensor on this machine, and write the part of the model that shows it to `out`.
 
-    It works in a scratch folder below `home`, which is deleted. Raises Usage and Infrastructure.
+    `out` None: that part is not kept. `home`: the folder for runtimes and temporary files. Raises Usage and
+    Infrastructure.
     """
     from onnxfarm.here import bench, divergence
     from onnxfarm.here.workbench import make_scratch_folder
@@ -116,12 +117,10 @@ def _show(document: DivergenceDocument, *, out: Path | None, console: Console) -
         console.print(table)
         beyond = f"{look.violations:,} of {look.elements:,} values are beyond tolerance"
         furthest = look.furthest
-        place = (
-            f"; at {list(furthest.index)} {furthest.candidate:g} where the reference has {furthest.reference:g}"
-            if furthest is not None
-            else ""
-        )
-        console.print(beyond + place, highlight=False, markup=False)
+        if furthest is not None:
+            values = f"{furthest.candidate:g} where the reference has {furthest.reference:g}"
+            beyond += f"; at {list(furthest.index)} {values}"
+        console.print(beyond, highlight=False, markup=False)
     if out is not None:
         effect = "from there, it shows" if part.shows_it else "by itself, it does not show"
         console.print(

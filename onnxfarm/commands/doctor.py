@@ -23,9 +23,9 @@ CHECK_S = 60.0
 
 
 class Need(NamedTuple):
-    """Something that a machine needs. `find_problem` says what is wrong with it, empty if nothing is.
+    """Something that a machine needs. `find_problem` returns what is wrong with it; empty if nothing is.
 
-    `way_out` is the command that adds it.
+    `way_out`: the command that adds it.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Need(NamedTuple):
 
 
 def list_needs() -> dict[str, list[Need]]:
-    """List the needs of each part: node, server, and in a checkout also tests.
+    """List what this machine needs, by part: `node`, `server`, and in a checkout also `tests`.
 
-    What a part looks for by itself is checked by a process that runs that part's own code.
+    Checks that need a part's own code run it in a process.
     """
     index = (
         "from onnxfarm.here.release_index import fetch_listing; "
@@ -100,7 +100,7 @@ def _make_packages_need(extra: str) -> Need:
 
 
 def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
-    """Yield a phrase for each requirement that is not installed, or in a version that does not fit."""
+    """Yield a clause for each requirement that is not installed, or whose installed version does not fit."""
     for requirement in requirements:
         try:
             installed = version(requirement.name)
@@ -112,7 +112,7 @@ def list_missing(requirements: Iterable[Requirement]) -> Iterator[str]:
 
 
 def _list_requirements(extra: str) -> Iterator[Requirement]:
-    """Yield the requirements of an extra of this release on this machine, with those of the extras that it includes."""
+    """Yield what an extra of onnxfarm requires on this machine, including the extras that it names."""
     project = ROOT / "pyproject.toml"
     if project.exists():
         texts = tomllib.loads(project.read_text())["project"]["optional-dependencies"][extra]
@@ -141,7 +141,7 @@ def _check_full_text_search() -> str:
 
 
 def _run_code(code: str) -> str:
-    """Run Python code in a process that imports this release. Return the last line of its error; empty without one."""
+    """Run Python code in a process that can import onnxfarm. Return why it failed, in a line; empty if it did not."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
         process = subprocess.run(

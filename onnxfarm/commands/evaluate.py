@@ -16,15 +16,8 @@ from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.quality import accuracy_metrics
 from farm.rules.wording.vocabulary import mark_word
 from onnxfarm.calibration_files import CALIBRATION_HELP
+from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import read_matrix
-from onnxfarm.commands.options import (
-    DocumentOption,
-    HomeOption,
-    JudgeOption,
-    ModelArgument,
-    RecipeOption,
-    parse_judging,
-)
 from onnxfarm.exit_codes import judge_cells_here
 from onnxfarm.here.home import default_home
 from onnxfarm.outputs import make_console, make_table, write_document
@@ -36,19 +29,19 @@ LATEST = "1.31.1"
 
 @exit_with_problem()
 def evaluate(  # noqa: PLR0913  every option of the command
-    model: ModelArgument,
+    model: options.ModelArgument,
     data: Annotated[Path, typer.Option(metavar="NPZ", help="Labelled data: inputs by name and `labels`.")],
-    recipe: RecipeOption = "",
-    judge: JudgeOption = "",
+    recipe: options.RecipeOption = "",
+    judge: options.JudgeOption = "",
     ort: Annotated[str, typer.Option(help="Runtimes, e.g. 1.29.0,1.31.1.")] = LATEST,
     provider: Annotated[str, typer.Option(help="Execution providers, e.g. cpu,openvino.")] = "cpu",
     precision: Annotated[str, typer.Option(help="fp32, fp16, int8-dynamic, int8-qdq:per-channel, int4, …")] = "fp32",
     calibration: Annotated[Path | None, typer.Option(metavar="DATA", help=CALIBRATION_HELP)] = None,
-    json_file: DocumentOption = None,
+    json_file: options.DocumentOption = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 when a cell is worse than FP32, or has none.")
     ] = False,
-    home: HomeOption = None,
+    home: options.HomeOption = None,
 ) -> None:
     """Judge a model and its variants on labelled data, sample by sample against FP32. Nothing is timed.
 
@@ -58,7 +51,7 @@ def evaluate(  # noqa: PLR0913  every option of the command
     with require_extra("node"):
         from onnxfarm.here import workbench
         from worker.agent.measurement.evaluation import evaluate_block
-    judging = parse_judging(recipe, judge, data)
+    judging = options.parse_judging(recipe, judge, data)
     axes = {"runtime": ort, "provider": provider, "precision": precision, "threads": "1"}
     declared = read_matrix(None, axes)
     console = make_console(stderr=True)
@@ -76,14 +69,14 @@ def evaluate(  # noqa: PLR0913  every option of the command
 
 
 def _make_judged_document(document: Document) -> Document:
-    """Return the document of blocks that were not timed: a cell is done when it has an accuracy. Twins are left out."""
-    cells = [_copy_accuracy_status(cell) for cell in document.cells if cell.twin_of is None]
+    """Return the document with the status of each cell's accuracy as that of the cell, and without A/A twins."""
+    cells = [_set_status_by_accuracy(cell) for cell in document.cells if cell.twin_of is None]
     judged_count = sum(cell.status == CellStatus.DONE for cell in cells)
     sentence = f"{judged_count} of {len(cells)} cells were judged on labelled data."
     return document.model_copy(update={"cells": cells, "comparisons": [], "sentence": sentence})
 
 
-def _copy_accuracy_status(cell: Cell) -> Cell:
+def _set_status_by_accuracy(cell: Cell) -> Cell:
     accuracy = cell.accuracy
     if accuracy is None:
         return cell
@@ -119,10 +112,10 @@ def _format_figures(cell: Cell) -> list[str | Text]:
 
 
 def _judge_document(document: Document, *, strict: bool) -> None:
-    """Raise Infrastructure or GateFailed as after a bench; with `strict`, also where a cell lost accuracy."""
-    missing = [cell.id for cell in document.cells if cell.status != CellStatus.DONE]
+    """Judge the cells as those of a bench. With `strict`, GateFailed is also raised if a cell lost accuracy."""
+    unjudged = [cell.id for cell in document.cells if cell.status != CellStatus.DONE]
     worse = [cell.id for cell in document.cells if cell.accuracy is not None and is_less_accurate(cell.accuracy)]
     if strict and worse:
-        also = f" and {', '.join(missing)} had none" if missing else ""
+        also = f" and {', '.join(unjudged)} had none" if unjudged else ""
         raise GateFailed(f"{', '.join(worse)} lost accuracy{also} (--strict).")
     judge_cells_here(document, strict=strict)

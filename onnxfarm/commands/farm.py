@@ -1,4 +1,4 @@
-"""`onnxfarm farm users|teams|invitations|tokens|retention|backup|restore …`: people of a farm, and what it keeps.
+"""`onnxfarm farm users|teams|invitations|tokens|retention|backup|restore …`: a farm's people, tokens and data.
 
 `backup` and `restore` work on the farm's own machine, the others through its API.
 """
@@ -25,13 +25,13 @@ from onnxfarm.remote.client import ApiAnswer, Client, ask_farm
 from onnxfarm.remote.lookups import find_team
 from onnxfarm.remote.operations import Operation
 
-KEPT = "kept"
+FOR_EVER = "kept"
 
 AS_IT_IS = "as it is"
-TIMINGS = f"Raw timings go so long after a run; “{KEPT}”: never."
-TRACES = f"Raw traces and compiled models go so long after a run; “{KEPT}”: never."
-MODELS = f"Models without a run go so long after an upload; “{KEPT}”: never."
-BRANCHES = f"What gates upload for branches goes so long after; “{KEPT}”: never."
+TIMINGS = f"Raw timings go so long after a run; “{FOR_EVER}”: never."
+TRACES = f"Raw traces and compiled models go so long after a run; “{FOR_EVER}”: never."
+MODELS = f"Models without a run go so long after an upload; “{FOR_EVER}”: never."
+BRANCHES = f"What gates upload for branches goes so long after; “{FOR_EVER}”: never."
 TeamOption = Annotated[str, typer.Option("--team", help="The team.", show_default="the only one that you write in")]
 TimingsOption = Annotated[str, typer.Option("--timings", metavar="DAYS", help=TIMINGS, show_default=AS_IT_IS)]
 TracesOption = Annotated[str, typer.Option("--traces", metavar="DAYS", help=TRACES, show_default=AS_IT_IS)]
@@ -104,13 +104,13 @@ def retention(
 
 
 def _parse_days(text: str, before: int | None) -> int | None:
-    """Parse a number of days; None: for ever, and `before` where the option was not given. Raises Usage."""
+    """Parse a number of days; None: for ever. Return `before` for empty text, an option not given. Raises Usage."""
     if not text:
         return before
-    if text == KEPT:
+    if text == FOR_EVER:
         return None
     if not text.isdecimal() or len(text) > 5:
-        raise Usage(f"“{text}” cannot be read as a number of days; write one, or {KEPT}.")
+        raise Usage(f"“{text}” cannot be read as a number of days; write one, or {FOR_EVER}.")
     return int(text)
 
 
@@ -194,7 +194,7 @@ def _describe_invitation(invited: InvitedOut, team: str) -> str:
 @users.command()
 def withdraw(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Withdraw an invitation that was not answered yet."""
-    found_team = _ask_about_team(server, team, operations.WITHDRAW_INVITATION, name=name)
+    found_team = _change_team(server, team, operations.WITHDRAW_INVITATION, name=name)
     print(f"{name} is no longer invited to team {found_team.name}.")
 
 
@@ -206,21 +206,21 @@ def change_role(
     server: ServerOption = None,
 ) -> None:
     """Give a member another role."""
-    found_team = _ask_about_team(server, team, operations.SET_ROLE, json={"role": role}, name=name)
+    found_team = _change_team(server, team, operations.SET_ROLE, json={"role": role}, name=name)
     print(f"{name} now has the role {role} in team {found_team.name}.")
 
 
 @users.command()
 def remove(name: PersonArgument, team: TeamOption = "", server: ServerOption = None) -> None:
     """Take a person out of a team; what they made stays."""
-    found_team = _ask_about_team(server, team, operations.REMOVE_PERSON, name=name)
+    found_team = _change_team(server, team, operations.REMOVE_PERSON, name=name)
     print(f"{name} is no longer in team {found_team.name}.")
 
 
-def _ask_about_team(
+def _change_team(
     server: str | None, team: str, operation: Operation[Any], *, name: str = "", json: object = None
 ) -> TeamWithMembersOut:
-    """Ask for an operation on a team, or on the person `name` in it, and return the team."""
+    """Request an operation on a team, or on the person `name` in it. Return the team. Raises Usage."""
     with Client(find_account(server)) as client:
         found_team = find_team(client, team)
         client.ask(operation, json=json, team=found_team.id, name=name)
@@ -272,8 +272,8 @@ def choose(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A team in which you may upload and run.")],
     server: ServerOption = None,
 ) -> None:
-    """Let what you write without naming a team go to one where others made you a writer, if you write in no other."""
-    found_team = _ask_about_team(server, name, operations.CHOOSE_TEAM)
+    """Use a team that others added you to by default. Of several such teams, you have to name one each time."""
+    found_team = _change_team(server, name, operations.CHOOSE_TEAM)
     print(f"Team {found_team.name} is among those that you write in without naming one.")
 
 

@@ -1,4 +1,4 @@
-"""Options that are put into a matrix on its way to a farm: what a model is fed, and that operators get verdicts."""
+"""Reads the options about inputs, scenarios and operators, and puts them into a matrix in plain values."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from farm.rules.cells.readers import MAX_DIMENSION, read_memory_limit
 from farm.rules.matrices.matrix_text import read_text
 from onnxfarm.problems import Usage
 
-# under which a matrix file may hold its axes
+# the keys under which a matrix file may have its axes
 _NESTED = ("matrix", "strategy")
 _SEVERAL = re.compile(r"[^=,]+=[^=,]*,[^=,]+=")
 _MAX_DIGITS = 12
@@ -27,11 +27,11 @@ def apply_feed_options(
     operators: bool = False,
     pre: bool = False,
 ) -> dict[str, object] | None:
-    """Return a matrix in plain values with what the options say put over it.
+    """Return a matrix, in plain values, with the values of these options.
 
-    --shape, --scenario and --memory-limit-mb replace its own values, and --input those of the same inputs. `operators`
-    and `pre`: whether the option of that name was given; without it the matrix decides. `declared` None stands for the
-    farm's default matrix, and stays None where no option was given. Raises Usage for an option that cannot be read.
+    They replace the matrix's own; `inputs` replace those of the same inputs only. `operators` and `pre`: whether that
+    option was given; if not, the matrix decides. `declared` None: the farm's default matrix; None is returned if no
+    option was given. Raises Usage for a wrong option.
     """
     sizes, fills_by_input = parse_sizes(shape), parse_fills(inputs)
     if (sizes, fills_by_input, scenario, memory_limit_mb) == (None,) * 4 and not (operators or pre):
@@ -54,14 +54,14 @@ def apply_feed_options(
     return plain
 
 
-def refuse_prompts_alone(prompts: Path | None, texts: Iterable[object]) -> None:
-    """Raises Usage for prompts where nothing is generated. `texts`: scenarios as a matrix has them."""
+def refuse_unused_prompts(prompts: Path | None, texts: Iterable[object]) -> None:
+    """Raise Usage if there are prompts, but none of the scenarios generates. `texts`: the scenarios of a matrix."""
     if prompts is not None and not any(scenarios.parse(text).takes_prompts for text in texts):
         raise Usage("--prompts are generated from: add --scenario generate:new=64.")
 
 
 def parse_scenarios(text: str) -> list[str]:
-    """Parse --scenario, scenarios separated by commas, into the texts that a matrix has. Raises Usage."""
+    """Parse the text of --scenario, scenarios separated by commas, into texts as a matrix has them. Raises Usage."""
     try:
         return [scenarios.normalise_text(scenario.strip()) for scenario in text.split(",")]
     except MatrixProblem as problem:
@@ -69,7 +69,7 @@ def parse_scenarios(text: str) -> list[str]:
 
 
 def parse_memory_limits(text: str) -> list[int]:
-    """Parse --memory-limit-mb, limits separated by commas, into numbers of MiB. Raises Usage."""
+    """Parse the text of --memory-limit-mb, limits in MiB separated by commas. Raises Usage."""
     try:
         return [read_memory_limit(limit.strip()) for limit in text.split(",")]
     except MatrixProblem as problem:
@@ -77,9 +77,9 @@ def parse_memory_limits(text: str) -> list[int]:
 
 
 def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
-    """Parse --shape NAME=SIZE into a list with one mapping of sizes by dimension; None where none was given.
+    """Parse the texts of --shape, NAME=SIZE, into a matrix's `shapes`: a list of one mapping of sizes by dimension.
 
-    Raises Usage.
+    None if there are no texts. Raises Usage.
     """
     if not texts:
         return None
@@ -99,9 +99,9 @@ def parse_sizes(texts: Sequence[str] | None) -> list[dict[str, int]] | None:
 
 
 def parse_fills(texts: Sequence[str] | None) -> dict[str, str] | None:
-    """Parse --input NAME=VALUE and NAME=LOW..HIGH into fills by input, as a matrix reads them; None for none.
+    """Parse the texts of --input, NAME=VALUE or NAME=LOW..HIGH, into a matrix's `inputs`: fills by input.
 
-    Raises Usage.
+    The fills stay texts. None if there are no texts. Raises Usage.
     """
     if not texts:
         return None
@@ -121,7 +121,7 @@ def parse_fills(texts: Sequence[str] | None) -> dict[str, str] | None:
 
 
 def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
-    """Return the matrix without an axis, wherever it stands in it."""
+    """Return the matrix without an axis, on its top level or nested."""
     return {
         key: _remove_axis(value, axis) if key in _NESTED and isinstance(value, Mapping) else value
         for key, value in plain.items()
@@ -130,7 +130,7 @@ def _remove_axis(plain: Mapping[str, object], axis: str) -> dict[str, object]:
 
 
 def _select_newest(plain: Mapping[str, object], *, is_default: bool) -> dict[str, object]:
-    """Return the matrix for the newest release of all. Raises Usage where it names runtimes of its own."""
+    """Return the matrix for the newest release, pre-releases included. Raises Usage if it names other runtimes."""
     without = _remove_axis(plain, "runtime")
     if without != plain and not is_default:
         raise Usage("--pre is about the newest release, and the matrix names its runtimes: leave out one of the two.")

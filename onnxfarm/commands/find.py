@@ -1,6 +1,7 @@
-"""`onnxfarm find MODEL`: the fastest settings that are accurate enough and fit, by a race on this machine or a farm.
+"""`onnxfarm find MODEL`: finds the fastest settings within given budgets, by a race on this machine or a farm.
 
-The JSON document is `onnxfarm.find/1`: the answer with its figures, what nobody could judge, and why the others left.
+The JSON document `onnxfarm.find/1` has the best settings with their figures, what could not be judged, and why each
+other setting was dropped from the race.
 """
 
 import math
@@ -36,9 +37,9 @@ from onnxfarm.remote.uploads import Bundle
 from onnxfarm.subject import Judging, Subject
 from onnxfarm.terminal_tables import print_table
 
-# a block that goes on when the minutes are over is stopped once the race has taken so many times as many
-LATE = 2.0
-SHOWN_LEFT = 24
+# a block may end after --minutes, but is stopped after this many times as many
+MAX_OVERTIME = 2.0
+MAX_SHOWN_DROPPED = 24
 TIMES = {"us": 0.001, "ms": 1.0, "": 1.0, "s": 1000.0}
 SIZES = {"kb": 1e3, "mb": 1e6, "": 1e6, "gb": 1e9, "kib": 1024.0, "mib": float(MIB), "gib": 1024.0 * MIB}
 SHARES = {"": 1.0, "%": 0.01}
@@ -95,7 +96,7 @@ def find(  # noqa: PLR0913  every option of the command
     json_file: options.DocumentOption = None,
     home: options.HomeOption = None,
 ) -> None:
-    """Find the fastest settings that are accurate enough and fit, and say what could not be told apart.
+    """Find the fastest settings within the budgets for time, memory and accuracy.
 
     Exit code 0: an answer, be it one of several; 1: nothing keeps the budgets, or it was not decided; 2: something
     given cannot be used; 130: stopped by Ctrl-C, with the best so far.
@@ -113,8 +114,8 @@ def find(  # noqa: PLR0913  every option of the command
         "batch": batch or (BATCHES if goal == "throughput" and over is None else None),
         "shapes": parse_sizes(shape),
     }
-    beside = read_matrix(None, axes) if any(axes.values()) else Matrix()
-    beside = apply_settings(beside, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
+    extra_axes = read_matrix(None, axes) if any(axes.values()) else Matrix()
+    extra_axes = apply_settings(extra_axes, inputs=parse_fills(input_), tolerance=parse_tolerances(tolerance))
     budgets = {
         "max_p50_ms": _parse_amount(max_p50, "--max-p50", TIMES, "a time, such as 5ms"),
         "max_p99_ms": _parse_amount(max_p99, "--max-p99", TIMES, "a time, such as 8ms"),
@@ -123,18 +124,18 @@ def find(  # noqa: PLR0913  every option of the command
     }
     if over is not None and provider is not None:
         raise Usage("--provider is of the usual space, and --over names another: leave out one of the two.")
-    space = None if over is None else _read_space(over, beside)
+    space = None if over is None else _read_space(over, extra_axes)
     order = _Order(
-        Subject(model, inputs, expected, seed),
-        space,
-        options.split_list(provider or "") or ["cpu"],
-        beside,
-        goal,
-        minutes,
-        budgets,
-        calibration,
-        evaluation,
-        options.parse_judging(recipe, judge, evaluation),
+        subject=Subject(model, inputs, expected, seed),
+        space=space,
+        providers=options.split_list(provider or "") or ["cpu"],
+        extra_axes=extra_axes,
+        goal=goal,
+        minutes=minutes,
+        budgets=budgets,
+        calibration=calibration,
+        evaluation=evaluation,
+        judging=options.parse_judging(recipe, judge, evaluation),
     )
     console = make_console(stderr=True)
     if is_here:
@@ -149,13 +150,15 @@ def find(  # noqa: PLR0913  every option of the command
 
 @dataclass(frozen=True)
 class _Order:
-    """What races, and for what. `space`: for None it is the usual one of `providers`, with the axes and settings of
-    `beside`."""
+    """The settings that race, and the goal. `space` None: the default space of `providers`, with `extra_axes`.
+
+    `budgets`: limits by their key in the document; None: no limit.
+    """
 
     subject: Subject
     space: Matrix | None
     providers: list[str]
-    beside: Matrix
+    extra_axes: Matrix
     goal: Goal
     minutes: float
     budgets: Mapping[str, float | None]
@@ -167,9 +170,9 @@ class _Order:
 def _race_on_farm(
     order: _Order, hardware: Sequence[str], *, server: str | None, team: str, console: Console
 ) -> tuple[dict[str, Found], str]:
-    """Run the races on a farm. Return the answer of each hardware, by its name, and a sentence about all of them.
+    """Race on a farm. Return the answer of each race by its hardware, and a sentence about all of them.
 
-    Raises Usage, Infrastructure.
+    Raises Usage, Infrastructure and TimedOut.
     """
     from onnxfarm.remote import find as remote
 
@@ -178,7 +181,7 @@ def _race_on_farm(
         "minutes": order.minutes,
         "hardware": hardware,
         "providers": order.providers,
-        "beside": {} if order.beside == Matrix() else order.beside.as_plain(),
+        "beside": {} if order.extra_axes == Matrix() else order.extra_axes.as_plain(),
         "space": None if order.space is None else order.space.as_plain(),
         **order.budgets,
     }
@@ -190,37 +193,39 @@ def _race_on_farm(
 
 
 def _race_here(order: _Order, *, home: Path, save: Path | None, console: Console) -> Found:
-    """Run the race on this machine. Raises Usage, Infrastructure."""
+    """Race on this machine. `save`: the folder for the best model, if it is wanted. Raises Usage, Infrastructure."""
     with require_extra("node"):
         from farm.rules.searches.limits import Limits
         from onnxfarm.here import find as race
         from onnxfarm.here import workbench
     try:
-        space = order.space or default_space(order.providers, cores=race.count_physical_cores(), beside=order.beside)
+        space = order.space or default_space(
+            order.providers, cores=race.count_physical_cores(), beside=order.extra_axes
+        )
     except MatrixProblem as problem:
         raise Usage(str(problem)) from problem
     limits = Limits(**order.budgets, has_labels=order.evaluation is not None, has_tolerance=bool(space.tolerances))
     folder = save and make_folder(save, option="--save")
-    late_at = time.monotonic() + 60.0 * LATE * order.minutes
+    deadline = time.monotonic() + 60.0 * MAX_OVERTIME * order.minutes
     with workbench.open_workbench(
-        order.subject, home=home, console=console, is_late=lambda: bench.clock() > late_at
+        order.subject, home=home, console=console, is_late=lambda: bench.clock() > deadline
     ) as bench:
         if order.calibration is not None:
             bench.set_calibration(order.calibration)
         if order.evaluation is not None:
             bench.set_evaluation(order.evaluation, order.judging)
-        saving = None if folder is None else partial(bench.save_variant, folder=folder)
-        question = race.RaceRequest(str(order.subject.model), order.goal, limits, order.minutes, saving)
-        return race.run_race(bench, space, question)
+        save_model = None if folder is None else partial(bench.save_variant, folder=folder)
+        request = race.RaceRequest(str(order.subject.model), order.goal, limits, order.minutes, save_model)
+        return race.run_race(bench, space, request)
 
 
-def _read_space(over: str, beside: Matrix) -> Matrix:
-    space = read_matrix(over, {axis: [*map(to_plain, values)] for axis, values in beside.axes.items()})
-    return apply_settings(space, inputs=beside.inputs, tolerance=beside.as_plain().get("tolerance"))
+def _read_space(text: str, extra_axes: Matrix) -> Matrix:
+    space = read_matrix(text, {axis: [*map(to_plain, values)] for axis, values in extra_axes.axes.items()})
+    return apply_settings(space, inputs=extra_axes.inputs, tolerance=extra_axes.as_plain().get("tolerance"))
 
 
 def _parse_amount(text: str, option: str, units: Mapping[str, float], example: str) -> float | None:
-    """Parse a number above zero with its unit; None where nothing is given. Raises Usage."""
+    """Parse a number above 0 with a unit into the base unit. None for empty text. Raises Usage."""
     if not text:
         return None
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?) ?([A-Za-z%]*)", text.strip())
@@ -231,7 +236,7 @@ def _parse_amount(text: str, option: str, units: Mapping[str, float], example: s
 
 
 def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path | None, *, console: Console) -> None:
-    """Write and show the answers, by hardware. Raises GateFailed where there is none, and Stopped."""
+    """Write and print the answers, by hardware. Raises Stopped if one was stopped, GateFailed if one is undecided."""
     if json_file is not None:
         documents = [found.model_dump(mode="json", by_alias=True) for found in answers.values()]
         write_json(documents[0] if len(documents) == 1 else documents, json_file)
@@ -248,15 +253,15 @@ def _report_answers(answers: Mapping[str, Found], sentence: str, json_file: Path
 
 
 def show(found: Found, *, console: Console) -> None:
-    """Print a document `onnxfarm.find/1` for people."""
+    """Print a document `onnxfarm.find/1` for people: the best settings, then those that were dropped."""
     console.print(Text(f"\n{found.sentence}\n", style="bold"), soft_wrap=True)
     settings = make_settings_table(found)
     if settings.rows:
         print_table(settings, console=console)
     if found.left:
-        left = make_dropped_table(found).first(SHOWN_LEFT)
-        print_lines("", f"{left.caption}:", console=console)
-        print_table(left, console=console)
+        dropped = make_dropped_table(found).first(MAX_SHOWN_DROPPED)
+        print_lines("", f"{dropped.caption}:", console=console)
+        print_table(dropped, console=console)
     for words in found.budget_costs.values():
         print_lines("", words, console=console)
     if found.python:

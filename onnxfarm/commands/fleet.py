@@ -1,4 +1,4 @@
-"""`onnxfarm node invite|list|approve|…|lend|take-back|…`: commands about the nodes of a farm, from any machine."""
+"""`onnxfarm node invite|list|approve|…|lend|take-back|…`: manages the nodes of a farm, from any machine."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -90,7 +90,7 @@ def invite(
 def show(server: ServerOption = None, as_json: JsonOption = False) -> None:
     """List the nodes of your teams."""
     none = "No nodes yet: `onnxfarm node invite` prints the command that lets a machine join."
-    show_rows(ask_farm(server, operations.NODES), HEADS, make_row, as_json=as_json, none=none)
+    show_rows(ask_farm(server, operations.NODES), HEADS, make_node_row, as_json=as_json, none=none)
 
 
 def _make_order_command(order_name: str) -> Callable[..., None]:
@@ -140,7 +140,7 @@ def ledger(
 
 
 def format_ledger(name: str, ledger: LedgerOut, *, days: int) -> Iterator[str]:
-    """Yield the lines of a node's ledger for people; `name` is the node's, and the ledger covers `days` days."""
+    """Yield the lines of a node's ledger for people. `name`: the node's name. `days`: how many days it covers."""
     blocks, total_time = counted(ledger.blocks, "block"), duration(round(60.0 * ledger.minutes))
     yield f"{name} measured {blocks} in {counted(days, 'day')}, {total_time} in all."
     for work in ledger.work:
@@ -280,7 +280,7 @@ def _answer_lending(lending: int, answer: str, server: str | None) -> None:
 
 
 def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: str = "") -> None:
-    """Offer a node to one more team, or to one team less. Raises Usage where it is not offered to that team."""
+    """Add or remove one of the teams that a node is offered to. Raises Usage if the team to remove is none of them."""
     node = find_node(client, number_or_name)
     teams = [row.team for row in client.call(operations.LENDINGS) if row.node_id == node.id]
     if remove and remove not in teams:
@@ -290,18 +290,18 @@ def _set_teams(client: Client, number_or_name: str, *, add: str = "", remove: st
 
 
 def describe_node(node: NodeOut) -> str:
-    """Describe a node: `bench-2 is active. Paused by its owner.`"""
+    """Describe a node's health and pause: `bench-2 is active. Paused by its owner.`"""
     pause = "" if node.health == "retired" else node.pause
     return " ".join(text for text in (f"{node.name} is {node.health}.", pause) if text)
 
 
-def read_limits(node: NodeOut) -> NodeSettings:
-    """Return the limits that a node's answer holds. Keys that this version does not know are left out."""
+def parse_settings(node: NodeOut) -> NodeSettings:
+    """Return the settings of a node, without keys that this version does not know."""
     return NodeSettings.model_validate(node.settings, extra="ignore")
 
 
 def _show_limits(node: NodeOut) -> None:
-    settings = read_limits(node)
+    settings = parse_settings(node)
     max_c = settings.max_temperature_c
     rows = {
         "hours": f"{settings.hours} {settings.timezone}" if settings.hours else ALWAYS,
@@ -318,9 +318,9 @@ def _show_limits(node: NodeOut) -> None:
 
 
 def _parse_hours(text: str) -> dict[str, object]:
-    """Parse `20:00-06:00 Europe/Vienna` into settings. Without a zone, the node keeps its own. Raises Usage.
+    """Parse `20:00-06:00 Europe/Vienna`, or `always`, into settings. Without a zone, the node keeps its own.
 
-    Whether the hours and the zone are valid is checked by the farm.
+    The farm checks whether hours and zone are valid. Raises Usage for more than two words, or none.
     """
     words = text.split()
     if not 1 <= len(words) <= 2:
@@ -345,7 +345,7 @@ def _parse_celsius(text: str) -> float | None:
         raise Usage(f"--max-temperature is {text!r}: give a number of degrees, or `{ANY}`.") from problem
 
 
-def make_row(node: NodeOut) -> tuple[str, ...]:
+def make_node_row(node: NodeOut) -> tuple[str, ...]:
     """Make the cells of a node's row in the list, in the order of HEADS."""
     tags = " ".join([*node.tags, *node.owner_tags]) or "none verified yet"
     self_test = node.self_test.sentence if node.self_test else "not run yet"
@@ -357,11 +357,11 @@ def _order(client: Client, node: NodeOut, order_name: str) -> NodeOut:
 
 
 def _resume(client: Client, node: NodeOut) -> NodeOut:
-    """End a node's pause, and whatever else keeps it from accepting blocks.
+    """End a node's pause, and resume it if it was drained or quarantined. Return the node after that.
 
-    The farm refuses to resume a node that accepts blocks, so a node that was only paused is not resumed again.
+    The farm refuses to resume an active node, so a node that was only paused is not resumed as well.
     """
-    was_paused = read_limits(node).is_paused
+    was_paused = parse_settings(node).is_paused
     if was_paused:
         node = client.call(operations.CHANGE_NODE, json={"is_paused": False}, node=node.id)
     return node if was_paused and node.health == "active" else _order(client, node, "resume")

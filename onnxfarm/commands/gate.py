@@ -1,9 +1,9 @@
 """`onnxfarm gate MODEL --baseline 1.29.0 --candidate 1.31.1`: may the candidate replace the baseline?
 
-With `--against BASE` the model is the candidate, and another file, or the same at a commit, the baseline.
+With `--against BASE`, the model is the candidate, and the baseline is another file, or the same file at a commit.
 
-Measured on this machine, or on a farm with --server. Exit code 0: yes; 1: no; 2: what was given cannot be used; 3: it
-could not be measured; 4: it took longer than --timeout.
+It is measured on this machine, or on a farm with --server. Exit code 0: yes; 1: no; 2: something given cannot be used;
+3: it could not be measured; 4: it took longer than --timeout.
 """
 
 import filecmp
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
         def clock(self) -> float: ...
 
 
-# GitHub Actions shows what a step adds to the file that this names
+# the file to which a step of GitHub Actions adds its summary
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-# options of files and of farms, which are of no use to somebody who repeats the gate on their own machine
+# options that are left out of the command with which somebody else repeats the gate
 WRITING = ("--summary", "--comment", "--junit", "--benchmark-json", "--json", "--home")
 LEFT_OUT = (*WRITING, "--server", "--team", "--branch", "--commit")
 
@@ -209,7 +209,10 @@ def gate(  # noqa: PLR0913  every option of the command
 
 
 class _Place(NamedTuple):
-    """Where a gate measures: on a farm, for a team; or here, with the runtimes in `home`, where `server` is None."""
+    """Where a gate measures: on the farm `server`, for `team`; or on this machine, with the runtimes in `home`.
+
+    `server` None: on this machine.
+    """
 
     server: str | None
     team: str
@@ -217,7 +220,7 @@ class _Place(NamedTuple):
 
 
 def _refuse_mixed_kinds(against: str, of_runtimes: Mapping[str, object], of_models: Mapping[str, object]) -> None:
-    """Raises Usage where options of both kinds of gates are given, or those of models without --against."""
+    """Raise Usage for options of runtimes together with --against, and for options of models without it."""
     if against and (named := [name for name, value in of_runtimes.items() if value]):
         raise Usage(f"--against compares two models: leave out {' and '.join(named)}, or --against.")
     if not against and (named := [name for name, value in of_models.items() if value]):
@@ -229,7 +232,7 @@ def _declare_matrix(
 ) -> Matrix:
     """Read the matrix of --matrix, and set the axes of the options in it. Raises Usage.
 
-    A gate between two runtimes measures `sides`, and its matrix may not name runtimes; None is a gate of two models.
+    `sides`: the two runtimes to compare, which a matrix may not name itself; None: two models are compared.
     """
     if sides is None:
         return apply_settings(read_matrix(text, axes), tolerance=parse_tolerances(tolerance))
@@ -240,7 +243,7 @@ def _declare_matrix(
 def _refuse_misplaced_options(
     request: GateRequest, place: _Place, *, budget: Budget, timeout_min: float | None
 ) -> None:
-    """Raises Usage for an option that does not go with the others, or with where the gate measures."""
+    """Raise Usage for an option that contradicts others, or the place where the gate measures."""
     if request.subject.expected is not None and request.subject.inputs is None:
         raise Usage("--expected holds the outputs of certain inputs: give those with --inputs.")
     options.check_rounds(request.rounds, budget)
@@ -258,7 +261,7 @@ def _refuse_misplaced_options(
 def _measure(
     search: "Gate", request: GateRequest, place: _Place, *, against: str, console: Console
 ) -> "tuple[GateOutcome, float]":
-    """Measure both sides, and judge them. Return the outcome, and the seconds it took beside waiting for a machine.
+    """Measure and judge both sides. Return the outcome, and the seconds it took without waiting for a machine.
 
     Raises Usage, Infrastructure and TimedOut.
     """
@@ -274,20 +277,24 @@ def _measure(
 
 
 def _add_base(request: GateRequest, against: str, place: _Place, folder: Path) -> GateRequest:
-    """Return the request with the model in use now, which is measured with the inputs of the new one.
+    """Return the request with the model in use now as its base, which gets the inputs of the new model.
 
-    `against` is a file, git:REF[:PATH], or NAME@VERSION of a farm. Where both models are the same, byte for byte, it
-    prints that and raises typer.Exit with 0. Raises Usage.
+    `against`: a file, git:REF[:PATH], or NAME@VERSION of a farm. If both models are the same, byte for byte, it prints
+    that and raises typer.Exit with 0. Raises Usage and Infrastructure.
     """
     path, new = Path(against), request.subject.model
     is_version = not path.exists() and lookups.VERSION.fullmatch(against) is not None
     if is_version and place.server is not None:
         return replace(request, base_version=against)
+
+    # get the file
     new_files = list_model_files(new)
     if against.startswith(git_models.PREFIX):
         path = git_models.check_out_model(against, model=new, folder=folder)
     elif is_version:
         path = download_version(against, folder=folder)
+
+    # is it another model?
     old_files = list_model_files(path)
     pairs = zip(old_files, new_files, strict=False)
     if len(old_files) == len(new_files) and all(filecmp.cmp(*pair, shallow=False) for pair in pairs):
@@ -311,7 +318,7 @@ def _open_bench(
 
 
 def _parse_checks(fail_on: str, metric: str | None) -> "Checks":
-    """Parse the texts of --fail-on and --metric; None: DEFAULT_METRICS. Raises Usage for an unknown name."""
+    """Parse the texts of --fail-on and --metric. `metric` None: DEFAULT_METRICS. Raises Usage for an unknown name."""
     from farm.rules.changes.gate import DEFAULT_METRICS
     from farm.rules.findings.kinds import CHECKS
     from farm.rules.searches.gate import Checks
@@ -327,12 +334,12 @@ def _parse_checks(fail_on: str, metric: str | None) -> "Checks":
     for name in metrics:
         if not find_metric_names(name):
             raise Usage(f"--metric: {choice_sentence('metric', name, (MEMORY, *NAMES))}")
-    metric_names = tuple(each for name in metrics for each in find_metric_names(name))
+    metric_names = tuple(metric_name for name in metrics for metric_name in find_metric_names(name))
     return Checks(fail_on=tuple(check for check in CHECKS if check in checks), metrics=metric_names)
 
 
 def _parse_percent(percent: str) -> float:
-    """Parse `5 %`, `5%` or `5` into a fraction. Raises Usage."""
+    """Parse `5 %`, `5%` or `5` into 0.05. Empty text is 0. Raises Usage."""
     text = percent.strip().removesuffix("%").strip()
     try:
         value = float(text or 0) / 100
@@ -344,7 +351,7 @@ def _parse_percent(percent: str) -> float:
 
 
 def _read_sides(baseline: str, candidate: str) -> tuple[Runtime, Runtime]:
-    """Return both runtimes. Raises Usage."""
+    """Parse both runtimes. Raises Usage if one is missing or wrong, or if they are equal."""
     if not (baseline and candidate):
         raise Usage("Say what is compared: --baseline and --candidate are two runtimes, --against is another model.")
     old, new = _read_runtime(baseline, "--baseline"), _read_runtime(candidate, "--candidate")
@@ -361,7 +368,7 @@ def _read_runtime(text: str, option: str) -> Runtime:
 
 
 def _write_files(outcome: "GateOutcome", request: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
-    """Write the answer to each file that an option names, and to the step summary of GitHub Actions. Raises Usage."""
+    """Write the answer to the files by option, None: not given, and to the step summary of GitHub. Raises Usage."""
     answer, document = outcome.answer, outcome.document
     comment = gate_comment.as_comment(answer, document, request)
     texts = {"--summary": gate_reports.as_markdown(answer, document), "--comment": comment}
@@ -375,7 +382,7 @@ def _write_files(outcome: "GateOutcome", request: gate_comment.Asked, files: Map
 
 
 def _make_repeat_command() -> str:
-    """Make the command that repeats this gate on the reader's own machine, without LEFT_OUT and their values."""
+    """Make the command that repeats this gate on another machine: this one, without the options in LEFT_OUT."""
     words, is_value = ["onnxfarm"], False
     for word in sys.argv[1:]:
         if not is_value and word.partition("=")[0] not in LEFT_OUT:

@@ -53,7 +53,7 @@ def inspect(
 
 
 def list_compatibility(facts: "Inspection") -> list[Row]:
-    """List for each known release of ONNX Runtime whether it loads the model, derived from the model's stamps."""
+    """List whether each known release of ONNX Runtime loads the model, by its opsets, IR version and domains."""
     return rules.compatibility_rows(Stamps(facts.opsets, facts.ir_version, facts.custom_domains, facts.unused_opsets))
 
 
@@ -66,7 +66,7 @@ def _show_compatibility(rows: list[Row], *, console: Console) -> None:
 
 
 def inspect_model(model: Path) -> "Inspection":
-    """Inspect a copy of a model in the sandbox. Raises Usage where something is wrong with the model."""
+    """Inspect a copy of a model in the sandbox, and find inputs it runs with. Raises Usage if it cannot be used."""
     with require_extra("node"):
         from farm.workshop import orders
         from onnxfarm.here.progress import print_periodically

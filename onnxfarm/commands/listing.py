@@ -1,4 +1,4 @@
-"""Lists that a farm answers: printed as a table, or as the farm's own JSON."""
+"""Prints lists from a farm: as a table, or as the farm's own JSON."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -12,15 +12,15 @@ Row = TypeVar("Row")
 
 def show_rows(
     answer: ApiAnswer[list[Row]],
-    heads: Sequence[str],
+    headers: Sequence[str],
     format_row: Callable[[Row], Sequence[str]],
     *,
     as_json: bool,
     none: str = "",
 ) -> None:
-    """Print the rows of an answer as a table under `heads`, or the answer as JSON. Without rows, print `none`.
+    """Print a farm's list as a table under `headers`, or as JSON.
 
-    `format_row` returns the cells of a row.
+    `format_row` returns the cells of a row. `none`: the sentence to print in place of an empty table.
     """
     console = make_console()
     if as_json:
@@ -28,7 +28,7 @@ def show_rows(
     elif not answer.parsed and none:
         print_lines(none, console=console)
     else:
-        table = make_table(*heads)
+        table = make_table(*headers)
         for row in answer.parsed:
             table.add_row(*format_row(row))
         console.print(table)

@@ -172,7 +172,7 @@ def install_service(
 
 
 def _make_start_command(packages: Sequence[str], indexes: Sequence[str]) -> list[str]:
-    """Make the words of `onnxfarm node start`, with the full path of the program that runs now."""
+    """Make the command `onnxfarm node start` as a list of words, with the full path of this program."""
     program = Path(sys.argv[0]).resolve()
     words = [str(program)] if os.access(program, os.X_OK) else [sys.executable, "-m", "onnxfarm.main"]
     allowed = [f"--allow-package={name}" for name in packages] + [f"--allow-index={name}" for name in indexes]
@@ -180,14 +180,14 @@ def _make_start_command(packages: Sequence[str], indexes: Sequence[str]) -> list
 
 
 def _resolve_folder(home: Path | None) -> Path:
-    """Return the node's folder as an absolute path, because the processes that measure work in other folders."""
+    """Return the node's folder as an absolute path, because processes that measure run in other folders."""
     with require_extra("node"):
         from worker.agent.home import default_folder
     return (home or default_folder()).resolve()
 
 
 def _make_node_folder(home: Path | None) -> Path:
-    """Return the node's folder, which is made where it is missing. Raises Infrastructure unless it is writable."""
+    """Return the node's folder, and make it if it is missing. Raises Infrastructure if it cannot be written."""
     folder = _resolve_folder(home)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def _make_node_folder(home: Path | None) -> Path:
 
 
 def _describe_problem(problem: Exception) -> str:
-    """Return the message of a problem; for a pydantic error, one sentence about its first field."""
+    """Return the message of an error; of a pydantic error, a sentence about its first field."""
     if not isinstance(problem, ValidationError):
         return str(problem)
     first = problem.errors()[0]

@@ -151,7 +151,7 @@ def split_list(text: str) -> list[str]:
 
 
 def check_rounds(rounds: int | None, budget: Budget) -> None:
-    """Raises Usage where the budget does not allow so many rounds. None: the option was not given."""
+    """Raise Usage if a budget does not allow this number of rounds. None: --rounds was not given."""
     if rounds is None:
         return
     if budget is Budget.GLANCE:
@@ -160,17 +160,18 @@ def check_rounds(rounds: int | None, budget: Budget) -> None:
         raise Usage(f"--rounds is {rounds}: a verdict takes {least}, so give {least} to {MAX_ROUNDS}.")
 
 
-def refuse_recipe_alone(recipe: str, evaluation: Path | None) -> None:
+def refuse_recipe_without_data(recipe: str, evaluation: Path | None) -> None:
     if recipe and evaluation is None:
         raise Usage("--recipe says how labelled data are judged: add them with --evaluation.")
 
 
 def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
-    """Return how outputs are judged: the recipe, empty for top1, or the function of --judge FILE.py:FUNCTION[:lower].
+    """Return how outputs are judged: by the text of --recipe, or by the function of --judge FILE.py:FUNCTION[:lower].
 
-    Raises Usage where both are given, where either comes without labelled data, or where --judge cannot be read.
+    An empty recipe means `top1`. Raises Usage if both are given, if one is given without labelled data in `evaluation`,
+    or if --judge cannot be read.
     """
-    refuse_recipe_alone(recipe, evaluation)
+    refuse_recipe_without_data(recipe, evaluation)
     if not judge:
         return recipe
     if recipe or evaluation is None:
@@ -178,12 +179,12 @@ def parse_judging(recipe: str, judge: str, evaluation: Path | None) -> Judging:
             "--judge judges in place of a --recipe, on samples: give it with --evaluation, and leave --recipe out."
         )
     path, _, named_function = judge.partition(".py:")
-    function, _, better = named_function.partition(":")
-    if not path or not function.isidentifier() or better not in ("", "lower", "higher"):
+    function, _, direction = named_function.partition(":")
+    if not path or not function.isidentifier() or direction not in ("", "lower", "higher"):
         raise Usage(f"--judge has {judge[:200]!r}: write FILE.py:FUNCTION, or FILE.py:FUNCTION:lower.")
     if not re.fullmatch(METRIC_NAME, function.lower()) or function.lower() in METRICS:
         raise Usage(f"--judge: {function} is called as a metric of --recipe is, or longer than 32: call it otherwise.")
-    return UserJudge(Path(f"{path}.py"), function, better == "lower" if better else None)
+    return UserJudge(Path(f"{path}.py"), function, direction == "lower" if direction else None)
 
 
 def _check_file(path: Path | None) -> Path | None:

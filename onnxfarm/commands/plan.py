@@ -1,4 +1,4 @@
-"""`onnxfarm plan MODEL --matrix FILE`: what would be measured, without starting it."""
+"""`onnxfarm plan MODEL --matrix FILE`: shows what a farm would measure, without starting it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ from onnxfarm.remote.account import ServerOption, find_account
 from onnxfarm.remote.client import Client
 from onnxfarm.remote.uploads import Bundle, upload_and_inspect
 
-# the points named of those that one reason refuses
+# how many of the points that are refused for one reason are named
 NAMED_POINTS = 4
 
 
@@ -60,10 +60,10 @@ def plan(  # noqa: PLR0913  every option of the command
     declared = apply_feed_options(
         read_matrix(matrix), shape=shape, inputs=input_, scenario=scenario, memory_limit_mb=memory_limit_mb, pre=pre
     )
-    aside = Console(stderr=True)
+    stderr = Console(stderr=True)
     with Client(find_account(server)) as client:
-        version = upload_and_inspect(client, bundle, console=aside)
-        with aside.status("Planning …") as status:
+        version = upload_and_inspect(client, bundle, console=stderr)
+        with stderr.status("Planning …") as status:
             answer = client.plan(
                 version.id, declared, detect=wish, progress=lambda order: status.update(_describe_waiting(order))
             )
@@ -94,10 +94,8 @@ def show_plan(plan: Plan, *, console: Console) -> None:
 
 def _show_refused(refused: Sequence[RefusedPoint], *, console: Console) -> None:
     for reason, alike in refusals.group_by_reason(refused).items():
-        print_lines(
-            f"⊘ {_describe_point(alike[0]) if len(alike) == 1 else f'{len(alike)} points'}: {reason.text}",
-            console=console,
-        )
+        points = _describe_point(alike[0]) if len(alike) == 1 else f"{len(alike)} points"
+        print_lines(f"⊘ {points}: {reason.text}", console=console)
         print_lines(*(f"    {way_out}" for way_out in refusals.list_ways_out(alike)), console=console)
         for point in alike[:NAMED_POINTS] if len(alike) > 1 else ():
             print_lines(f"    {_describe_point(point)}", console=console)
@@ -110,15 +108,17 @@ def _make_block_table(blocks: Sequence[PlannedBlock]) -> Table:
     for block in blocks:
         changes = [size for compared in block.comparisons if (size := compared.smallest_detectable)]
         rounds = sorted({number for number in (block.min_rounds, block.max_rounds) if number})
+        smallest = ""
+        if changes:
+            texts = dict.fromkeys(f"{100 * size:.2g}" for size in (min(changes), max(changes)))
+            smallest = f"{'–'.join(texts)} %"
         table.add_row(
             block.id,
             " ".join(arm.id for arm in block.arms),
             "–".join(map(str, rounds)),
             f"{block.minutes:.1f}",
             str(len(block.nodes)),
-            f"{'–'.join(dict.fromkeys(f'{100 * size:.2g}' for size in (min(changes), max(changes))))} %"
-            if changes
-            else "",
+            smallest,
         )
     return table
 

@@ -57,6 +57,6 @@ def _make_table(runs: list[RunOut]) -> Table | str:
         return "No runs yet. Start one: onnxfarm submit model.onnx --wait"
     table = make_table("run", "model", "state", "progress", "submitted")
     for run in runs:
-        standing, created = make_progress(run).words, format_minute(run.created_at)
-        table.add_row(str(run.id), run.model, format_status(run), standing, f"{created} UTC")
+        progress, created = make_progress(run).words, format_minute(run.created_at)
+        table.add_row(str(run.id), run.model, format_status(run), progress, f"{created} UTC")
     return table

@@ -74,13 +74,13 @@ def submit(  # noqa: PLR0913  every option of the command
     """
     if json_file is not None and not wait:
         raise Usage("--json writes the finished run: add --wait, or use `onnxfarm results RUN --json`.")
-    options.refuse_recipe_alone(recipe, evaluation)
-    beside = {"inputs": inputs, "prompts": prompts, "expected": expected}
-    beside |= {"evaluation": evaluation, "calibration": calibration}
-    bundle = Bundle(model, beside, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
+    options.refuse_recipe_without_data(recipe, evaluation)
+    files_by_role = {"inputs": inputs, "prompts": prompts, "expected": expected}
+    files_by_role |= {"evaluation": evaluation, "calibration": calibration}
+    bundle = Bundle(model, files_by_role, {"model": name, "note": note, "team": team, "recipe": recipe}, source)
     # a missing file is refused before a missing account or farm
     _ = bundle.model_files
-    check_files_exist({f"--{role}": path for role, path in beside.items()})
+    check_files_exist({f"--{role}": path for role, path in files_by_role.items()})
     declared = apply_feed_options(
         read_matrix(matrix),
         shape=shape,
@@ -113,9 +113,9 @@ def _warn_of_calibration(version: VersionOut, *, console: Console) -> None:
 
 
 def read_matrix(source: str | None) -> dict[str, object] | None:
-    """Read a matrix into the plain values that the API takes; None stays None.
+    """Read a matrix into plain values for the API. None stays None.
 
-    `source` is the path of a file, - for stdin, or JSON text. Raises Usage, which names the wrong key or value.
+    `source`: the path of a file, - for stdin, or JSON text. Raises Usage, with the wrong key or value.
     """
     if source is None:
         return None

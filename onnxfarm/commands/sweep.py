@@ -1,4 +1,4 @@
-"""`onnxfarm sweep MODEL --ort all`: one model over many releases, each beside a pinned reference in the same block.
+"""`onnxfarm sweep MODEL --ort all`: measures a model on many releases, each in a block with a pinned reference.
 
 The JSON document, `onnxfarm.sweep/1`, holds a line for each cell and provider: every release as a ratio to the
 reference with its 95 % interval, and the change points between neighbours.
@@ -57,7 +57,7 @@ def sweep(  # noqa: PLR0913  every option of the command
 ) -> None:
     """Measure one model over all releases, and mark where it became slower or faster."""
     if html is not None:
-        # said before anything is measured
+        # fail before anything is measured
         with require_extra("server"):
             import plotly  # noqa: F401
     place = home or default_home()
@@ -81,7 +81,7 @@ def sweep(  # noqa: PLR0913  every option of the command
 
 
 def _choose_releases(distribution: str, ort: str, reference: str, *, home: Path) -> tuple[list[str], str]:
-    """Return the releases in order, and the one that stands in every block. Raises Usage."""
+    """Return the releases to measure, in their order, and the reference release. Raises Usage."""
     if distribution not in EVERY_DISTRIBUTION:
         raise Usage(f"--distribution: {choice_sentence('distribution', distribution, EVERY_DISTRIBUTION)}")
     published = list_releases(distribution, home=home)
@@ -96,8 +96,8 @@ def _choose_releases(distribution: str, ort: str, reference: str, *, home: Path)
 
 
 def show(swept: Mapping[str, Any], *, console: Console) -> None:
-    """Print a document `onnxfarm.sweep/1` for people."""
+    """Print a document `onnxfarm.sweep/1` for people: a sentence for each line of it, and what explains its changes."""
     for line in swept["lines"]:
-        turns = [f"  {turn['after']}: {turn['explanation']}" for turn in line["turns"] if turn["explanation"]]
-        print_lines("", str(line["sentence"]), *turns, console=console)
+        changes = [f"  {point['after']}: {point['explanation']}" for point in line["turns"] if point["explanation"]]
+        print_lines("", str(line["sentence"]), *changes, console=console)
     console.print(f"\nIt took {swept['minutes']:.1f} minutes.", highlight=False)

@@ -1,4 +1,4 @@
-"""`onnxfarm tokenize MODEL`: writes texts as token ids, by the model's own tokenizer, for `--prompts`."""
+"""`onnxfarm tokenize MODEL`: converts texts to token ids with the model's own tokenizer, as a file for `--prompts`."""
 
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ from worker.agent.installation import stages
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 from worker.agent.measurement import tokens
 
-USUAL: Final = "onnxruntime-genai==0.13.2"
+DEFAULT_RUNTIME: Final = "onnxruntime-genai==0.13.2"
 MAX_CHARACTERS: Final = 1 << 20
 
 
@@ -34,10 +34,10 @@ def tokenize(
     prompt_file: Annotated[Path | None, typer.Option(help="A file with the text to answer, UTF-8.")] = None,
     text_file: Annotated[Path | None, typer.Option(help="A file with a text to score (perplexity), UTF-8.")] = None,
     out: Annotated[Path, typer.Option(help="Where the token ids go.")] = Path("prompts.npz"),
-    ort: Annotated[str, typer.Option(help="The onnxruntime-genai whose tokenizer is asked.")] = USUAL,
+    ort: Annotated[str, typer.Option(help="The onnxruntime-genai whose tokenizer is asked.")] = DEFAULT_RUNTIME,
     home: HomeOption = None,
 ) -> None:
-    """Write texts as token ids, by the tokenizer of a model for onnxruntime-genai; `--prompts` takes the file."""
+    """Convert texts to token ids with the tokenizer of a model for onnxruntime-genai; `--prompts` takes the file."""
     texts = _read_texts(prompt, prompt_file, text_file)
     if out.suffix != ".npz":
         raise Usage(f"--out is a .npz: write --out {out.with_suffix('.npz')}.")
@@ -60,7 +60,7 @@ def tokenize(
 
 
 def _read_texts(prompt: str | None, prompt_file: Path | None, text_file: Path | None) -> dict[str, str]:
-    """Return the texts by the names of their arrays, `prompt` and `text`. Raises Usage."""
+    """Read the texts to convert, by the name of their array: `prompt`, and `text` if a file is given. Raises Usage."""
     if (prompt is None) == (prompt_file is None):
         raise Usage("One text is answered: give --prompt or --prompt-file.")
     texts = {"prompt": _read_text_file(prompt_file) if prompt_file is not None else prompt or ""}
@@ -89,7 +89,7 @@ def _run_tokenizer(
 ) -> Path:
     runtime = parse_ort_option(ort)
     if not genai.is_genai(runtime):
-        raise Usage(f"{runtime} has no tokenizer: take {USUAL}.")
+        raise Usage(f"{runtime} has no tokenizer: take {DEFAULT_RUNTIME}.")
     try:
         installed = RuntimeStore(home / "runtimes", say=lambda text: console.print(text)).provide(runtime)
         work = Path(tempfile.mkdtemp(prefix="tokens-", dir=folder))
@@ -103,7 +103,7 @@ def _run_tokenizer(
 
 
 def _accept_prompts(imported: bundle.ImportedModel, token_ids: Path, *, folder: Path) -> replies.PromptsReply:
-    """Check the token ids as the file of a stranger, because a sandboxed child wrote them. Raises Usage."""
+    """Check the token ids like an upload, because a sandboxed process wrote them. Raises Usage."""
     checked = folder / "checked"
     checked.mkdir()
     with convert_workshop_errors():

@@ -6,8 +6,8 @@ The file, `onnxfarm.verdict/1` (the key `schema` may be left out), is one of
     {"old": […], "new": […]}                 as many launches of each arm, not measured side by side
     {"comparisons": [one of the above, …]}   many in one call
 
-with samples in any one unit. The answer has the same form. In a list, `holds_across` says of each slower or faster
-whether it also holds by Benjamini-Hochberg over the whole list, which matters when it is one matrix.
+with all samples in one unit, whichever it is. The answer has the same form. In a list, `holds_across` says of each
+`slower` or `faster` whether it also holds by Benjamini-Hochberg over the whole list, as it should for one matrix.
 """
 
 import dataclasses
@@ -32,13 +32,13 @@ MIN_LAUNCHES = 2
 
 
 class Pairs(NamedTuple):
-    """Launches side by side: [old, new] of each round."""
+    """Samples that were measured side by side: [old, new] of each round."""
 
     rounds: list[list[float]]
 
 
 class Arms(NamedTuple):
-    """Launches of each arm by itself."""
+    """Samples of each arm that were not measured side by side."""
 
     old: list[float]
     new: list[float]
@@ -64,7 +64,7 @@ def verdict(
 
 
 def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]:
-    """Judge each comparison by the rules that alerts use, in the same order. Raises Usage for a bad margin."""
+    """Judge comparisons by the rules that alerts use, in the same order. Raises Usage for a wrong margin."""
     with require_extra("node"):
         from farm.rules.comparing import verdicts
     try:
@@ -79,7 +79,7 @@ def judge(entries: Sequence[Pairs | Arms], *, margin: float) -> list[Comparison]
 
 
 def parse_entry(entry: Mapping[str, object], *, where: str) -> Pairs | Arms:
-    """Parse the samples of one comparison. `where` names it in errors. Raises Usage when they are no samples."""
+    """Parse the samples of one comparison. `where` names it in errors. Raises Usage if they are missing or wrong."""
     has_arms = "old" in entry or "new" in entry
     if ("pairs" in entry) == has_arms:
         keys = "both" if has_arms else f"neither, but {', '.join(map(str, list(entry)[:5])) or 'nothing'}"

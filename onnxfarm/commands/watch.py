@@ -181,8 +181,11 @@ def _set_active(watch: str, server: str | None, *, is_active: bool) -> None:
 def _follow_rounds(
     client: Client, watch_id: int, round_ids: set[int], *, minutes: float | None, poll_s: float = POLL_S
 ) -> ApiAnswer[list[RoundOut]]:
-    """Follow rounds until all are judged, show how far the first open one is, and return all. Raises TimedOut."""
-    limit = None if minutes is None else time.monotonic() + 60.0 * minutes
+    """Follow rounds until all are judged, and return them. It shows the progress of the first run that is measured.
+
+    Raises TimedOut after `minutes`; None: no limit.
+    """
+    deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
     printed: dict[int, str] = {}
     console = make_console(stderr=True)
     with open_progress(console) as show:
@@ -198,7 +201,7 @@ def _follow_rounds(
             still_open = [round_ for round_ in answer.parsed if round_.state != "judged"]
             if not still_open:
                 return answer
-            if limit is not None and time.monotonic() > limit:
+            if deadline is not None and time.monotonic() > deadline:
                 raise TimedOut(f"The rounds were not judged within {minutes:g} minutes; they continue on the farm.")
             measuring = [run for round_ in still_open if (run := round_.confirming or round_.run)]
             if measuring:
@@ -207,7 +210,7 @@ def _follow_rounds(
 
 
 def _read_rounds(client: Client, watch_id: int, round_ids: Collection[int]) -> ApiAnswer[list[RoundOut]]:
-    """Return these rounds of a watch, newest first. Raises Infrastructure when one of them is gone."""
+    """Return these rounds of a watch, newest first. Raises Infrastructure if one of them was deleted."""
     rows: list[tuple[object, RoundOut]] = []
     for page in client.iterate_pages(operations.ROUNDS, watch=watch_id):
         plain = cast(list[object], page.json)

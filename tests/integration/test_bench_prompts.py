@@ -11,7 +11,7 @@ from rich.console import Console
 from farm.rules.matrices import matrix as matrices
 from farm.workshop import arrays
 from farm.workshop.samples import builders
-from onnxfarm.commands.feed_options import refuse_prompts_alone
+from onnxfarm.commands.feed_options import refuse_unused_prompts
 from onnxfarm.here import workbench
 from onnxfarm.problems import Usage
 from onnxfarm.subject import Subject
@@ -53,9 +53,9 @@ def test_prompts_that_do_not_fit_and_those_of_nothing_that_generates_are_refused
     ):
         pass
     with pytest.raises(Usage, match="--prompts are generated from: add --scenario generate:new=64"):
-        refuse_prompts_alone(bad, ("fresh",))
-    refuse_prompts_alone(bad, ("single", "generate:new=8"))
-    refuse_prompts_alone(None, ())
+        refuse_unused_prompts(bad, ("fresh",))
+    refuse_unused_prompts(bad, ("single", "generate:new=8"))
+    refuse_unused_prompts(None, ())
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_long_list_of_those_that_left_is_cut(bench: MadeUpBench, call: Call, t
     found = Found.model_validate(document(call, tmp_path / "found.json", "--over", space))
     screen = StringIO()
     command.show(found, console=Console(file=screen, width=120))
-    assert f"the first {command.SHOWN_LEFT} of {len(found.left)}:" in screen.getvalue()
+    assert f"the first {command.MAX_SHOWN_DROPPED} of {len(found.left)}:" in screen.getvalue()
 
 
 def test_the_batches_of_a_space_are_those_that_race(bench: MadeUpBench, call: Call, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_the_wait_for_the_machine_as_stopped(run: Measurer) -> None:
 def test_a_model_that_cannot_be_made_is_not_saved_and_is_no_bug_of_ours(run: Measurer, tmp_path: Path) -> None:
     class NoVariant:
         def make_variant(self, spec: CellSpec) -> None:
-            raise WorkshopError(ReasonCode.VARIANT_FAILED, "It has no such operator.")
+            raise WorkshopError(ReasonCode.VARIANT_IMPOSSIBLE, "It has no such operator.")
 
     run.preparation = cast(Preparation, NoVariant())
     with pytest.raises(Usage, match="It has no such operator"):

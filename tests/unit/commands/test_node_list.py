@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from farm.contract.api.fleet import NodeOut
-from onnxfarm.commands.fleet import HEADS, make_row
+from onnxfarm.commands.fleet import HEADS, make_node_row
 from onnxfarm.outputs import make_table
 from tests.answers import answer
 
@@ -19,7 +19,7 @@ def test_a_fingerprint_and_a_name_are_never_cut(width: int) -> None:
     tags = {"cpu": "", "x86": "", "avx512_vnni": ""}
     node = answer(NodeOut, name=NAME, state="online", health="pending", tags=tags, fingerprint=FINGERPRINT)
     shown, table = io.StringIO(), make_table(*HEADS)
-    table.add_row(*make_row(node))
+    table.add_row(*make_node_row(node))
     Console(file=shown, width=width).print(table)
     assert "…" not in shown.getvalue()
     lines = shown.getvalue().splitlines()
