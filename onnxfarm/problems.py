@@ -63,10 +63,7 @@ class TimedOut(Problem):
 
 
 class Stopped(Problem):
-    """Somebody stopped the command.
-
-    `measured`: the document of what was measured until then; None: nothing was.
-    """
+    """Somebody stopped the command. `measured`: the document of what was measured until then; None: nothing."""
 
     exit_code = 130
 

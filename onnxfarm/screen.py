@@ -1,6 +1,6 @@
 """Shows a bench document in the terminal: the verdict line, the cells, the comparisons, and the operators."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from rich.console import Console
@@ -48,36 +48,34 @@ from farm.rules.wording.vocabulary import WRONG, is_change, mark_word, rank, sig
 from onnxfarm.outputs import print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
-# operators that are named for the largest change, and those that are listed with a verdict of their own
-NAMED_OPERATORS, CALLED_OPERATORS = 3, 12
-NAMED_INPUTS = NAMED_CELLS = MAX_WAYS = 8
-MAX_COMPARISONS = 40
-MAX_DIFFERENCES = 10
-NARROW = 100
-# estimated width of the columns of figures together, and of each further one
+# how many operators explain the largest change, and how many with a verdict of their own are listed
+MAX_EXPLAINING_OPERATORS, MAX_CHANGED_OPERATORS = 3, 12
+MAX_INPUTS = MAX_NAMED = MAX_INPUT_LINES = 8
+MAX_COMPARISONS, MAX_DIFFERENCES = 40, 10
+# a narrower terminal has no room for a column for each axis
+MIN_WIDE_WIDTH = 100
+# the estimated width of all usual columns of figures, and of each further one
 FIGURES_WIDTH, CALL_WIDTH = 80, 20
 TWIN = "twin"
-# columns of figures, by their head
+# the metric of each column of figures, by its header
 PEAK, FIRST, BY_CLOCK = METRICS["peak_memory_bytes"], METRICS[TTFT], "by the clock"
-HEADS = {"p50": JUDGED, "items/s": METRICS["throughput"], "session": METRICS["session_ms"], "memory": PEAK}
-TOKEN_HEADS = {"per token": JUDGED, "first token": FIRST, "overall tokens/s": METRICS[TOKENS_RATE], "memory": PEAK}
-# columns of words that become a line above the table where all of them say the same
+FIGURE_COLUMNS = {"p50": JUDGED, "items/s": METRICS["throughput"], "session": METRICS["session_ms"], "memory": PEAK}
+TOKEN_COLUMNS = {"per token": JUDGED, "first token": FIRST, "overall tokens/s": METRICS[TOKENS_RATE], "memory": PEAK}
+# columns that become a line above the table if all rows have the same text
 LIFTED = ("state", "parity", "accuracy")
 LIFTED_COMPARED = ("rounds", "detectable", "prefill", "memory", *titles.CALLS.values())
 
 CALL = BY_NAME["call"]
-# axes that tell apart the sides of a comparison whose operators are listed
+# the axes that describe the sides of a comparison whose operators are listed
 SIDE_AXES = (BY_NAME["precision"], BY_NAME["batch"])
 # the axes in the order of their columns: those that are compared most first, and where a cell ran last
-_FIRST = ("runtime", "opset", "provider", "precision")
+_FIRST = {name: place for place, name in enumerate(("runtime", "opset", "provider", "precision"))}
 _LAST = ("model", "hardware", "node")
-COLUMNS = tuple(
-    sorted(AXES, key=lambda axis: (axis.name in _LAST, _FIRST.index(axis.name) if axis.name in _FIRST else len(_FIRST)))
-)
+COLUMNS = tuple(sorted(AXES, key=lambda axis: (axis.name in _LAST, _FIRST.get(axis.name, len(_FIRST)))))
 
 
 def show(document: Document, *, console: Console, address: str = "") -> None:
-    """Print a bench document for people. `address`: that of the run's page, printed last; empty: none."""
+    """Print a bench document for people. `address`: of the run's page on the farm, printed last; empty: none."""
     if document.sentence:
         console.print(Text(f"\n{document.sentence}\n", style="bold"))
     if document.cells:
@@ -93,7 +91,7 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         _show_reasons(document.cells, opening=document.sentence, console=console)
         _show_differences(document.cells, console=console)
         if document.comparisons:
-            table = _make_comparison_table(document, varying, is_wide=console.width >= NARROW)
+            table = _make_comparison_table(document, varying, is_wide=console.width >= MIN_WIDE_WIDTH)
             constant, table = lift_constant_columns(table, *LIFTED_COMPARED)
             console.print(Text(f"\n{constant}" if constant else "", style="dim"))
             _show_table(table, console=console)
@@ -103,75 +101,85 @@ def show(document: Document, *, console: Console, address: str = "") -> None:
         console.print(Text(f"\n{address}"), soft_wrap=True)
 
 
-def _show_table(table: Table, *first_heads: str, console: Console) -> None:
-    for part in split_to_width(table, *first_heads, width=console.width):
+def _show_table(table: Table, *first_headers: str, console: Console) -> None:
+    for part in split_to_width(table, *first_headers, width=console.width):
         console.print(part)
 
 
 def _find_varying(cells: Sequence[Cell]) -> list[Axis]:
-    """Return the axes in which these cells differ. A cell that never ran has no node, which is no difference."""
+    """Return the axes in which cells differ. A cell that never ran has no node; that is no difference."""
     texts = {axis.name: {_format_axis(axis, cell) for cell in cells} for axis in COLUMNS}
     return [axis for axis in COLUMNS if len(texts[axis.name] - ({""} if axis.name == "node" else set())) > 1]
 
 
 def _describe_common(cell: Cell, varying: Sequence[Axis]) -> str:
-    """Describe the axes in which the cells do not differ. `cell` is one of them. Defaults are left out."""
+    """Describe the axes in which the cells agree, without defaults. `cell` is one of the cells."""
     shared = [axis for axis in COLUMNS if axis not in varying]
-    model, runtime, node = (axis in shared for axis in (BY_NAME["model"], BY_NAME["runtime"], BY_NAME["node"]))
-    parts = [
-        (cell.model or "model") if model else "",
-        titles.runtime_in_words(cell.runtime) if runtime else "",
-        *(
-            _format_axis(axis, cell, is_alone=True)
-            for axis in shared
-            if axis in WORKLOAD and axis != CALL and not axis.is_default(cell)
-        ),
-        f"timed by {CALL.label(cell)}" if CALL in shared and engines.engine_of(cell.runtime).has_calls else "",
-        f"on {cell.node}" if node and cell.node else "",
-    ]
-    return ", ".join(part for part in parts if part)
+    settings = [axis for axis in shared if axis in WORKLOAD and axis != CALL and not axis.is_default(cell)]
+    parts = []
+    if BY_NAME["model"] in shared:
+        parts.append(cell.model or "model")
+    if BY_NAME["runtime"] in shared:
+        parts.append(titles.runtime_in_words(cell.runtime))
+    parts += [_format_axis(axis, cell, is_alone=True) for axis in settings]
+    if CALL in shared and engines.engine_of(cell.runtime).has_calls:
+        parts.append(f"timed by {CALL.label(cell)}")
+    if BY_NAME["node"] in shared and cell.node:
+        parts.append(f"on {cell.node}")
+    return ", ".join(filter(None, parts))
 
 
 def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequence[Axis], *, width: int) -> Table:
-    """Make the table of cells. Where it is too narrow, the varying axes share one column that may fold."""
-    risky, times = find_unstable(document.cells, document.comparisons), Times.of(cells, document.comparisons)
-    axes_width = sum(2 + max(len(_format_axis(axis, cell)) for cell in cells) for axis in varying)
-    others = {call: of for call, of in OF_CALLS.items() if any(map(of.value, cells))}
+    """Make the table of cells. If there is no room for a column for each varying axis, they share one that may fold."""
+    unstable, times = find_unstable(document.cells, document.comparisons), Times.of(cells, document.comparisons)
+    other_calls = {call: metric for call, metric in OF_CALLS.items() if any(map(metric.value, cells))}
     is_by_cpu = bool(times.by_processor)
-    is_apart = width >= NARROW and axes_width <= width - FIGURES_WIDTH - CALL_WIDTH * (len(others) + is_by_cpu)
-    is_eventful = bool(risky) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
-    named = [axis.heading.lower() for axis in varying] if is_apart or len(varying) < 2 else ["measured"]
-    table = make_folding_table("cell", *named)
-    first, *further = (TOKEN_HEADS if all(map(prefills.is_generated, cells)) else HEADS).items()
-    columns = [first, *((titles.CALLS[call], metric) for call, metric in others.items())]
-    columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *further]
-    # where a column has both, which of its figures are processor time
-    marked = {head: () if head == BY_CLOCK else times.find_processor_exceptions(of.name, cells) for head, of in columns}
-    for head, metric in columns:
-        text = head if head == BY_CLOCK else times.heading(head, metric.name, cells).replace("the clock", "clock")
-        text = text.replace(f"p50, {PROCESSOR}", "CPU time").replace(PROCESSOR, "CPU")
-        table.add_column(text, justify="right", no_wrap=True)
     is_judged = any(cell.accuracy is not None for cell in cells)
-    for head in ["parity", *(["accuracy"] if is_judged else []), *(["state"] if is_eventful else [])]:
-        table.add_column(head, no_wrap=True)
+    is_eventful = bool(unstable) or any(cell.status != "done" or cell.simulated or is_wrong(cell) for cell in cells)
+
+    # the columns of axes
+    axes_width = sum(2 + max(len(_format_axis(axis, cell)) for cell in cells) for axis in varying)
+    room = width - FIGURES_WIDTH - CALL_WIDTH * (len(other_calls) + is_by_cpu)
+    has_axis_columns = width >= MIN_WIDE_WIDTH and axes_width <= room
+    headers = [axis.heading.lower() for axis in varying] if has_axis_columns or len(varying) < 2 else ["measured"]
+    table = make_folding_table("cell", *headers)
+
+    # the columns of figures
+    first, *further = (TOKEN_COLUMNS if all(map(prefills.is_generated, cells)) else FIGURE_COLUMNS).items()
+    columns = [first, *((titles.CALLS[call], metric) for call, metric in other_calls.items())]
+    columns += [*([(BY_CLOCK, JUDGED)] * is_by_cpu), *further]
+    # the cells whose figure is processor time in a column that has both
+    by_cpu: dict[str, Collection[str]] = {}
+    for name, metric in columns:
+        by_cpu[name] = () if name == BY_CLOCK else times.find_processor_exceptions(metric.name, cells)
+        header = name if name == BY_CLOCK else times.heading(name, metric.name, cells).replace("the clock", "clock")
+        header = header.replace(f"p50, {PROCESSOR}", "CPU time").replace(PROCESSOR, "CPU")
+        table.add_column(header, justify="right", no_wrap=True)
+    for header in ["parity", *["accuracy"] * is_judged, *["state"] * is_eventful]:
+        table.add_column(header, no_wrap=True)
+
     for cell in cells:
-        by_axis = [_format_axis(axis, cell) for axis in varying]
-        named_axes = by_axis if is_apart else [_format_axes(cell, varying)][: len(named)]
-        whole = {head: cell if head == BY_CLOCK else times.with_compared_figures(cell) for head, _ in columns}
-        figures = [_format_figure(of, whole[head]) + " CPU" * (cell.id in marked[head]) for head, of in columns]
-        parity = colour_text(_format_parity(cell.parity), cell.parity.verdict)
-        row: list[str | Text] = [cell.id, *named_axes, *figures, parity]
-        row += [_format_accuracy(cell)] if is_judged else []
+        axes = [_format_axis(axis, cell) for axis in varying]
+        row: list[str | Text] = [cell.id, *(axes if has_axis_columns else [_format_axes(cell, varying)][: len(axes)])]
+        compared = times.with_compared_figures(cell)
+        for name, metric in columns:
+            figure = _format_figure(metric, cell if name == BY_CLOCK else compared)
+            row.append(f"{figure} CPU" if cell.id in by_cpu[name] else figure)
+        row.append(colour_text(_format_parity(cell.parity), cell.parity.verdict))
+        if is_judged:
+            row.append(_format_accuracy(cell))
         if is_eventful:
             state = WRONG if is_wrong(cell) else str(cell.status)
-            notes = ["simulated"] if cell.simulated else ["unstable"] if cell.id in risky else []
-            row.append(colour_text(", ".join([mark_word(state), *notes]), state))
+            note = ", simulated" if cell.simulated else ", unstable" if cell.id in unstable else ""
+            row.append(colour_text(f"{mark_word(state)}{note}", state))
         table.add_row(*row)
     return table
 
 
 def _format_axis(axis: Axis, cell: Cell, *, is_alone: bool = False) -> str:
-    return _format_provider(cell) if axis.name == "provider" else axis.label(cell) if is_alone else axis.short(cell)
+    if axis.name == "provider":
+        return _format_provider(cell)
+    return axis.label(cell) if is_alone else axis.short(cell)
 
 
 def _format_axes(cell: Cell, varying: Iterable[Axis]) -> str:
@@ -179,7 +187,7 @@ def _format_axes(cell: Cell, varying: Iterable[Axis]) -> str:
 
 
 def _format_figure(metric: Metric, cell: Cell) -> str:
-    """Format a cell's figure of a metric, with the unit of a time; empty where the cell has none."""
+    """Format a cell's value of a metric, with the unit of a time; empty for 0 and for none."""
     value = metric.value(cell)
     if not value:
         return ""
@@ -193,7 +201,7 @@ def _format_figure(metric: Metric, cell: Cell) -> str:
 
 
 def _format_parity(parity: Parity) -> str:
-    """Format `pass`, `not measured`, or `fail` with the largest difference and the NaN, or with the lowest cosine."""
+    """Format `pass`, `not measured`, or `fail` with the largest difference and count of NaN, or the lowest cosine."""
     word = parity.verdict.replace("_", " ")
     if parity.verdict != "fail":
         return ", ".join(filter(None, (word, parities.describe_reference(parity))))
@@ -209,7 +217,7 @@ def _format_parity(parity: Parity) -> str:
 
 
 def _format_accuracy(cell: Cell) -> Text:
-    """Format `98.1 % (96.6–99.0)`, in the colour of a warning where the accuracy is lower than that of FP32."""
+    """Format `top1 98.1 % (96.6–99.0)`, in a warning's colour if the accuracy is lower than that of FP32."""
     accuracy = cell.accuracy
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
@@ -218,7 +226,7 @@ def _format_accuracy(cell: Cell) -> Text:
 
 
 def _format_provider(cell: Cell) -> str:
-    """Format the provider that was requested, and the one that ran where it is another."""
+    """Format the requested provider, and the one that ran if it is another."""
     requested = titles.provider(cell.provider)
     active = titles.provider(next(iter(cell.active_providers), cell.provider))
     return requested if active == requested else f"asked {requested}, ran {active}"
@@ -226,29 +234,29 @@ def _format_provider(cell: Cell) -> str:
 
 def _show_inputs(cells: Sequence[Cell], *, console: Console) -> None:
     """Print the inputs of the cells. Cells with the same inputs share a line."""
-    ways: dict[str, list[str]] = {}
+    ids_by_inputs: dict[str, list[str]] = {}
     for cell in cells:
-        inputs = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:NAMED_INPUTS])
-        more = len(cell.inputs) - NAMED_INPUTS
+        inputs = ", ".join(f"{fed.name} {fed.dtype}{fed.shape} ({fed.made_by})" for fed in cell.inputs[:MAX_INPUTS])
+        more = len(cell.inputs) - MAX_INPUTS
         if inputs:
-            ways.setdefault(inputs + (f", {more} more" if more > 0 else ""), []).append(cell.id)
-    for inputs, ids in list(ways.items())[:MAX_WAYS]:
-        who = f" of {', '.join(ids)}" if len(ways) > 1 else ""
-        console.print(Text(f"inputs{who}: {inputs}", style="dim"), soft_wrap=True)
-    if len(ways) > MAX_WAYS:
-        console.print(Text(f"{len(ways) - MAX_WAYS} more sizes: onnxfarm results --json", style="dim"))
+            ids_by_inputs.setdefault(inputs + (f", {more} more" if more > 0 else ""), []).append(cell.id)
+    for inputs, ids in list(ids_by_inputs.items())[:MAX_INPUT_LINES]:
+        cell_ids = f" of {', '.join(ids)}" if len(ids_by_inputs) > 1 else ""
+        console.print(Text(f"inputs{cell_ids}: {inputs}", style="dim"), soft_wrap=True)
+    if len(ids_by_inputs) > MAX_INPUT_LINES:
+        console.print(Text(f"{len(ids_by_inputs) - MAX_INPUT_LINES} more sizes: onnxfarm results --json", style="dim"))
 
 
 def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> None:
-    """Print why cells were not measured, with the ways out. A reason that `opening` has is not repeated."""
+    """Print why cells were not measured, and what to do. A reason that is in `opening` is not repeated."""
     reasons = {cell.id: cell.reason for cell in cells}
     # an A/A copy is listed only where its cell ended otherwise
     without_twins = [cell for cell in cells if cell.twin_of is None or cell.reason != reasons.get(cell.twin_of)]
     for reason, alike in refusals.group_by_reason(without_twins).items():
         shared = [axis for axis in _find_varying(cells) if len({_format_axis(axis, cell) for cell in alike}) == 1]
         axes = f", {_format_axes(alike[0], shared)}" if shared and alike[0].status == "refused" else ""
-        named = ", ".join(cell.id for cell in alike[:NAMED_CELLS])
-        more = f" and {len(alike) - NAMED_CELLS} more" if len(alike) > NAMED_CELLS else ""
+        named = ", ".join(cell.id for cell in alike[:MAX_NAMED])
+        more = f" and {len(alike) - MAX_NAMED} more" if len(alike) > MAX_NAMED else ""
         heading = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         text = "the reason is above." if reason.text in opening else reason.text
         heading = f"{mark_word(alike[0].status)} {heading}{axes}: {text}"
@@ -262,30 +270,27 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
 
 
 def _show_differences(cells: Sequence[Cell], *, console: Console) -> None:
-    """Print cells whose outputs differ from another engine's for the same variant, or from unoptimised ones."""
+    """Print cells whose outputs differ from those of another engine, or from those without optimisations."""
     cells_by_id = {cell.id: cell for cell in cells}
     lines = list({cell.parity.text: None for cell in cells if cell.parity.unjudged})
-    lines += [
-        f"≠ {cell.id} against {pair.cell} ({cells_by_id[pair.cell].runtime}): {pair.text}{_describe_divergence(pair)}"
-        for cell in cells
-        for pair in cell.engines
-        if pair.verdict == "fail" and pair.cell in cells_by_id and cells_by_id[pair.cell].recipe == cell.recipe
-    ]
-    lines += [
-        f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}"
-        for cell in cells
-        # few bits enlarge the least difference: there the reference's tolerance says more, and the page has both
-        if cell.unoptimised is not None
-        and cell.unoptimised.verdict == "fail"
-        and not recipes.is_quantised(cell.precision)
-    ]
+    for cell in cells:
+        for pair in cell.engines:
+            other = cells_by_id.get(pair.cell)
+            if pair.verdict == "fail" and other is not None and other.recipe == cell.recipe:
+                lines.append(
+                    f"≠ {cell.id} against {other.id} ({other.runtime}): {pair.text}{_describe_divergence(pair)}"
+                )
+    for cell in cells:
+        # quantisation enlarges tiny differences: there the reference's tolerance says more
+        if cell.unoptimised and cell.unoptimised.verdict == "fail" and not recipes.is_quantised(cell.precision):
+            lines.append(f"≠ {cell.id} against no optimisations: {cell.unoptimised.text}")
     if (more := len(lines) - MAX_DIFFERENCES) > 0:
         lines[MAX_DIFFERENCES:] = [f"{more} more differences: onnxfarm results --json"]
     print_lines(*lines, console=console)
 
 
 def _describe_divergence(pair: EngineParity) -> str:
-    """Return the sentence about the first divergent node, or the command that finds it; empty without either."""
+    """Return the sentence about the first divergent node, or the command that finds it; empty if there is neither."""
     if pair.divergence:
         return f" {pair.divergence}"
     return f" Find the node: {pair.command}" if pair.command else ""
@@ -294,21 +299,21 @@ def _describe_divergence(pair: EngineParity) -> str:
 def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wide: bool) -> Table:
     cells = {cell.id: cell for cell in document.cells}
     ordered = [metric_changes.convert_to_items(pair, cells) for pair in _sort_comparisons(document.comparisons, cells)]
-    beside = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change} | {
-        titles.CALLS[call]: partial(metric_changes.find_metric, metric.name) for call, metric in OF_CALLS.items()
-    }
-    shown_beside = {head: of for head, of in beside.items() if any(map(of, ordered))}
-    table = make_folding_table("compared", "decoding" if "prefill" in shown_beside else "verdict")
+    finders = {"prefill": prefills.find_prefill, "memory": metric_changes.find_memory_change}
+    for call, metric in OF_CALLS.items():
+        finders[titles.CALLS[call]] = partial(metric_changes.find_metric, metric.name)
+    other_metrics = {header: find for header, find in finders.items() if any(map(find, ordered))}
+    table = make_folding_table("compared", "decoding" if "prefill" in other_metrics else "verdict")
     lines = [make_comparison_line(comparison, cells) for comparison in ordered[:MAX_COMPARISONS]]
     kinds = {line.quantity for line in lines}
     values = [min(kinds) if len(kinds) == 1 else "medians"] if any(line.values for line in lines) else []
     # on a narrow terminal an interval folds, so that what is compared has its place
-    for head in ("interval", *values, "rounds", "detectable"):
-        table.add_column(head, justify="right", no_wrap=is_wide or head != "interval", overflow="fold")
-    for head in shown_beside:
-        table.add_column(head, no_wrap=True)
+    for header in ("interval", *values, "rounds", "detectable"):
+        table.add_column(header, justify="right", no_wrap=is_wide or header != "interval", overflow="fold")
+    for header in other_metrics:
+        table.add_column(header, no_wrap=True)
     for comparison, line in zip(ordered, lines, strict=False):
-        detectable, changes = comparison.smallest_detectable, [of(comparison) for of in shown_beside.values()]
+        detectable, changes = comparison.smallest_detectable, [find(comparison) for find in other_metrics.values()]
         table.add_row(
             _format_sides(comparison, cells, varying),
             colour_text(line.words, line.change.word),
@@ -330,7 +335,7 @@ def _make_comparison_table(document: Document, varying: Sequence[Axis], *, is_wi
 
 
 def _sort_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """Sort the axis that the headline speaks of first and A/A pairs last; on each axis, larger changes first."""
+    """Sort comparisons: the axis of the headline first, A/A pairs last, and on each axis larger changes first."""
     first = rank_results(comparisons, cells).axis
     return sorted(
         comparisons,
@@ -339,11 +344,11 @@ def _sort_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cel
 
 
 def _format_sides(comparison: Comparison, cells: Mapping[str, Cell], varying: Iterable[Axis]) -> str:
-    """Format `batch 1 → 8 (1.29.0, int8-dynamic)`: the axis that differs, then the other varying ones."""
+    """Format `batch 1 → 8 (1.29.0, int8-dynamic)`: the axis of the comparison, then the others in `varying`."""
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if old is None or new is None or comparison.axis not in BY_NAME:
-        who = f"{comparison.baseline} → {comparison.candidate}"
-        return f"{who} (A/A)" if comparison.axis == TWIN else who
+        sides = f"{comparison.baseline} → {comparison.candidate}"
+        return f"{sides} (A/A)" if comparison.axis == TWIN else sides
     axis = BY_NAME[comparison.axis]
     others = _format_axes(old, [column for column in varying if column != axis])
     return f"{_format_axis(axis, old, is_alone=True)} → {_format_axis(axis, new)}" + (f" ({others})" if others else "")
@@ -355,14 +360,14 @@ def _rank_change(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[int
 
 
 def _show_operators(document: Document, *, console: Console) -> None:
-    """Print the operators that explain the largest decided change on the axis of the headline."""
+    """Print the operators that explain the largest decided change on the headline's axis, if any do."""
     cells = {cell.id: cell for cell in document.cells}
     axis = rank_results(document.comparisons, cells).axis
     changed = [c for c in document.comparisons if is_change(c.verdict) and c.operators and c.axis == axis]
     if not changed:
         return
     largest = min(changed, key=lambda pair: _rank_change(pair, cells))
-    named = list_named_operators(largest)[:NAMED_OPERATORS]
+    named = list_named_operators(largest)[:MAX_EXPLAINING_OPERATORS]
     sides = _format_sides(largest, cells, SIDE_AXES)
     console.print(Text(f"\n{make_operators_heading(largest, sides)}"), soft_wrap=True)
     for operator in named:
@@ -371,13 +376,13 @@ def _show_operators(document: Document, *, console: Console) -> None:
         times = format_operator_times(operator) or format_operator_change(operator) or moved
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     outside = format_outside_times([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
-    # beside other programs the clock counts their turns too
+    # on a busy machine, the time of other programs is in it
     if outside and not describe_trace_noise(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {outside}"), soft_wrap=True)
 
 
 def _show_called_operators(document: Document, *, console: Console) -> None:
-    """Print the operators that changed by a verdict of their own; the model may have no verdict."""
+    """Print the operators that changed by a verdict of their own, even if the model has no verdict."""
     cells = {cell.id: cell for cell in document.cells}
     lines = []
     comparisons = [comparison for comparison in document.comparisons if comparison.axis != TWIN]
@@ -390,6 +395,6 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
             lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)
-    more = len(lines) - CALLED_OPERATORS
-    for line in [*lines[:CALLED_OPERATORS], *([Text(f"  and {more} more")] if more > 0 else [])]:
+    more = len(lines) - MAX_CHANGED_OPERATORS
+    for line in [*lines[:MAX_CHANGED_OPERATORS], *([Text(f"  and {more} more")] if more > 0 else [])]:
         console.print(line, soft_wrap=True)
