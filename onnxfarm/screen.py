@@ -18,15 +18,8 @@ from farm.rules.cells.metrics import BY_NAME as METRICS
 from farm.rules.cells.metrics import JUDGED, OF_CALLS
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
+from farm.rules.presenting import changed_operators as operators
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
-from farm.rules.presenting.changed_operators import (
-    describe_trace_noise,
-    format_operator_change,
-    format_operator_times,
-    list_changed_operators,
-    list_named_operators,
-    make_operators_heading,
-)
 from farm.rules.presenting.headlines import axis_rank, rank_results
 from farm.rules.presenting.lines import (
     BUSY,
@@ -367,17 +360,17 @@ def _show_operators(document: Document, *, console: Console) -> None:
     if not changed:
         return
     largest = min(changed, key=lambda pair: _rank_change(pair, cells))
-    named = list_named_operators(largest)[:MAX_EXPLAINING_OPERATORS]
+    named = operators.list_named_operators(largest)[:MAX_EXPLAINING_OPERATORS]
     sides = _format_sides(largest, cells, SIDE_AXES)
-    console.print(Text(f"\n{make_operators_heading(largest, sides)}"), soft_wrap=True)
+    console.print(Text(f"\n{operators.make_operators_heading(largest, sides)}"), soft_wrap=True)
     for operator in named:
         part = f", {numbers.explains(operator.moved_us, operator.share)}" if operator.share else ""
         moved = f"{numbers.signed(operator.moved_us)} µs"
-        times = format_operator_times(operator) or format_operator_change(operator) or moved
+        times = operators.format_operator_times(operator) or operators.format_operator_change(operator) or moved
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     outside = format_outside_times([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # on a busy machine, the time of other programs is in it
-    if outside and not describe_trace_noise(largest):
+    if outside and not operators.describe_trace_noise(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {outside}"), soft_wrap=True)
 
 
@@ -388,10 +381,12 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
     comparisons = [comparison for comparison in document.comparisons if comparison.axis != TWIN]
     for comparison in sorted(comparisons, key=lambda comparison: _rank_change(comparison, cells)):
         sides = _format_sides(comparison, cells, SIDE_AXES)
-        for change in list_changed_operators(comparison):
+        for change in operators.list_changed_operators(comparison):
             verdict = change.verdict or ""
-            line = Text("  ") + colour_text(f"{sign_of(verdict).mark} {format_operator_change(change)}", verdict)
-            details = ", ".join(filter(None, (format_operator_times(change), f"{change.rounds} rounds", sides)))
+            line = Text("  ") + colour_text(
+                f"{sign_of(verdict).mark} {operators.format_operator_change(change)}", verdict
+            )
+            details = ", ".join(filter(None, (operators.format_operator_times(change), f"{change.rounds} rounds", sides)))
             lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)

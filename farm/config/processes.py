@@ -82,21 +82,11 @@ class Worker:
 
     def make_command(self, *, threads: int = 0) -> list[str]:
         """Make the command line of the Celery worker; `threads` of 0 are those of this table."""
+        celery = [sys.executable, "-m", "celery", "-A", "farm.config.celery"]
+        name = ["--hostname", f"{self.name}@%h"]
         takes = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
         fixed = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-        name = ["--hostname", f"{self.name}@%h"]
-        return [
-            sys.executable,
-            "-m",
-            "celery",
-            "-A",
-            "farm.config.celery",
-            "worker",
-            *name,
-            *takes,
-            *fixed,
-            *self.options,
-        ]
+        return [*celery, "worker", *name, *takes, *fixed, *self.options]
 
     def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
         return self.make_command(threads=_read_number(environment, self.threads_variable))

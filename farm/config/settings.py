@@ -4,19 +4,13 @@ from pathlib import Path
 
 from django.contrib.messages.constants import ERROR, SUCCESS
 
+from farm.config import environment
 from farm.config.beat import SCHEDULER, every
-from farm.config.environment import (
-    Environment,
-    make_bucket_storage,
-    make_database_settings,
-    make_mail_settings,
-    read_registration,
-)
 from farm.contract.version import PREPARE_QUEUE, TICK_QUEUE
 from farm.rules.runtimes.distributions import read_names
 from farm.sandbox.privacy import make_private
 
-ENVIRONMENT = Environment()
+ENVIRONMENT = environment.Environment()
 BASE_DIR = Path(__file__).resolve().parents[2]
 HOME = ENVIRONMENT.home.resolve()
 # every process of the farm reads these settings, so that the folder is private before anything is written
@@ -71,7 +65,7 @@ LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 
 # People who come by OpenID Connect
-OPENID = read_registration(ENVIRONMENT)
+OPENID = environment.read_registration(ENVIRONMENT)
 LOCAL_SIGN_IN = ENVIRONMENT.local_sign_in
 
 TEMPLATES = [
@@ -89,7 +83,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": make_database_settings(ENVIRONMENT.database_url, home=HOME)}
+DATABASES = {"default": environment.make_database_settings(ENVIRONMENT.database_url, home=HOME)}
 
 # Pages keep pieces of themselves, with what the reader may do in the key; `large`: whole runs (of 5,000 cells: 50 MB)
 # and long series. Nothing expires: a key names the revision.
@@ -122,7 +116,7 @@ STORAGES: dict[str, object] = {
     "staticfiles": {"BACKEND": _static_storage},
 }
 if ENVIRONMENT.bucket:
-    STORAGES["objects"] = make_bucket_storage(
+    STORAGES["objects"] = environment.make_bucket_storage(
         ENVIRONMENT.bucket, url=ENVIRONMENT.bucket_url, region=ENVIRONMENT.bucket_region
     )
 
@@ -198,7 +192,7 @@ INDEX_POLL_S = ENVIRONMENT.index_poll_s
 WEBHOOK_NETWORKS = [part.strip() for part in ENVIRONMENT.webhook_networks.split(",") if part.strip()]
 DEFAULT_FROM_EMAIL = ENVIRONMENT.mail_from
 HAS_MAIL = bool(ENVIRONMENT.mail_url)
-globals().update(make_mail_settings(ENVIRONMENT.mail_url))
+globals().update(environment.make_mail_settings(ENVIRONMENT.mail_url))
 
 LOGGING = {
     "version": 1,

@@ -6,23 +6,7 @@ The table is written by hand. A generated client would be longer, and building i
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from farm.contract.api.alerts import AlertOut, AlertPageOut, InvestigationOut, RoundOut, WatchOut
-from farm.contract.api.finds import FindOut
-from farm.contract.api.fleet import LedgerOut, LendingOut, NodeInvitationOut, NodeOut, TrialOut
-from farm.contract.api.people import (
-    InvitationOut,
-    InvitedOut,
-    LinkOut,
-    MemberOut,
-    MeOut,
-    NewTokenOut,
-    RetentionOut,
-    TeamWithMembersOut,
-    TokenOut,
-)
-from farm.contract.api.registry import HitOut, ModelOut, ModelPageOut, RemovedOut, VersionOut
-from farm.contract.api.releases import ReleaseCardOut
-from farm.contract.api.runs import RunOut
+from farm.contract.api import alerts, finds, fleet, people, registry, releases, runs
 
 Parsed = TypeVar("Parsed")
 
@@ -46,74 +30,74 @@ def _once(method: str, path: str, answers: type[Parsed]) -> Operation[Parsed]:
 
 Nothing = type(None)
 
-ME = Operation("GET", "/me", MeOut)
-SEARCH = Operation("GET", "/search", list[HitOut])
+ME = Operation("GET", "/me", people.MeOut)
+SEARCH = Operation("GET", "/search", list[registry.HitOut])
 
-MODELS = Operation("GET", "/models", list[ModelOut])
-MODEL = Operation("GET", "/models/{model}", ModelPageOut)
-DESCRIBE_MODEL = Operation("PATCH", "/models/{model}", ModelOut)
-DELETE_MODEL = _once("DELETE", "/models/{model}", RemovedOut)
-RESTORE_MODEL = Operation("POST", "/models/{model}/restore", ModelOut)
-VERSION = Operation("GET", "/versions/{version}", VersionOut)
+MODELS = Operation("GET", "/models", list[registry.ModelOut])
+MODEL = Operation("GET", "/models/{model}", registry.ModelPageOut)
+DESCRIBE_MODEL = Operation("PATCH", "/models/{model}", registry.ModelOut)
+DELETE_MODEL = _once("DELETE", "/models/{model}", registry.RemovedOut)
+RESTORE_MODEL = Operation("POST", "/models/{model}/restore", registry.ModelOut)
+VERSION = Operation("GET", "/versions/{version}", registry.VersionOut)
 VERSION_FILE = Operation("GET", "/versions/{version}/files/{name}", bytes)
-NOTE_VERSION = Operation("PATCH", "/versions/{version}", VersionOut)
-DELETE_VERSION = _once("DELETE", "/versions/{version}", RemovedOut)
-RESTORE_VERSION = Operation("POST", "/versions/{version}/restore", VersionOut)
-COMPLETE_UPLOADS = Operation("POST", "/uploads/complete", VersionOut)
+NOTE_VERSION = Operation("PATCH", "/versions/{version}", registry.VersionOut)
+DELETE_VERSION = _once("DELETE", "/versions/{version}", registry.RemovedOut)
+RESTORE_VERSION = Operation("POST", "/versions/{version}/restore", registry.VersionOut)
+COMPLETE_UPLOADS = Operation("POST", "/uploads/complete", registry.VersionOut)
 
-RUNS = Operation("GET", "/runs", list[RunOut])
-RUN = Operation("GET", "/runs/{run}", RunOut)
-START_RUN = _once("POST", "/runs", RunOut)
-CANCEL_RUN = Operation("POST", "/runs/{run}/cancel", RunOut)
-MORE_ROUNDS = _once("POST", "/runs/{run}/more", RunOut)
-START_FIND = _once("POST", "/finds", FindOut)
-FIND = Operation("GET", "/finds/{find}", FindOut)
-CANCEL_FIND = Operation("POST", "/finds/{find}/cancel", FindOut)
+RUNS = Operation("GET", "/runs", list[runs.RunOut])
+RUN = Operation("GET", "/runs/{run}", runs.RunOut)
+START_RUN = _once("POST", "/runs", runs.RunOut)
+CANCEL_RUN = Operation("POST", "/runs/{run}/cancel", runs.RunOut)
+MORE_ROUNDS = _once("POST", "/runs/{run}/more", runs.RunOut)
+START_FIND = _once("POST", "/finds", finds.FindOut)
+FIND = Operation("GET", "/finds/{find}", finds.FindOut)
+CANCEL_FIND = Operation("POST", "/finds/{find}/cancel", finds.FindOut)
 RESULTS = Operation("GET", "/runs/{run}/results", dict[str, Any])
 RESULTS_CSV = Operation("GET", "/runs/{run}/results.csv", str)
 TIMINGS = Operation("GET", "/runs/{run}/cells/{cell}/timings.csv", str)
 COMPILED = Operation("GET", "/runs/{run}/cells/{cell}/compiled.onnx", bytes)
 
-NODES = Operation("GET", "/nodes", list[NodeOut])
-INVITE_NODE = _once("POST", "/nodes/invitations", NodeInvitationOut)
-NODE_LEDGER = Operation("GET", "/nodes/{node}/ledger", LedgerOut)
-CHANGE_NODE = Operation("PATCH", "/nodes/{node}", NodeOut)
-ORDER_NODE = _once("POST", "/nodes/{node}/{what}", NodeOut)
-LENDINGS = Operation("GET", "/lendings", list[LendingOut])
-ANSWER_LENDING = _once("POST", "/lendings/{lending}/{what}", LendingOut)
+NODES = Operation("GET", "/nodes", list[fleet.NodeOut])
+INVITE_NODE = _once("POST", "/nodes/invitations", fleet.NodeInvitationOut)
+NODE_LEDGER = Operation("GET", "/nodes/{node}/ledger", fleet.LedgerOut)
+CHANGE_NODE = Operation("PATCH", "/nodes/{node}", fleet.NodeOut)
+ORDER_NODE = _once("POST", "/nodes/{node}/{what}", fleet.NodeOut)
+LENDINGS = Operation("GET", "/lendings", list[fleet.LendingOut])
+ANSWER_LENDING = _once("POST", "/lendings/{lending}/{what}", fleet.LendingOut)
 
-TRIALS = Operation("GET", "/trials", list[TrialOut])
-ASK_TRIAL = Operation("POST", "/nodes/{node}/trials", TrialOut)
-ANSWER_TRIAL = _once("POST", "/trials/{trial}/{what}", TrialOut)
+TRIALS = Operation("GET", "/trials", list[fleet.TrialOut])
+ASK_TRIAL = Operation("POST", "/nodes/{node}/trials", fleet.TrialOut)
+ANSWER_TRIAL = _once("POST", "/trials/{trial}/{what}", fleet.TrialOut)
 
-TEAMS = Operation("GET", "/teams", list[TeamWithMembersOut])
-CREATE_TEAM = _once("POST", "/teams", TeamWithMembersOut)
+TEAMS = Operation("GET", "/teams", list[people.TeamWithMembersOut])
+CREATE_TEAM = _once("POST", "/teams", people.TeamWithMembersOut)
 CHOOSE_TEAM = Operation("POST", "/teams/{team}/choose", Nothing)
-INVITE_PERSON = _once("POST", "/teams/{team}/members", InvitedOut)
-SET_ROLE = Operation("PATCH", "/teams/{team}/members/{name}", MemberOut)
+INVITE_PERSON = _once("POST", "/teams/{team}/members", people.InvitedOut)
+SET_ROLE = Operation("PATCH", "/teams/{team}/members/{name}", people.MemberOut)
 REMOVE_PERSON = _once("DELETE", "/teams/{team}/members/{name}", Nothing)
 WITHDRAW_INVITATION = _once("DELETE", "/teams/{team}/invitations/{name}", Nothing)
-INVITATIONS = Operation("GET", "/invitations", list[InvitationOut])
-ANSWER_INVITATION = _once("POST", "/invitations/{invitation}/{what}", InvitationOut)
-RETENTION = Operation("GET", "/teams/{team}/retention", RetentionOut)
-SET_RETENTION = Operation("PUT", "/teams/{team}/retention", RetentionOut)
-MAKE_LINK = _once("POST", "/users/{name}/sign-in-link", LinkOut)
+INVITATIONS = Operation("GET", "/invitations", list[people.InvitationOut])
+ANSWER_INVITATION = _once("POST", "/invitations/{invitation}/{what}", people.InvitationOut)
+RETENTION = Operation("GET", "/teams/{team}/retention", people.RetentionOut)
+SET_RETENTION = Operation("PUT", "/teams/{team}/retention", people.RetentionOut)
+MAKE_LINK = _once("POST", "/users/{name}/sign-in-link", people.LinkOut)
 CLOSE_ACCOUNT = _once("POST", "/users/{name}/close", Nothing)
-TOKENS = Operation("GET", "/tokens", list[TokenOut])
-MAKE_TOKEN = _once("POST", "/tokens", NewTokenOut)
-CLOSE_TOKEN = _once("DELETE", "/tokens/{token}", TokenOut)
+TOKENS = Operation("GET", "/tokens", list[people.TokenOut])
+MAKE_TOKEN = _once("POST", "/tokens", people.NewTokenOut)
+CLOSE_TOKEN = _once("DELETE", "/tokens/{token}", people.TokenOut)
 
-WATCHES = Operation("GET", "/watches", list[WatchOut])
-WATCH = Operation("GET", "/watches/{watch}", WatchOut)
-CREATE_WATCH = _once("POST", "/watches", WatchOut)
-CHANGE_WATCH = Operation("PATCH", "/watches/{watch}", WatchOut)
+WATCHES = Operation("GET", "/watches", list[alerts.WatchOut])
+WATCH = Operation("GET", "/watches/{watch}", alerts.WatchOut)
+CREATE_WATCH = _once("POST", "/watches", alerts.WatchOut)
+CHANGE_WATCH = Operation("PATCH", "/watches/{watch}", alerts.WatchOut)
 REMOVE_WATCH = _once("DELETE", "/watches/{watch}", Nothing)
-CALL_WATCH = _once("POST", "/watches/{watch}/call", list[RoundOut])
-ROUNDS = Operation("GET", "/watches/{watch}/rounds", list[RoundOut])
-ALERTS = Operation("GET", "/alerts", list[AlertOut])
-ALERT = Operation("GET", "/alerts/{alert}", AlertPageOut)
-ORDER_ALERT = _once("POST", "/alerts/{alert}/{what}", AlertPageOut)
-BISECT_ALERT = _once("POST", "/alerts/{alert}/bisections", InvestigationOut)
+CALL_WATCH = _once("POST", "/watches/{watch}/call", list[alerts.RoundOut])
+ROUNDS = Operation("GET", "/watches/{watch}/rounds", list[alerts.RoundOut])
+ALERTS = Operation("GET", "/alerts", list[alerts.AlertOut])
+ALERT = Operation("GET", "/alerts/{alert}", alerts.AlertPageOut)
+ORDER_ALERT = _once("POST", "/alerts/{alert}/{what}", alerts.AlertPageOut)
+BISECT_ALERT = _once("POST", "/alerts/{alert}/bisections", alerts.InvestigationOut)
 ALERT_REPORT = Operation("GET", "/alerts/{alert}/report.zip", bytes)
-RELEASE = Operation("GET", "/releases/{distribution}/{version}", ReleaseCardOut)
+RELEASE = Operation("GET", "/releases/{distribution}/{version}", releases.ReleaseCardOut)
 ALERT_ISSUE = Operation("GET", "/alerts/{alert}/issue.md", str)

@@ -10,20 +10,9 @@ from collections.abc import Callable
 from typing import Self
 
 from farm.contract import node as messages
-from farm.contract import signatures
+from farm.contract import reports, signatures
 from farm.contract.blocks import ArmOrder, Lease
 from farm.contract.cells import CellSpec
-from farm.contract.reports import (
-    ArmSample,
-    CheckReport,
-    EndReport,
-    Facts,
-    FactsReport,
-    Reply,
-    Report,
-    RoundReport,
-    Sample,
-)
 from farm.contract.version import CONTRACT_VERSION
 from farm.rules.judging.summaries import pack_timings
 from worker.agent.connection.gateway import Gateway
@@ -58,7 +47,7 @@ class FakeNode:
         seed: int = 1,
     ) -> None:
         self.name = name
-        self.facts = Facts(hostname=name, os=platform.system(), arch=platform.machine(), sandbox="landlock")
+        self.facts = reports.Facts(hostname=name, os=platform.system(), arch=platform.machine(), sandbox="landlock")
         self.tags = {"cpu": "made up"}
         self.providers: tuple[str, ...] = (CPU,)
         self.gateway = Gateway(url)
@@ -112,34 +101,34 @@ class FakeNode:
 
     def _measure(self, lease: Lease) -> None:
         order = lease.order
-        self._send_report(lease, FactsReport(facts=self.facts))
-        reply = Reply()
+        self._send_report(lease, reports.FactsReport(facts=self.facts))
+        reply = reports.Reply()
         for arm in order.arms:
             providers = (arm.cell.provider,)
             reply = self._send_report(
-                lease, CheckReport(arm=arm.arm, requested_providers=providers, active_providers=providers)
+                lease, reports.CheckReport(arm=arm.arm, requested_providers=providers, active_providers=providers)
             )
         number = order.first_round
         while reply.go_on and number < order.first_round + order.max_rounds:
             samples = self._make_round(order.arms, number)
             measured = [place.sample for place in samples if place.sample is not None]
             time.sleep(sum(sample.n * sample.mean_ms for sample in measured) / 1000.0)
-            reply = self._send_report(lease, RoundReport(round=number, samples=samples))
+            reply = self._send_report(lease, reports.RoundReport(round=number, samples=samples))
             number += 1
-        self._send_report(lease, EndReport(wall_s=0.0))
+        self._send_report(lease, reports.EndReport(wall_s=0.0))
 
-    def _make_round(self, arms: tuple[ArmOrder, ...], number: int) -> tuple[ArmSample, ...]:
+    def _make_round(self, arms: tuple[ArmOrder, ...], number: int) -> tuple[reports.ArmSample, ...]:
         order = self._dice.sample(arms, len(arms))
         return tuple(
-            ArmSample(arm=arm.arm, position=place, sample=self._make_sample(self._latency_ms(arm.cell, number)))
+            reports.ArmSample(arm=arm.arm, position=place, sample=self._make_sample(self._latency_ms(arm.cell, number)))
             for place, arm in enumerate(order)
         )
 
-    def _make_sample(self, latency_ms: float) -> Sample:
+    def _make_sample(self, latency_ms: float) -> reports.Sample:
         """Make the sample of a launch: a speed is drawn for the launch, and its inferences vary a little around it."""
         own_ns = latency_ms * 1e6 * max(0.1, self._dice.gauss(1.0, self._spread))
         times = sorted(max(1, round(own_ns * self._dice.gauss(1.0, self._spread / 10))) for _ in range(TIMINGS))
-        return Sample(
+        return reports.Sample(
             p50_ms=statistics.median(times) / 1e6,
             mean_ms=statistics.fmean(times) / 1e6,
             std_ms=statistics.stdev(times) / 1e6,
@@ -149,7 +138,7 @@ class FakeNode:
             timings=pack_timings(times),
         )
 
-    def _send_report(self, lease: Lease, report: Report) -> Reply:
+    def _send_report(self, lease: Lease, report: reports.Report) -> reports.Reply:
         order = lease.order
         return self.gateway.report(order.block, attempt=order.attempt, token=lease.token, report=report)
 
