@@ -383,11 +383,10 @@ def _show_called_operators(document: Document, *, console: Console) -> None:
         sides = _format_sides(comparison, cells, SIDE_AXES)
         for change in operators.list_changed_operators(comparison):
             verdict = change.verdict or ""
-            line = Text("  ") + colour_text(
-                f"{sign_of(verdict).mark} {operators.format_operator_change(change)}", verdict
-            )
-            details = ", ".join(filter(None, (operators.format_operator_times(change), f"{change.rounds} rounds", sides)))
-            lines.append(line + Text(f"  {change.op_type} {change.node}: {details}"))
+            text = colour_text(f"{sign_of(verdict).mark} {operators.format_operator_change(change)}", verdict)
+            times = operators.format_operator_times(change)
+            details = ", ".join(filter(None, (times, f"{change.rounds} rounds", sides)))
+            lines.append(Text("  ") + text + Text(f"  {change.op_type} {change.node}: {details}"))
     if lines:
         console.print(Text("\nOperators that changed, each judged by its own pairs:"), soft_wrap=True)
     more = len(lines) - MAX_CHANGED_OPERATORS
