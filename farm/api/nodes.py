@@ -11,15 +11,7 @@ from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
 from farm.api.shapes import fill, username
 from farm.base.refusals import NotAllowed
-from farm.contract.api.fleet import (
-    InstalledOut,
-    LedgerOut,
-    NextOut,
-    NodeInvitationOut,
-    NodeOut,
-    SelfTestOut,
-    WorkOut,
-)
+from farm.contract.api.fleet import InstalledOut, LedgerOut, NextOut, NodeInvitationOut, NodeOut, SelfTestOut, WorkOut
 from farm.fleet import selectors, services
 from farm.fleet.enrolment import make_join_commands
 from farm.fleet.models import Node

@@ -23,6 +23,7 @@ class Scope(TypedDict):
 
 
 def read_header(scope: Scope, name: bytes) -> str:
+    """Return the first header of that name, which must be in lower case; empty where there is none."""
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 

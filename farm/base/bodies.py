@@ -1,6 +1,6 @@
-"""Reads the bodies of requests, of people and of nodes, within limits of size and of time.
+"""Reads request bodies from ASGI, within limits of size and time.
 
-No thread waits for a client: a request is answered once its body is whole.
+No thread waits for a client: a request is handled once its body is complete.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ DRAINED_S = 2.0
 
 
 class Piece(TypedDict):
-    """An ASGI event of a request: a piece of its body, or the news that the client is gone."""
+    """An ASGI event of a request: a piece of its body, or `http.disconnect`."""
 
     type: str
     body: NotRequired[bytes]
@@ -35,7 +35,7 @@ Receive = Callable[[], Awaitable[Piece]]
 
 @dataclass(frozen=True)
 class Pace:
-    """The slowest pace of a body: seconds to its first piece, the longest pause, and bytes a second on average."""
+    """How slowly a body may come: seconds to its first piece, the longest pause, and average bytes per second."""
 
     start_s: float = 10.0
     idle_s: float = 20.0
@@ -58,7 +58,7 @@ class ClientGoneError(Exception):
 
 
 class Body(NamedTuple):
-    """A whole body, to be read from its beginning."""
+    """A complete body, whose file is at its beginning, and its size in bytes."""
 
     file: IO[bytes]
     size: int

@@ -6,6 +6,7 @@ import hmac
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -18,51 +19,52 @@ class DownloadError(Exception):
     """A page or file could not be downloaded. The message names no more of the address than its host."""
 
 
-def download_page(address: str, *, accept: str, limit_bytes: int, within_s: float) -> tuple[bytes, str]:
-    """Download a page; return its body and its Content-Type. No redirect is followed.
+class Page(NamedTuple):
+    """A downloaded page, with its Content-Type; empty where the host sends none."""
 
-    Raises DownloadError for any status but 200, a body of more than `limit_bytes`, and a host that does not answer
-    within `within_s` seconds.
+    body: bytes
+    content_type: str
+
+
+def download_page(address: str, *, accept: str, max_bytes: int, timeout_s: float) -> Page:
+    """Download a page without following redirects; `accept` is the Accept header.
+
+    Raises DownloadError for any status but 200, a body of more than `max_bytes`, and a host that does not send all of
+    it within `timeout_s` seconds.
     """
     try:
-        with _make_client(within_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
+        with _make_client(timeout_s) as client, client.stream("GET", address, headers={"Accept": accept}) as response:
             _refuse_unless_ok(response, address)
             body = b""
-            for piece in read_until_timeout(response, response.iter_raw(), within_s=within_s):
+            for piece in read_until_timeout(response, response.iter_raw(), timeout_s=timeout_s):
                 body += piece
-                if len(body) > limit_bytes:
-                    raise DownloadError(f"{_host(address)} answered more than {limit_bytes:,} bytes; it is not read.")
-            return body, response.headers.get("content-type", "")
+                if len(body) > max_bytes:
+                    raise DownloadError(f"{_host(address)} answered more than {max_bytes:,} bytes; it is not read.")
+            return Page(body, response.headers.get("content-type", ""))
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _make_no_answer_error(address, problem) from problem
 
 
 def download_file(
-    address: str,
-    target: Path,
-    *,
-    sha256: str,
-    limit_bytes: int,
-    within_s: float,
-    may_follow: Callable[[str], bool],
+    address: str, target: Path, *, sha256: str, max_bytes: int, timeout_s: float, may_redirect_to: Callable[[str], bool]
 ) -> None:
     """Download a file to `target` and check its sha256.
 
-    `may_follow` is asked about the address of each redirect. Raises DownloadError for a redirect that it refuses, any
-    status but 200, more than `limit_bytes`, more than `within_s` seconds, and another sha256; what was
-    written to `target` stays.
+    `may_redirect_to` is called with the address of each redirect. Raises DownloadError for a redirect that it refuses,
+    any status but 200, more than `max_bytes`, more than `timeout_s` seconds, and another sha256; what was written to
+    `target` stays. Raises OSError where `target` cannot be written.
     """
     digest, size = hashlib.sha256(), 0
     try:
         with (
-            _make_client(within_s) as client,
+            _make_client(timeout_s) as client,
             target.open("wb") as file,
-            contextlib.closing(_open_after_redirects(client, address, may_follow)) as response,
+            contextlib.closing(_open_after_redirects(client, address, may_redirect_to)) as response,
         ):
-            for piece in read_until_timeout(response, response.iter_raw(), within_s=within_s):
+            for piece in read_until_timeout(response, response.iter_raw(), timeout_s=timeout_s):
                 size += len(piece)
-                if size > limit_bytes:
-                    raise DownloadError(f"The file of {_host(address)} has more than {limit_bytes:,} bytes.")
+                if size > max_bytes:
+                    raise DownloadError(f"The file of {_host(address)} has more than {max_bytes:,} bytes.")
                 digest.update(piece)
                 file.write(piece)
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
@@ -74,19 +76,21 @@ def download_file(
         )
 
 
-def read_until_timeout(response: httpx2.Response, body: Iterator[bytes], *, within_s: float) -> Iterator[bytes]:
-    """Yield the pieces of `body` as they come. Raises ReadTimeout at a piece that comes after `within_s` seconds.
+def read_until_timeout(response: httpx2.Response, body: Iterator[bytes], *, timeout_s: float) -> Iterator[bytes]:
+    """Yield the pieces of `body` as they come. Raises ReadTimeout at the first piece after `timeout_s` seconds.
 
-    Between two pieces the client's own timeout applies.
+    While waiting for a piece, only the client's own timeout applies.
     """
-    until = time.monotonic() + within_s
+    until = time.monotonic() + timeout_s
     for piece in body:
         if time.monotonic() > until:
-            raise httpx2.ReadTimeout(f"not read within {within_s:.0f} s", request=response.request)
+            raise httpx2.ReadTimeout(f"not read within {timeout_s:.0f} s", request=response.request)
         yield piece
 
 
-def _open_after_redirects(client: httpx2.Client, address: str, may_follow: Callable[[str], bool]) -> httpx2.Response:
+def _open_after_redirects(
+    client: httpx2.Client, address: str, may_redirect_to: Callable[[str], bool]
+) -> httpx2.Response:
     for _ in range(MAX_REDIRECTS + 1):
         response = client.send(client.build_request("GET", address), stream=True)
         if not response.is_redirect:
@@ -94,7 +98,7 @@ def _open_after_redirects(client: httpx2.Client, address: str, may_follow: Calla
             return response
         response.close()
         onward = urljoin(address, response.headers.get("location", ""))
-        if not may_follow(onward):
+        if not may_redirect_to(onward):
             raise DownloadError(f"{_host(address)} redirects to {_host(onward)}, which is not allowed.")
         address = onward
     raise DownloadError(f"{_host(address)} redirects more than {MAX_REDIRECTS} times.")
@@ -106,10 +110,10 @@ def _refuse_unless_ok(response: httpx2.Response, address: str) -> None:
         raise DownloadError(f"{_host(address)} answered {response.status_code}.")
 
 
-def _make_client(within_s: float) -> httpx2.Client:
+def _make_client(timeout_s: float) -> httpx2.Client:
     # not compressed, as a small body could unpack to any length
     headers = {"Accept-Encoding": "identity"}
-    return httpx2.Client(timeout=httpx2.Timeout(within_s, connect=CONNECT_S), headers=headers)
+    return httpx2.Client(timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S), headers=headers)
 
 
 def _make_no_answer_error(address: str, problem: Exception) -> DownloadError:

@@ -8,7 +8,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def group_by(values: Iterable[Value], key: Callable[[Value], Key]) -> dict[Key, list[Value]]:
-    """Group values by key, in the order in which they come; equal keys need not stand beside each other."""
+    """Group values by key; groups, and the values in them, keep the order of `values`, which need not be sorted."""
     groups: dict[Key, list[Value]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)

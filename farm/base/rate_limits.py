@@ -38,9 +38,9 @@ class Buckets:
         return len(self._counted)
 
     def take(self, sender: Hashable, tokens: float = 1.0) -> float:
-        """Take tokens and return 0.0. With less than one token there, take none and return the seconds until there is.
+        """Take tokens and return 0.0. With less than one token left, take none and return the seconds until there is.
 
-        A request may cost more tokens than there are. It leaves a debt, which later requests wait for.
+        `tokens` may be more than are left: the bucket then goes negative, and later requests wait until it is refilled.
         """
         with self._lock:
             available = self._count_tokens(sender)

@@ -1,7 +1,7 @@
-"""Ticks: functions that Celery's beat calls every few seconds. Each runs once at a time and reports when it ended.
+"""Ticks: functions that Celery's beat calls every few seconds. A process runs each of them once at a time.
 
-Running once at a time keeps a slow tick from taking the threads of all others; nothing else depends on it. A tick may
-be lost, or run on two machines at once, because it changes rows by conditional updates only.
+This keeps a slow tick from occupying the threads of all others; nothing else depends on it. A tick may be lost, or run
+on two machines at once, because it changes rows by conditional updates only.
 """
 
 import functools
@@ -27,9 +27,10 @@ _running: dict[str, float] = {}
 
 
 def tick(name: str, *, stuck_after_s: float = STUCK_AFTER_S) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Decorate a function as the tick of that name: a call while it already runs does nothing.
+    """Decorate a function as the tick of that name: calls while it already runs in this process do nothing.
 
-    Sends `tick_ended` when it has returned. After `stuck_after_s` seconds a call runs beside the one that hangs.
+    Sends `tick_ended` after it has returned, but not where it raises. A call that has run for `stuck_after_s` seconds
+    counts as hung, and no longer keeps others from running.
     """
 
     def decorate(work: Callable[[], None]) -> Callable[[], None]:
@@ -65,7 +66,7 @@ def run_duties(duties: Iterable[Callable[[], int]]) -> None:
 
 
 def limit_concurrency(count: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Decorate a function so that at most `count` calls of it run at once in a process; a call beyond does nothing."""
+    """Decorate a function so that at most `count` calls run at once in a process; further calls return at once."""
     places = threading.BoundedSemaphore(count)
 
     def decorate(work: Callable[P, None]) -> Callable[P, None]:

@@ -104,7 +104,7 @@ def download_release(release: Release, target: Path, *, client: httpx2.Client | 
         ):
             if response.status_code != 200:
                 raise NpmError(f"{_host(release.address)} answered {response.status_code} for the package of {label}.")
-            for piece in read_until_timeout(response, response.iter_bytes(), within_s=FETCH_S):
+            for piece in read_until_timeout(response, response.iter_bytes(), timeout_s=FETCH_S):
                 size += len(piece)
                 if size > MAX_PACKED_BYTES:
                     raise NpmError(f"The package of {label} has more than {MAX_PACKED_BYTES:,} bytes; it is not kept.")
@@ -135,7 +135,7 @@ def _fetch_json(
             if response.status_code != 200:
                 raise NpmError(f"{_host(address)} answered {response.status_code} when it was asked for {label}.")
             body = b""
-            for piece in read_until_timeout(response, response.iter_bytes(), within_s=ANSWER_S):
+            for piece in read_until_timeout(response, response.iter_bytes(), timeout_s=ANSWER_S):
                 body += piece
                 if len(body) > MAX_ANSWER_BYTES:
                     raise NpmError(f"{_host(address)} says more of {label} than any release needs.")

@@ -1,7 +1,7 @@
-"""Runs a command or a function of ours in a confined, limited, killable child.
+"""Runs a command or a function of ours in a confined child process, with limits.
 
-The child has its own session, sees only what its policy names, and answers on a private pipe: it writes bytes to the
-descriptor whose number stands in the environment variable ONNXFARM_REPLY_FD.
+The child has its own session and sees only what its policy names. It replies by writing bytes to a private pipe, whose
+descriptor is in the environment variable ONNXFARM_REPLY_FD.
 """
 
 import contextlib
@@ -26,11 +26,13 @@ def run_command(
 ) -> Ending:
     """Run `argv` (its first word an absolute path) in a confined child and wait at most `timeout_s` seconds for it.
 
-    Return how the child ended, whatever it did; a command that fails or takes too long raises nothing. Raises
-    SandboxError where the child cannot be started or confined, and NoSandboxError where nothing can confine it and this
-    process has not accepted that.
+    Return how the child ended; a command that fails or takes too long raises nothing. Raises SandboxError where the
+    child cannot be started or confined, and NoSandboxError where no level of confinement works here and this process
+    has not accepted that.
     """
-    return parent.run_confined(argv, policy=_choose_level(policy), timeout_s=timeout_s, **options)
+    if policy.level is None:
+        policy = replace(policy, level=confinement.require_level())
+    return parent.run_confined(argv, policy=policy, timeout_s=timeout_s, **options)
 
 
 def run_function(
@@ -45,9 +47,9 @@ def run_function(
     """Call `name` (`module:function`) with the payload, a JSON value, in a confined child of this interpreter.
 
     The reply of the returned ending is the function's result as JSON. An exception in the function ends the child with
-    exit code 1 and leaves its traceback on stderr. `preloaded` names modules that a fork server keeps imported for
-    functions that are called often; with `module:function` the server also calls that function before the first fork.
-    Where no fork server can be used (the level is not Landlock) each child is a fresh interpreter. Raises SandboxError
+    exit code 1, and its traceback is on stderr. `preloaded` names modules that a fork server keeps imported, for
+    functions that are called often; of `module:function` the server also calls the function before the first fork.
+    Without a fork server, which only the level Landlock has, each child is a fresh interpreter. Raises SandboxError
     where the child cannot be started or confined.
     """
     ours = (_PACKAGE, *interpreters.list_interpreter_paths(Path(sys.executable)))
@@ -82,7 +84,3 @@ def _run_in_fork(order: Order, payload: object, *, server: forks.ForkServer, lim
     except forks.ServerGoneError:
         forks.servers.discard(server)
         raise
-
-
-def _choose_level(policy: Policy) -> Policy:
-    return policy if policy.level is not None else replace(policy, level=confinement.require_level())

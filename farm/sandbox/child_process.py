@@ -1,4 +1,4 @@
-"""A child process as the watch needs it, whether this process or a fork server is its parent."""
+"""A child process as `watch` needs it, whether its parent is this process or a fork server."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from typing import IO, Protocol
 
 @dataclass(frozen=True, slots=True)
 class ChildExit:
-    """What the kernel reports of an ended child; `exit_code` is −signal where a signal ended it."""
+    """What the kernel reports about an ended child; `exit_code` is −signal where a signal ended it."""
 
     exit_code: int
     cpu_s: float
@@ -16,14 +16,14 @@ class ChildExit:
 
 
 class Child(Protocol):
-    """`has_exited` does not reap the child: its process id must stay taken until its whole group was ended."""
+    """A child process. `has_exited` does not reap it: its id must stay in use until its whole group was ended."""
 
     @property
     def pid(self) -> int:
         """The process id, which is also the id of its process group."""
 
     @property
-    def parent(self) -> int:
+    def parent_pid(self) -> int:
         """The id of the process it was forked from, whose peak memory the child inherits."""
 
     @property
@@ -45,14 +45,13 @@ class SpawnedChild:
         assert process.stdout is not None
         assert process.stderr is not None
         self._process = process
-        self.pid, self.parent = process.pid, os.getpid()
+        self.pid, self.parent_pid = process.pid, os.getpid()
         self.stdout, self.stderr = process.stdout, process.stderr
 
     def has_exited(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def reap(self) -> ChildExit:
-        """Wait for the end of the child, free its process id, and return what the kernel says of it."""
         _, status, usage = os.wait4(self.pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         return ChildExit(self._process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

@@ -1,4 +1,4 @@
-"""Which level of confinement works on this machine, found by trying to break out of each."""
+"""Finds which level of confinement works on this machine, by trying to break out of each."""
 
 import functools
 import os
@@ -25,16 +25,16 @@ class _Answer(BaseModel):
 
 @functools.cache
 def find_available_level() -> Level:
-    """Return the best level that held in a real try, "none" where none did; tried once a process (about 0.1 s)."""
+    """Return the best level that passes the probe, or "none"; probed once per process, in about 0.1 s."""
     # Landlock first: no wrapper stands between us and the child, so that its times and memory are the kernel's own
     # figures. bubblewrap serves kernels without Landlock.
     return next((level for level in _BY_PREFERENCE if explain_level_failure(level) is None), "none")
 
 
 def require_level() -> Level:
-    """Return the strongest level that holds here, "none" only where this process accepted that.
+    """Return the strongest level that works here, or "none" where this process has accepted to do without.
 
-    Raises NoSandboxError where no level holds and nobody accepted that.
+    Raises NoSandboxError where no level works and that was not accepted.
     """
     level = find_available_level()
     if level == "none":
@@ -48,7 +48,7 @@ def explain_level_failure(level: Level) -> str | None:
 
 
 def explain_missing_sandbox() -> str:
-    """Tell an operator why no level holds on this machine and what to do about it."""
+    """Say to an operator why no level works on this machine, and what to do about it."""
     reasons = "; ".join(f"{level}: {str(explain_level_failure(level)).rstrip('.')}" for level in _BY_PREFERENCE)
     return (
         f"No sandbox holds on this machine ({reasons}). Use Linux 5.13 or newer with Landlock, or install bubblewrap "
@@ -57,9 +57,9 @@ def explain_missing_sandbox() -> str:
 
 
 def find_weakness(level: Level) -> str | None:
-    """Run the probe at this level: return None where the level holds, as all that was tried was refused.
+    """Run the probe at this level: return None where everything that it tried was refused.
 
-    Else return a sentence that says why it does not; nothing is raised.
+    Else return a sentence that says why the level does not work; nothing is raised.
     """
     try:
         ending = run_probe(level)

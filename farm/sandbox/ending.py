@@ -1,4 +1,4 @@
-"""How a confined child ended, in fields for programs and in one sentence for people."""
+"""How a confined child ended, as fields for programs and as one sentence for people."""
 
 import json
 import signal as signals
@@ -12,7 +12,11 @@ Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How one child ended."""
+    """How one child ended, and what it wrote.
+
+    `done` is exit code 0 and `exited` any other; `crashed` is a signal; `flooded` is too much output. A child that was
+    killed from this process is `cancelled`.
+    """
 
     kind: Kind
     exit_code: int | None = None
@@ -36,7 +40,7 @@ class Ending:
     def parse_reply(self) -> object:
         """Parse the reply as JSON, with control characters in its texts replaced by U+FFFD.
 
-        Raises ValueError where it is no JSON, as an empty one, or is nested too deep.
+        Raises ValueError where the reply is empty, is not JSON or is nested too deeply.
         """
         try:
             parsed: object = json.loads(replace_control_characters(self.reply))

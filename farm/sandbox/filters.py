@@ -149,7 +149,7 @@ def _deny_opening(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
 
 
 def _deny_signals(rules: "SyscallFilter", pyseccomp: ModuleType) -> None:
-    """Deny signals to other processes; Landlock does so from its sixth version only."""
+    # Landlock denies them from its sixth version only
     for call in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
         rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call, pyseccomp.Arg(0, pyseccomp.NE, OWN_PID))
 

@@ -1,7 +1,7 @@
-"""A fork server for functions that are called often: it imports once, and each call is a freshly confined fork.
+"""The client of a fork server, which imports modules once and runs each call in a freshly confined fork.
 
-A fresh interpreter with onnx costs half a second and more of processor time; a fork with its own Landlock rules,
-seccomp filter and limits costs milliseconds. The server is a process of its own with a bare environment, because the
+A fresh interpreter with onnx costs at least half a second of processor time; a fork with its own Landlock rules,
+seccomp filter and limits costs milliseconds. The server is a separate process with a minimal environment, because the
 caller's memory holds secrets and threads.
 """
 
@@ -32,15 +32,15 @@ class ServerGoneError(SandboxError):
 
 
 class ForkedChild:
-    """A child of the fork server."""
+    """A child that the fork server forked."""
 
     def __init__(self, server: "ForkServer", pid: int, *, stdout: IO[bytes], stderr: IO[bytes]) -> None:
         self._server = server
-        self.pid, self.parent = pid, server.pid
+        self.pid, self.parent_pid = pid, server.pid
         self.stdout, self.stderr = stdout, stderr
 
     def has_exited(self) -> bool:
-        """Say whether the child has ended, without reaping it; True also where there is no such process."""
+        """Whether the child has ended; it is not reaped. True also where there is no such process."""
         # a zombie's command line is empty; it stays one until it is reaped
         try:
             with open(f"/proc/{self.pid}/stat", "rb") as stat:
@@ -54,7 +54,7 @@ class ForkedChild:
 
 
 class ForkServer:
-    """One server process with its socket; any thread may send it an order, and a lock lets one through at a time."""
+    """One server process with its socket. Any thread may send orders: a lock keeps them apart."""
 
     def __init__(self, modules: Sequence[str], *, env: Mapping[str, str], idle_s: float = _IDLE_S) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -77,7 +77,7 @@ class ForkServer:
         return self._process.poll() is not None
 
     def start(self, order: Order, *, stdin: int, reply: int) -> ForkedChild:
-        """Fork a child that does the order, and return it while it runs; `stdin` and `reply` are descriptors.
+        """Fork a child for the order and return it while it runs; `stdin` and `reply` are its descriptors.
 
         Raises ServerGoneError where the order is too long or the server does not answer.
         """
@@ -94,7 +94,7 @@ class ForkServer:
         return ForkedChild(self, pid, stdout=readers[0], stderr=readers[1])
 
     def send_order(self, order: Order | Reap, descriptors: Sequence[int] = ()) -> dict[str, float]:
-        """Send one order with open descriptors and wait for the answer: `pid`, or the figures of a reaped child.
+        """Send one order with open descriptors and return the answer: `pid`, or the figures of a reaped child.
 
         Raises ServerGoneError where the order is too long or the server does not answer.
         """
@@ -134,7 +134,7 @@ class Servers:
         atexit.register(self.close)
 
     def get_or_start(self, modules: Sequence[str], *, env: Mapping[str, str]) -> ForkServer:
-        """Return the running server that has these modules imported, and start one, with `env`, where there is none."""
+        """Return the running server that has imported these modules; where there is none, start one with `env`."""
         with self._lock:
             # by process id: a forked process must not use the sockets of its parent
             key = (os.getpid(), tuple(modules))

@@ -1,4 +1,4 @@
-"""Which paths a Python interpreter needs: its environment, and the installation that lies behind it."""
+"""Lists the paths that a Python interpreter needs: of its environment, and of the installation that it is based on."""
 
 import os
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Safe access to a folder that an ended child could write in: plain files only, by names that we chose.
+"""Safe access to a folder that a child could write to: only plain files are read, by names that we choose.
 
-An answer of a child is never a path. Callers ask for a file by a name of their own, or for all names of a pattern, and
-get plain files only: no link is followed, no pipe waited at, and a file with a second name elsewhere does not count.
+A child never answers with a path. Callers name a file themselves, or give a pattern of names. They get plain files
+only: links are not followed, pipes are not waited for, and a file with a second hard link is refused.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from farm.sandbox.policy import SandboxError
 
-# a folder with more entries is an attack on our time
+# more entries in a folder are taken for an attack
 MAX_ENTRIES = 20_000
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -41,7 +41,7 @@ def check_plain_files(folder: Path, *, max_entries: int = MAX_ENTRIES) -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Say whether the path is a regular file, not a link, that has no other name; False where there is nothing."""
+    """Whether the path is a regular file with one hard link, and not a symbolic link; False where nothing is there."""
     try:
         status = path.lstat()
     except OSError:
@@ -52,7 +52,7 @@ def is_plain(path: Path) -> bool:
 def list_plain_files(folder: Path, pattern: str) -> list[str]:
     """List, sorted, the names of plain files in the folder that match the regular expression as a whole.
 
-    Whatever else has such a name is passed over. Raises FileNotFoundError where the folder is gone.
+    Anything else with such a name is left out. Raises FileNotFoundError where the folder is gone.
     """
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if re.fullmatch(pattern, entry.name)]
@@ -79,7 +79,7 @@ def open_plain_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def copy_file_into(source: Path, target: Path) -> Path:
-    """Copy a file of ours into a child's folder, replace whatever the child has put there, and return `target`."""
+    """Copy a file of ours into a child's folder, in place of whatever is at `target`, and return `target`."""
     remove_path(target)
     with source.open("rb") as original, target.open("xb") as copy:
         shutil.copyfileobj(original, copy, 1 << 20)
@@ -91,7 +91,7 @@ def is_folder(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> Path:
-    """Make the folder inside a child's folder, in place of anything else of that name; keep a folder as it is."""
+    """Make a folder inside a child's folder and return its path; an existing folder is kept, anything else replaced."""
     if not is_folder(path):
         remove_path(path)
         path.mkdir()

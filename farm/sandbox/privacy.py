@@ -1,4 +1,4 @@
-"""A folder that other users of the machine do not look into: a farm's home, a node's."""
+"""Makes the home of a farm or a node private: no other user of the machine can read it."""
 
 import logging
 import os

@@ -122,7 +122,7 @@ def _signal_by_pipe(victim: int) -> None:
 
 
 def _set_limit(victim: int) -> None:
-    """Set the limit to its present value, by the C library's `prlimit`: Python's looks at the process first."""
+    # by the C library's `prlimit`, as Python's looks at the process first; the limit stays as it is
     limit = (ctypes.c_uint64 * 2)()
     check_call(libc.prlimit(victim, resource.RLIMIT_CORE, None, ctypes.byref(limit)))
 

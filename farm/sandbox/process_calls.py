@@ -1,4 +1,4 @@
-"""System calls that name another process by its number: allowed for the caller itself and for nobody else.
+"""Filters system calls that name a process by its id: a process may name itself and no other.
 
 libseccomp compares an argument with one value a rule, and these take two: 0 and the caller's own number, which both
 mean the caller. So the instructions are written here, in front of libseccomp's. Only the lower half of an argument
@@ -32,7 +32,7 @@ _DENIED = 0x00050000 | errno.EPERM
 
 
 def build_instructions(find_number: Callable[[str], int], architecture: int) -> bytes:
-    """Build the BPF instructions; a call that they do not deny goes on to the program that stands behind them.
+    """Build the BPF instructions, which come before libseccomp's: calls that they do not deny go on to those.
 
     `find_number` returns a system call's number by its name, negative where the architecture has no such call.
     """

@@ -1,7 +1,7 @@
-"""Whether children of this process may run where no level of confinement holds.
+"""Whether children of this process may run unconfined where no level of confinement works.
 
-They may not, unless the process says so: a farm whose operator owns every model, an agent, which then takes its owner's
-models only, or a command on the user's own file. The process that says so is warned once, before the first such child.
+They may not unless the process accepts it: a farm whose operator owns every model, an agent that then takes only its
+owner's models, or a command on the user's own file. Such a process is warned once, before its first unconfined child.
 """
 
 import threading
@@ -15,13 +15,13 @@ _was_reported = False
 
 
 class NoSandboxError(SandboxError):
-    """No level of confinement holds, and this process has not accepted to go on without."""
+    """No level of confinement works here, and this process has not accepted to run children without one."""
 
 
 def accept_unconfined(report: Callable[[str], None]) -> None:
-    """Let children of this process run unconfined where no level holds.
+    """Let children of this process run unconfined where no level of confinement works.
 
-    `report` is called once, before the first such child, with the reason why no level holds.
+    `report` is called once, before the first such child, with the reason why no level works.
     """
     global _accepted, _was_reported
     with _lock:
@@ -35,12 +35,12 @@ def refuse_unconfined() -> None:
         _accepted = None
 
 
-def require_unconfined_accepted(sentence: str) -> None:
-    """Report the reason `sentence`, but only once. Raises NoSandboxError where `accept_unconfined` was not called."""
+def require_unconfined_accepted(reason: str) -> None:
+    """Raise NoSandboxError unless unconfined children were accepted; report the reason at the first such call."""
     global _was_reported
     with _lock:
         if _accepted is None:
-            raise NoSandboxError(sentence)
+            raise NoSandboxError(reason)
         report, is_first, _was_reported = _accepted, not _was_reported, True
     if is_first:
-        report(sentence)
+        report(reason)

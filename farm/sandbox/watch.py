@@ -18,15 +18,15 @@ _TAIL_BYTES = 16 * 1024
 _MAX_OUTPUT_BYTES = 256 << 20
 _READ_BYTES = 1 << 16
 _POLL_S = 0.1
-_BLIND_POLL_S = 0.01  # where no descriptor reports the child's end
+_POLL_WITHOUT_DESCRIPTOR_S = 0.01  # where no descriptor reports the child's end
 _MIN_MEMORY_READS = 5
-_LAST_OUTPUT_S = 1.0
+_MAX_DRAIN_S = 1.0
 _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Failed to allocate memory", "out of memory")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the watch enforces, in seconds and bytes."""
+    """What the watch enforces, in seconds and bytes; None where there is no limit."""
 
     wall_s: float
     cpu_s: float | None
@@ -40,7 +40,7 @@ class Limits:
 
 
 class RunningChild:
-    """A running child that any thread may kill. Its clock may be stopped while it waits for somebody else."""
+    """A running child that any thread may kill. Its clock can be stopped while it waits for another process."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -55,7 +55,7 @@ class RunningChild:
             self._waits_since = time.monotonic()
 
     def start_clock(self) -> None:
-        """Let the clock run on; nothing happens where it was not stopped."""
+        """Restart the stopped clock; do nothing where it runs."""
         with self._lock:
             if self._waits_since is not None:
                 self._waited_s += time.monotonic() - self._waits_since
@@ -66,7 +66,7 @@ class RunningChild:
             return self._waited_s + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
     def kill(self) -> None:
-        """Kill the child and its whole process group, so that it ends as cancelled; do nothing when it is over."""
+        """Kill the child and its whole process group, so that it ends as `cancelled`; do nothing after its end."""
         with self._lock:
             if not self._is_over:
                 self.is_cancelled = True
@@ -91,7 +91,7 @@ class Watch:
         self._process = process
         self._limits = limits
         self._started = time.monotonic()
-        self._own_peak = memory.read_process_memory(process.parent).resident
+        self._own_peak = memory.read_process_memory(process.parent_pid).resident
         self._pipes = {"reply": reply, "stdout": process.stdout, "stderr": process.stderr}
         self._captured = {name: bytearray() for name in self._pipes}
         self._output_bytes = 0
@@ -136,7 +136,7 @@ class Watch:
                 if now >= next_check:
                     self._check_memory()
                     next_check = now + _POLL_S
-                wait_s = _POLL_S if descriptor is not None else _BLIND_POLL_S
+                wait_s = _POLL_S if descriptor is not None else _POLL_WITHOUT_DESCRIPTOR_S
                 self._read(selector, wait_s=min(wait_s, max(0.0, deadline - now)))
             if descriptor is not None:
                 selector.unregister(descriptor)
@@ -182,7 +182,7 @@ class Watch:
 
     def _read_remaining_output(self, selector: selectors.BaseSelector) -> None:
         """Read what is left in the pipes, for a second at most, as another process may still hold one open."""
-        deadline = time.monotonic() + _LAST_OUTPUT_S
+        deadline = time.monotonic() + _MAX_DRAIN_S
         while selector.get_map() and time.monotonic() < deadline:
             before = len(selector.get_map())
             if self._read(selector, wait_s=0.05) == 0 and len(selector.get_map()) == before:

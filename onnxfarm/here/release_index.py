@@ -135,7 +135,7 @@ def _download_page(name: str, distribution: str) -> dict[str, tuple[WheelFile, .
     address = indexes.page_address(read_user_indexes()[name], distribution)
     try:
         body, media_type = downloads.download_page(
-            address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=TIMEOUT_S
+            address, accept=indexes.ACCEPT, max_bytes=indexes.MAX_LIST_BYTES, timeout_s=TIMEOUT_S
         )
         return indexes.read_page(body, media_type, address=address, distribution=distribution, index=name)
     except (downloads.DownloadError, indexes.IndexProblem) as problem:

@@ -45,7 +45,7 @@ def _list_faults(entry: ChannelKind, *, taken_names: Sequence[str]) -> Iterator[
 
 
 GROUP = Group("onnxfarm.channels", ChannelKind, "channel", _check_entry)
-KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.installed().entries)}
+KINDS: Mapping[str, ChannelKind] = {kind.name: kind for kind in (*OWN, *GROUP.load_installed().entries)}
 
 
 def find_kind(name: str) -> ChannelKind:

@@ -57,7 +57,7 @@ def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: f
         return (), ""
     address = indexes.page_address(index.url, distribution)
     body, media_type = downloads.download_page(
-        address, accept=indexes.ACCEPT, limit_bytes=indexes.MAX_LIST_BYTES, within_s=timeout_s
+        address, accept=indexes.ACCEPT, max_bytes=indexes.MAX_LIST_BYTES, timeout_s=timeout_s
     )
     page = indexes.read_page(body, media_type, address=address, distribution=distribution, index=index.name)
     locked = dict(index.wheels.filter(distribution=distribution).values_list("name", "sha256"))

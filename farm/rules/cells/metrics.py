@@ -190,7 +190,7 @@ OWN: tuple[Metric, ...] = (
 )
 _OF_PACKAGES = [
     *(measure.metric for entry in OUTSIDE.entries for measure in entry.metrics),
-    *outside_metrics.metrics_for_any_scenario(outside_metrics.GROUP.installed().entries),
+    *outside_metrics.metrics_for_any_scenario(outside_metrics.GROUP.load_installed().entries),
 ]
 METRICS = outside_metrics.merge_tables(OWN, _OF_PACKAGES)
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}

@@ -21,7 +21,7 @@ from farm.rules.runtimes.nearest import choice_sentence
 
 _OWN: Mapping[str, Entry] = {entry.kind: entry for entry in (Single, Fresh, Load, Sustained, Generate)}
 KINDS = tuple(_OWN)
-OUTSIDE = outside_scenarios.entry_point_group(KINDS).installed()
+OUTSIDE = outside_scenarios.entry_point_group(KINDS).load_installed()
 ENTRIES: Mapping[str, Entry] = {**_OWN, **{entry.name: entry for entry in OUTSIDE.entries}}
 # the JSON schema of a scenario in a matrix: a text, or one name with its options
 SCHEMA: Mapping[str, Any] = {

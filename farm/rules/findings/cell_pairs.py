@@ -14,7 +14,7 @@ from farm.rules.comparing.sides import comparison_between, index_by_sides
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same point measured with two runtimes or two models, in one block where that was possible."""
+    """The same settings measured with two runtimes or two models, in one block where possible."""
 
     old: Cell
     new: Cell
@@ -31,7 +31,7 @@ class Pair:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What tells old and new apart: their runtimes, or their models where the runtime is the same."""
+        """The names of old and new: of their runtimes, or of their models where the runtime is the same."""
         if self.is_of_models:
             return str(self.old.model), str(self.new.model)
         return str(self.old.runtime), str(self.new.runtime)
@@ -57,7 +57,7 @@ def series_digest(cell: Cell) -> str:
 
 
 def series_and_hardware(cell: Cell) -> tuple[str, str]:
-    """Return the series and the hardware that was asked for: two cells must share both to be paired."""
+    """Return the series digest and the requested hardware: cells are paired only where both are equal."""
     return series_digest(cell), cell.hardware
 
 
@@ -69,8 +69,8 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
     """Pair the cells of `old` and `new` that differ in nothing else: one pair for each series and hardware.
 
     Cells of the same block are preferred; A/A copies are left out. There are no pairs where `old` and `new` are equal.
-    `old` is what `new` is compared with, and may be the later release. With `of_models`, `old` and `new` are names of
-    models, and the cells of a pair have the same release.
+    `old` is the baseline, and may be the later release. With `of_models`, `old` and `new` are names of models, and both
+    cells of a pair have the same runtime.
     """
     points: dict[tuple[str, ...], dict[Runtime | str, list[Cell]]] = {}
     for cell in document.cells:

@@ -1,4 +1,7 @@
-"""Finds what changed between the cells of a pair, for each kind of change."""
+"""Finds what changed between the cells of a pair, with one function for each kind of change.
+
+These take a pair and how large a change a rule allows, as a fraction, which some kinds ignore.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -24,7 +27,7 @@ LOADING_LIMITS = (ReasonCode.OPSET_TOO_NEW, ReasonCode.IR_TOO_NEW)
 def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
     """Find the changes of this kind between the cells of a pair; `allowed` is how large one may be, as a fraction.
 
-    A pair that did not finish on both sides has none, unless the kind is of endings.
+    A pair that did not finish on both sides has none, unless `kind.is_of_endings`.
     """
     if not (pair.is_finished or kind.is_of_endings):
         return []
@@ -32,7 +35,7 @@ def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
 
 
 def find_latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find the change of latency by the comparison's verdict; none for a slowdown that is allowed."""
+    """Find the change of latency by the comparison's verdict; nothing for a slowdown within what is allowed."""
     comparison = pair.comparison
     if comparison is None:
         yield Change("undecided", f"{series_label(pair.new)}: not measured in one block.")
@@ -52,15 +55,15 @@ def find_latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def is_surely_allowed(comparison: Comparison, allowed: float) -> bool:
-    """Whether an undecided comparison had enough rounds, and its whole interval lies below the allowed change."""
+    """Whether an undecided comparison surely stays within the allowed change, by its interval and enough rounds."""
     high, has_enough_rounds = comparison.ci_high, comparison.rounds >= PLANNED_LOOKS[0]
     return comparison.verdict == "undecided" and has_enough_rounds and high is not None and high <= 1.0 + allowed
 
 
 def find_parity_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find out whether the new side fails parity where the old one did not, or is further off; or the reverse.
+    """Find whether the new side fails parity where the old one did not, or has larger errors; or the reverse.
 
-    Of two models, find what their outputs differ in.
+    Of two models, find whether their outputs differ.
     """
     if pair.is_of_models:
         yield from _find_output_changes(pair)
@@ -100,7 +103,7 @@ def find_accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def describe_parity_growth(before: Iterable[ParityOutput], after: Iterable[ParityOutput]) -> str:
-    """Name the output whose error grew most, in words; empty where none grew by more than a factor of WORSE_PARITY."""
+    """Describe the output whose error grew most; empty where none grew by more than a factor of WORSE_PARITY."""
     errors_before = {output.name: output.rmse for output in before}
     sizes = [(output.name, errors_before.get(output.name), output.rmse) for output in after]
     grown = [(new / old, name, old, new) for name, old, new in sizes if old and new and new > WORSE_PARITY * old]
@@ -111,9 +114,9 @@ def describe_parity_growth(before: Iterable[ParityOutput], after: Iterable[Parit
 
 
 def find_placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find out whether nodes moved to another provider, fusions came or went, or copies became more or fewer.
+    """Find whether nodes moved to another provider, fusions were gained or lost, or the number of copies changed.
 
-    Worse and better changes are one change each; there is none where a side was not traced.
+    All worse changes are joined into one, and so are all better ones. There is none where a side was not traced.
     """
     if not (pair.old.operators and pair.new.operators):
         return
@@ -130,9 +133,9 @@ def find_placement_changes(pair: Pair, allowed: float) -> Iterator[Change]:
 
 
 def find_outcome_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find out whether just one side ended without figures; failing on both sides is no change.
+    """Find whether exactly one side ended without figures; failing on both sides is no change.
 
-    A release that is older than the other side and too old to load the model leaves it undecided.
+    It is undecided where the new side is the older release, and too old to load the model.
     """
     old, new = pair.names
     reason = pair.new.reason.text if pair.new.reason is not None else "no reason was given."

@@ -1,4 +1,4 @@
-"""What a kind of change is: its words, how a pair is compared, its limit, and whether a fresh block confirms it."""
+"""Defines a kind of change: its words, how it is found, its limit, and whether a fresh block has to confirm it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,17 +8,18 @@ from farm.rules.findings.cell_pairs import Pair
 from farm.rules.wording.numbers import TIMES, Words
 from farm.rules.wording.vocabulary import Sign
 
-# the limits of a rule on how large a change may be without alerting, by name
+# names of the limits up to which a rule allows a change without an alert
 Limit = Literal["latency", "session", "first", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one kind between the cells of a pair.
+    """A change of one kind between the cells of a pair, or that there is none.
 
-    `worse` alerts, `better` is news, and `undecided` needs more rounds. `passed` is undecided too, but needs no more
-    rounds, since the change is surely smaller than what the rule allows. `better` and `well`, which means no change,
-    resolve an alert.
+    - `worse` opens an alert.
+    - `better`, and `well` for no change, resolve an alert.
+    - `undecided` needs more rounds.
+    - `passed` is undecided, but surely smaller than what the rule allows, so it needs no more rounds.
     """
 
     verdict: Literal["worse", "better", "undecided", "passed", "well"]
@@ -33,7 +34,7 @@ Compare = Callable[[Pair, float], Iterable[Change]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of change."""
+    """One kind of change that somebody must look at."""
 
     key: str
     title: Sign
@@ -45,13 +46,13 @@ class Kind:
     limit: Limit | None = None
     # what more of it is called, and what less
     words: Words = TIMES
-    # of a kind from a package: the kind of ours that it is listed before; empty: it is listed last
+    # for a kind from a package: the key of the built-in kind that it is listed before; empty lists it last
     before: str = ""
-    # whether a fresh block has to show the change again, as it need not where the graph or the outputs prove it
+    # whether a fresh block has to show the change again; not where the graph or the outputs prove it
     is_noisy: bool = True
-    # whether pairs are compared too of which a side has no figures
+    # whether pairs are also compared where a side has no figures
     is_of_endings: bool = False
-    # whether its figures are those of the comparison itself
+    # whether its figures are those of the comparison's own verdict
     is_headline: bool = False
-    # whether a session option may take the change back
+    # whether a session option may undo the change
     has_work_around: bool = False

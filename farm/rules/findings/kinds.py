@@ -1,7 +1,6 @@
-"""The kinds of change that somebody must look at, the most serious first.
+"""The table of kinds of change that somebody must look at, the most serious first.
 
-Watches judge by them, gates and rules name them, and lists filter and sort by them. Packages add theirs, declared as
-ours are.
+Watches judge by them, gates and rules name them, and lists filter and sort by them. Packages may add entries.
 """
 
 import logging
@@ -109,7 +108,7 @@ def _accept_entry(entry: Kind, accepted: Sequence[Kind]) -> Kind:
 
 
 def _guard_compare(key: str, compare: Compare) -> Compare:
-    """Wrap a package's function, so that an error in it, or an answer of another type, leaves its kind undecided."""
+    """Wrap a package's function: an exception in it, or an answer of another type, leaves its kind undecided."""
 
     def guarded(pair: Pair, allowed: float) -> list[Change]:
         try:
@@ -146,11 +145,11 @@ def _list_problems(entry: Kind, *, taken_keys: Sequence[str]) -> Iterator[str]:
 
 
 GROUP = Group("onnxfarm.changes", Kind, "kind of change", _accept_entry)
-OUTSIDE = GROUP.installed()
+OUTSIDE = GROUP.load_installed()
 
 
 def sort_kinds(entries: Sequence[Kind]) -> Iterator[Kind]:
-    """List our kinds, with the `entries` of packages in the places that they ask for."""
+    """Yield the built-in kinds, with the `entries` of packages in the places that their `before` asks for."""
     for own in OWN:
         yield from (entry for entry in entries if entry.before == own.key)
         yield own
@@ -184,10 +183,10 @@ else:
 
 
 def kind_of(key: str) -> Kind:
-    """Return the entry of a kind; a kind whose package is not installed here gets an entry made of its key."""
+    """Return the entry of a kind; where its package is not installed, make one whose title is the key."""
     return KINDS.get(key) or Kind(key, sign_of(key), "")
 
 
 def rank(key: str) -> int:
-    """Return the place of a kind among all, 0 for the most serious; unknown kinds come last."""
+    """Return the position of a kind in the table, 0 for the most serious; unknown kinds come last."""
     return KEYS.index(key) if key in KINDS else len(KEYS)

@@ -1,7 +1,7 @@
 """Finds the best settings on each machine: the lowest latency, and the most items a second within a latency budget.
 
-Only settings whose outputs pass take part. Settings whose intervals overlap with the best one's stand beside it, unless
-a paired verdict tells them apart.
+Only settings whose outputs pass are considered. Settings whose intervals overlap with the best one's are listed with
+it, unless a paired verdict tells them apart.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +36,8 @@ class Best:
 def find_best_settings(measured: Iterable[MeasuredSetting], *, budget_ms: float | None) -> list[Best]:
     """Find the best settings of each machine, sorted by node, among those that were fed inputs of the usual sizes.
 
-    A setting keeps the budget where the upper end of its interval is within it, so that the budget holds for most
-    launches. Machines without any right setting are left out.
+    A setting is within the budget where the upper end of its interval is, so that the budget holds for most launches.
+    Machines without any right setting are left out.
     """
     measured = list(measured)
     usual_sizes = find_usual_sizes(measured)
@@ -63,18 +63,14 @@ def count_other_sizes(measured: Sequence[MeasuredSetting]) -> int:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """How many timed settings do not take part because their outputs do not pass, and the fastest of them."""
+    """How many timed settings were left out, and the fastest of them."""
 
     count: int
     fastest: MeasuredSetting
 
 
 def find_left_out(measured: Iterable[MeasuredSetting]) -> LeftOut | None:
-    """Count the timed settings that are never the best, because of their outputs or otherwise, and find the fastest of
-    them.
-
-    None where there are none.
-    """
+    """Count the timed settings that can never be the best, by their outputs or another fault; None without any."""
     wrong = [setting for setting in measured if setting.cell.p50_ms is not None and not _is_right(setting.cell)]
     if not wrong:
         return None

@@ -36,8 +36,8 @@ def sort_operators(comparison: Comparison) -> list[OperatorChange]:
         added_us = _added_us(comparison, operator)
         if operator.share is not None:
             return False, False, -added_us
-        is_called = is_change(operator.verdict) and added_us >= 0
-        return not is_called, not _is_possible_part(comparison, operator), -added_us
+        is_decided = is_change(operator.verdict) and added_us >= 0
+        return not is_decided, not _is_possible_part(comparison, operator), -added_us
 
     return sorted(comparison.operators, key=order)
 
@@ -86,9 +86,9 @@ def describe_largest_type(comparison: Comparison) -> str:
 
 
 def describe_changed_type(comparison: Comparison) -> str:
-    """Describe the operator type that changed most by its own pairs, in the direction of the latency.
+    """Describe the operator type that changed most in the latency's direction, by verdicts on its operators.
 
-    Its times are those of all its operators that a list of causes names. Empty where no operator changed so.
+    Its times are the sums of all its operators that a list of causes names. Empty where no operator has such a verdict.
     """
     named = list_named_operators(comparison)
     changed = [operator for operator in named if operator.verdict == comparison.verdict]
@@ -106,9 +106,9 @@ def find_latency_change(comparison: Comparison) -> MetricChange | None:
 
 
 def find_timed_us(latency_change: MetricChange | None) -> float:
-    """Return by how many µs the time of an inference changed, which operators have shares of.
+    """Return by how many µs the time of an inference changed, negative where it became faster.
 
-    It is negative where it became faster, and 0 where no change is decided or known.
+    Return 0 where no change is decided or known.
     """
     if latency_change is None or not latency_change.ratio or not is_change(latency_change.verdict):
         return 0.0
@@ -164,7 +164,7 @@ def format_operator_sides(operator: OperatorChange) -> tuple[str, str] | None:
 
 
 def format_operator_times(operator: OperatorChange) -> str:
-    """Format the medians of both sides: `37 → 88 µs`; empty where their ratio would contradict the operator's pairs."""
+    """Format the medians of both sides: `37 → 88 µs`; empty where they contradict the change of the paired traces."""
     sides = format_operator_sides(operator)
     return f"{sides[0]} → {sides[1]} µs" if sides else ""
 
@@ -213,9 +213,9 @@ def make_operators_heading(comparison: Comparison, where: str) -> str:
 
 
 def describe_order(comparison: Comparison) -> str:
-    """Say what the operators of a list did, and how many it leaves out that cannot be part of the change.
+    """Say by what a list of operators is ordered, and how many it leaves out that cannot be part of the change.
 
-    It follows `operators that`: `became slower most (without 2 that changed by more than the inference)`.
+    The text completes `operators that …`: `became slower most (without 2 that changed by more than the inference)`.
     """
     if _has_shares(comparison):
         return "explained most"

@@ -24,7 +24,7 @@ def explain_change(comparison: Comparison) -> str | None:
     """Explain a change: `‹type›: k nodes, a → b µs, explains p % of the c µs`, or that it is outside the graph.
 
     Where rounds were traced, say how many of these nodes changed significantly, and whether the machine was busy. Of
-    cells that generate, explain decoding and prefill apart. Return None where nothing changed or nothing explains it.
+    cells that generate, explain decoding and prefill separately. Return None where nothing changed or explains it.
     """
     explanation = _explain_latency(comparison)
     if not comparison.prompt_operators:
@@ -63,15 +63,16 @@ def describe_cause(comparison: Comparison) -> str:
 
 
 def find_causing_type(comparison: Comparison) -> str:
-    """Return the operator type that a change comes from; empty where none explains a part worth naming."""
+    """Return the operator type with the largest share of a change; empty where that is below NAMED_SHARE."""
     largest = find_largest_share(comparison.operators)
     return largest.op_type if largest is not None and (largest.share or 0.0) >= NAMED_SHARE else ""
 
 
 def explain_token_choice(comparison: Comparison) -> str | None:
-    """Explain the change: `outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the 12 ms`.
+    """Explain a change by the time of choosing tokens, which happens outside the graph.
 
-    Return None where choosing the token does not explain it.
+    `outside the graph: choosing a token, 12.9 ms → 1.3 ms, explains 97 % of the 12 ms`. Return None where it explains
+    less than MIN_OUTSIDE_SHARE of the change, or is not known.
     """
     if not is_change(comparison.verdict):
         return None
@@ -96,10 +97,10 @@ def _find_choosing(comparison: Comparison) -> MetricChange | None:
 
 
 def describe_phases(comparison: Comparison, candidate: Cell) -> str:
-    """Describe both phases: `Prefill is 15 % slower, decoding is equal. SkipLayerNormalization explains 85 % of
-    prefill's 525 µs.`
+    """Describe the change of prefill and of decoding, and the operator type that explains most of the prefill's.
 
-    Return an empty string for cells that generate nothing, and for those without a verdict on both phases.
+    `Prefill is 15 % slower, decoding is equal. SkipLayerNormalization explains 85 % of prefill's 525 µs.` Return an
+    empty string for cells that generate nothing, and for those without a verdict on both phases.
     """
     prefill = find_prefill(comparison)
     if not is_generated(candidate) or prefill is None or comparison.verdict == "not comparable":
@@ -115,10 +116,10 @@ def describe_phases(comparison: Comparison, candidate: Cell) -> str:
 
 
 def explain_prefill(comparison: Comparison) -> str:
-    """Explain the prefill's change: `prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the
-    337 µs`.
+    """Explain the prefill's change by the operator type with the largest share.
 
-    Return an empty string where it did not change, or nothing explains it.
+    `prefill: SkipLayerNormalization: 17 nodes, 310 → 620 µs, explains 92 % of the 337 µs`. Return an empty string where
+    it did not change, or nothing explains it.
     """
     prefill, largest = find_prefill(comparison), find_largest_share(comparison.prompt_operators)
     if prefill is None or not is_change(prefill.verdict) or largest is None or largest.share is None:

@@ -63,7 +63,6 @@ class MeasuredSetting:
 
     @property
     def tag(self) -> str:
-        """The hardware tag of the cell's provider with its options; of an unknown provider, the tag asked for."""
         entry = providers.find(self.cell.provider)
         return self.cell.hardware if entry is None else entry.tag_with(self.cell.provider_options)
 

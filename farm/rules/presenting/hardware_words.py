@@ -49,7 +49,6 @@ def explain_side_by_side(measured: Iterable[MeasuredSetting]) -> str:
 
 
 def format_setting(measured: MeasuredSetting) -> str:
-    """Format a setting: `1.31.1, CPU, int8-dynamic, batch 8, 1 thread`."""
     return f"{titles.runtime(measured.cell.runtime)}, {label.workload_label(measured.cell)}"
 
 

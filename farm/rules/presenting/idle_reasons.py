@@ -1,4 +1,4 @@
-"""Explains in one sentence why an open run does not measure anything at the moment."""
+"""Explains in one sentence why an open run is not being measured at the moment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ def explain_not_lent(team: str) -> str:
     return f"not lent to “{team}” (its owner offers it, an admin of “{team}” agrees)"
 
 
-def describe_barred_node(name: str, reason: str) -> str:
+def describe_unavailable_node(name: str, reason: str) -> str:
     return f"{name} is online but {reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What an open run waits for. Texts are whole sentences or parts of one."""
+    """What an open run waits for. Texts are whole sentences or parts of one; empty where they do not apply."""
 
     trials: Sequence[str] = ()  # the nodes that try a provider for it
-    spent: str = ""  # that the team has used up its minutes of the day
+    used_up_minutes: str = ""  # says that the team has used up its minutes of the day
     preparing: int = 0  # its blocks that wait for variants and inputs
     queued: int = 0  # its blocks that wait for a node
     obstacles: Sequence[str] = ()  # what keeps nodes that could measure it, as they report it
     busy: Sequence[str] = ()  # what such nodes measure now
     nodes: int = 0  # how many online nodes take its blocks
     offline: Sequence[str] = ()  # the nodes that would take them, each with when it was last heard of
-    barred: Sequence[str] = ()  # the online nodes that take none, each with why
-    only: Sequence[str] = ()  # the nodes, where no other may ever measure it, each with what keeps it
+    unavailable: Sequence[str] = ()  # the online nodes that take none, each with why
+    bound_nodes: Sequence[str] = ()  # the only nodes that may ever measure it, each with what keeps it from that
     hardware: Sequence[str] = ()  # what its blocks ask for
     team: str = ""  # whose run it is
 
@@ -62,18 +62,18 @@ def explain_idle_run(waiting: Waiting) -> str:
 
 
 def _explain_queued(waiting: Waiting) -> str:
-    if waiting.spent:
-        return waiting.spent
+    if waiting.used_up_minutes:
+        return waiting.used_up_minutes
     if waiting.obstacles:
         return " ".join(waiting.obstacles)
-    if not waiting.nodes and waiting.only:
-        return f"Only {' or '.join(waiting.only)} may measure what is left. For other nodes, start a new run."
+    if not waiting.nodes and waiting.bound_nodes:
+        return f"Only {' or '.join(waiting.bound_nodes)} may measure what is left. For other nodes, start a new run."
     if not waiting.nodes:
         hardware = ", ".join(waiting.hardware) or "this hardware"
         offline = " or ".join(waiting.offline)
-        if waiting.barred:
-            barred, start = "; ".join(waiting.barred), f"start {offline}, or " if offline else ""
-            return f"No node takes this run's blocks for {hardware} now: {barred}. To begin sooner, {start}add a node."
+        if waiting.unavailable:
+            reasons, start = "; ".join(waiting.unavailable), f"start {offline}, or " if offline else ""
+            return f"No node takes this run's blocks for {hardware} now: {reasons}. To begin sooner, {start}add a node."
         takers = f"No node that takes blocks of “{waiting.team}” for {hardware} is online."
         return f"{takers} Start {offline or 'one'}, or add a node."
     if waiting.busy:

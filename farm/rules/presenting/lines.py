@@ -1,8 +1,8 @@
-"""Formats a comparison as one line, and decides which outputs are wrong and which figures are of processor time.
+"""Formats a comparison as one line, and decides which outputs are wrong and which figures are processor time.
 
-Everything on a line is of one quantity, over the same pairs of launches. The change is the paired estimate; the two
-values beside it are the medians of the same launches. Where the quotient of the two lies outside the change's interval,
-they are left out, and the line says why.
+All figures of a line are of one quantity, over the same pairs of launches. The change is the paired estimate, and the
+two values are the medians of the same launches. Where their quotient lies outside the change's interval, the values are
+left out, and the line says why.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,18 +23,18 @@ PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
 OUTSIDE_LEFT_OUT = "left out, as it is more in the trace than an inference took when it was timed"
 BUSY = "CPU time: this machine was busy"
-# Labelled data outrank a failed parity up to this loss of accuracy; outputs that surely lost more are wrong.
+# Labelled data that exclude a larger loss of accuracy outrank a failed parity; data that show one make outputs wrong.
 MAX_LOSS = 0.02
-# A cell alone is shown by its processor time where more than this share of its launches was disturbed, and the clock's
-# time is more than this many times the processor's.
+# A cell without comparisons is shown by its processor time where more than this share of its launches was disturbed,
+# and its time by the clock is more than this many times its processor time.
 BUSY_SHARE, LENGTHENED = 1 / 3, 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonLine:
-    """One comparison. Where `sides`, the formatted baseline and candidate, are left out, `why` gives the reason.
+    """One comparison. `sides` are the formatted baseline and candidate; where they are left out, `why` says why.
 
-    `wrong` says whose outputs are wrong; empty where nobody's are.
+    `wrong` says which side has wrong outputs; empty where none has.
     """
 
     change: Change
@@ -58,15 +58,14 @@ class ComparisonLine:
 
     @property
     def details(self) -> str:
-        """What the values are of, the interval, the number of rounds, and why values are left out, joined by
-        semicolons."""
+        """The quantity, the interval, the number of rounds and why values are left out, separated by semicolons."""
         interval = f"95 % interval {self.change.interval}" if self.change.figures else ""
         parts = (self.quantity, interval, numbers.counted(self.rounds, "round"), self.why)
         return "; ".join(filter(None, parts))
 
 
 def make_comparison_line(comparison: Comparison, cells: Mapping[str, Cell]) -> ComparisonLine:
-    """Return the line of a comparison; `cells` are the known cells by id."""
+    """Make the line of a comparison; `cells` are the known cells by id."""
     change = change_of(comparison, cells)
     quantities = {"items": "items per second", "rate": "highest rate that keeps the bound"}
     if is_by_processor(comparison):
@@ -84,10 +83,10 @@ def make_comparison_line(comparison: Comparison, cells: Mapping[str, Cell]) -> C
 
 
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
-    """Whether a cell's outputs fail parity, or labelled data show that it lost too much accuracy, or one of these
-    comparisons is with another model that has other outputs.
+    """Whether a cell's outputs are wrong; False for None.
 
-    A cell of None is not.
+    They are where they fail parity, where labelled data show an excessive loss, or where they differ from those of
+    another model that one of the comparisons is with.
     """
     if fails_parity(cell) or (cell is not None and has_excessive_loss(cell.accuracy)):
         return True
@@ -95,18 +94,15 @@ def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
 
 
 def judge_outputs(cell: Cell) -> str:
-    """Return WRONG, `pass`, or the verdict of parity.
-
-    Labelled data outrank parity: they can make outputs wrong or right against it.
-    """
+    """Return WRONG, `pass`, or the verdict of parity. Labelled data outrank parity in both directions."""
     if is_wrong(cell):
         return WRONG
     return "pass" if has_acceptable_loss(cell.accuracy) else cell.parity.verdict
 
 
 def why_wrong(cell: Cell) -> str:
-    """Say what shows that a cell's outputs are wrong: parity, labelled data, or the outputs of another model; empty
-    where they are not."""
+    """Return the sentence that says why a cell's outputs are wrong: of parity, of labelled data or of the comparison
+    with another model. Empty where they are not wrong."""
     if fails_parity(cell):
         return cell.parity.text
     if cell.accuracy is not None and has_excessive_loss(cell.accuracy):
@@ -115,8 +111,10 @@ def why_wrong(cell: Cell) -> str:
 
 
 def order_by_wrongness(cell: Cell) -> tuple[bool, float]:
-    """Return what wrong outputs are sorted by, the worst last: whether parity fails, and by which largest difference,
-    or how much accuracy is lost at least."""
+    """Return a sort key for cells with wrong outputs, the worst last.
+
+    It is whether parity fails, then the largest difference, or without a failed parity the least loss of accuracy.
+    """
     if fails_parity(cell):
         differences = [
             inf if output.violations and output.max_abs is None else output.max_abs or 0.0
@@ -128,18 +126,18 @@ def order_by_wrongness(cell: Cell) -> tuple[bool, float]:
 
 
 def fails_parity(cell: Cell | None) -> bool:
-    """Whether a cell fails parity, and labelled data do not show that it is as accurate as before."""
+    """Whether a cell fails parity, and labelled data do not show an acceptable loss; False for None."""
     return cell is not None and cell.parity.verdict == "fail" and not has_acceptable_loss(cell.accuracy)
 
 
 def has_acceptable_loss(judged: Accuracy | None) -> bool:
-    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS; false without such data."""
+    """Whether labelled data exclude, at 95 %, a loss of more than MAX_LOSS; False without such data."""
     loss = find_accuracy_loss(judged)
     return loss is not None and loss.interval is not None and loss.interval[1] <= MAX_LOSS
 
 
 def has_excessive_loss(judged: Accuracy | None) -> bool:
-    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS; false without such data."""
+    """Whether labelled data show, at 95 %, a loss of more than MAX_LOSS; False without such data."""
     loss = find_accuracy_loss(judged)
     return loss is not None and loss.interval is not None and loss.interval[0] > MAX_LOSS
 
@@ -171,7 +169,7 @@ def find_accuracy_loss(judged: Accuracy | None) -> AccuracyLoss | None:
 
 
 def is_less_accurate(accuracy: Accuracy) -> bool:
-    """Whether the paired test shows that the cell does worse than its FP32 cell; false where none was made."""
+    """Whether the paired test shows that the cell is less accurate than its FP32 cell; False without a test."""
     if accuracy.p is None or accuracy.difference is None or accuracy.p >= 1 - ACCURACY_LEVEL:
         return False
     return accuracy.difference < 0 if accuracy.higher_is_better else accuracy.difference > 0
@@ -189,8 +187,10 @@ def is_by_processor(comparison: Comparison) -> bool:
 
 
 def is_busy(cell: Cell) -> bool:
-    """Whether other programs disturbed many launches of a cell and lengthened the clock's time, so that it is shown by
-    its processor time where nothing is compared with it."""
+    """Whether other programs disturbed many launches of a cell and lengthened its time by the clock.
+
+    Such a cell is shown by its processor time where it has no comparisons.
+    """
     if cell.cpu_p50_ms is None or cell.p50_ms is None:
         return False
     is_disturbed = cell.disturbed_samples > BUSY_SHARE * len(cell.samples_ms)
@@ -200,8 +200,8 @@ def is_busy(cell: Cell) -> bool:
 def outside_us(cell: Cell) -> float | None:
     """Return the time that a traced inference spent outside operators, in µs.
 
-    Return None where it is unknown, or more than a timed inference took: then other programs held up the trace, or the
-    profiler did.
+    Return None where it is unknown, or longer than a whole timed inference: then other programs, or the profiler,
+    delayed the trace.
     """
     timed_ms = cell.cpu_p50_ms if is_busy(cell) else cell.p50_ms
     if cell.unaccounted_us is None or (timed_ms is not None and cell.unaccounted_us > 1000 * timed_ms):
@@ -210,8 +210,10 @@ def outside_us(cell: Cell) -> float | None:
 
 
 def format_outside_times(sides: Sequence[Cell]) -> str:
-    """Format the time outside operators: `40.0 → 41.2 µs`, or say that it is left out; empty where a trace lacks it, or
-    for fewer than two cells."""
+    """Format the time outside operators: `40.0 → 41.2 µs`, or a note that it is left out.
+
+    Return an empty string where a trace lacks it, and for fewer than two cells.
+    """
     if len(sides) < 2 or any(cell.unaccounted_us is None for cell in sides):
         return ""
     times_us = [outside_us(cell) for cell in sides]
@@ -219,7 +221,6 @@ def format_outside_times(sides: Sequence[Cell]) -> str:
 
 
 def format_items_per_s(cell: Cell) -> str:
-    """Format a cell's items per second, with no more digits than the interval of its p50 allows."""
     return numbers.rate(cell.throughput, cell.p50_ci_ms, time=cell.p50_ms)
 
 

@@ -1,4 +1,4 @@
-"""Describes the metrics of a comparison beside the one that its verdict is on, such as memory beside latency."""
+"""Describes the metrics of a comparison: that of its verdict, and the secondary ones, such as memory."""
 
 from collections.abc import Mapping
 
@@ -39,21 +39,22 @@ def find_headline_change(comparison: Comparison) -> MetricChange | None:
 
 
 def list_secondary_changes(comparison: Comparison) -> list[MetricChange]:
+    """List the changes of all metrics but the one that the verdict is on."""
     return [change for change in comparison.metrics if change.name != headline_metric_name(comparison)]
 
 
 def list_displayed_changes(comparison: Comparison) -> list[MetricChange]:
-    """List the further metrics to show beside the verdict.
+    """List the secondary changes to show with the verdict.
 
-    Where that is on processor time, neither the same time nor times by the clock that also have processor time are
-    listed.
+    Of a verdict on processor time, that time itself is left out, and so are times by the clock that are also listed as
+    processor time.
     """
-    further = list_secondary_changes(comparison)
+    secondary = list_secondary_changes(comparison)
     if comparison.verdict_from != "processor":
-        return further
-    names = {change.name for change in further}
+        return secondary
+    names = {change.name for change in secondary}
     repeated = {"cpu_p50_ms", TPOT} | {OF_PROCESSOR[name] for name in OF_PROCESSOR.keys() & names}
-    return [change for change in further if change.name not in repeated]
+    return [change for change in secondary if change.name not in repeated]
 
 
 def convert_to_items(comparison: Comparison, cells: Mapping[str, Cell]) -> Comparison:
@@ -89,7 +90,7 @@ def find_metric(name: str, comparison: Comparison) -> MetricChange | None:
 
 
 def list_decided_changes(comparison: Comparison) -> list[MetricChange]:
-    """List the further metrics with a decided change, losses before gains."""
+    """List the secondary changes with a decided verdict, losses before gains."""
     return sorted((change for change in list_secondary_changes(comparison) if is_change(change.verdict)), key=is_gain)
 
 
@@ -100,7 +101,7 @@ def find_memory_change(comparison: Comparison) -> MetricChange | None:
 
 
 def explain_undecided(comparison: Comparison) -> list[str]:
-    """Give the reasons, a sentence each, why further metrics are undecided that fewer rounds timed than the verdict."""
+    """Say, in a sentence each, why metrics are undecided that were measured in fewer rounds than the verdict's."""
     return [
         f"{title(change)} is undecided: {change.reason}"
         for change in list_secondary_changes(comparison)
@@ -109,9 +110,9 @@ def explain_undecided(comparison: Comparison) -> list[str]:
 
 
 def replaces_cell_figures(change: MetricChange) -> bool:
-    """Whether the medians of a change are shown for its cells instead of their own figures.
+    """Whether cells show the medians of a change instead of their own figures.
 
-    So it is of processor time, and of a metric that a cell has from its check alone.
+    They do for processor time, and for metrics that a cell itself has from its check alone (judged by `fastest`).
     """
     metric = BY_NAME.get(change.name)
     return change.is_processor or (metric is not None and metric.judging is not None and metric.judging.by == "fastest")
@@ -133,7 +134,7 @@ def is_loss(change: MetricChange) -> bool:
 def title(change: MetricChange) -> str:
     """Return the title of a metric: `peak address space`, `session creation (processor time)`.
 
-    That of a metric that this release does not know is its name in the document.
+    A metric that this release does not know has its name in the document.
     """
     metric = BY_NAME.get(change.name)
     text = change.name.replace("_", " ") if metric is None else metric.launch_title or metric.title
@@ -200,9 +201,9 @@ def format_value(change: MetricChange, value: float) -> str:
 
 
 def list_summarised_changes(comparison: Comparison) -> list[MetricChange]:
-    """List the further metrics that changed and stand in the run's sentence, losses first.
+    """List the decided secondary changes that the run's sentence mentions, losses first.
 
-    Those that this release does not know are among them.
+    Metrics that this release does not know are included.
     """
     return [
         change

@@ -1,4 +1,4 @@
-"""Makes the tables of the settings that a race measured, and of those that left it, for pages and terminals."""
+"""Makes the tables of the settings that a race measured, and of those that it dropped, for pages and terminals."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,14 @@ from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as
 from farm.rules.wording import numbers
 
 DROPPED_COLUMNS: tuple[Column[LeftSetting], ...] = (
-    Column("Setting", lambda left: Entry(left.label, is_name=True)),
-    Column("Left for", lambda left: Entry(f"budget of {left.budget}" if left.budget else left.why)),
-    Prose("Why", lambda left: Entry(left.text)),
+    Column("Setting", lambda dropped: Entry(dropped.label, is_name=True)),
+    Column("Left for", lambda dropped: Entry(f"budget of {dropped.budget}" if dropped.budget else dropped.why)),
+    Prose("Why", lambda dropped: Entry(dropped.text)),
 )
 
 
-class Row(NamedTuple):
-    """A setting, and its part in the answer, such as `default`."""
+class SettingRow(NamedTuple):
+    """A setting, and its role in the answer, such as `default`."""
 
     setting: FoundSetting
     role: str
@@ -26,16 +26,16 @@ def make_settings_table(found: Found, *, id: str = "settings") -> Table:
     Columns that are empty for every setting are left out.
     """
     rows = [
-        *(Row(setting, "best so far" if found.state == "undecided" else "answer") for setting in found.answer),
-        *(Row(setting, "in its final block") for setting in found.beside),
-        *(Row(setting, "apart") for setting in found.apart),
+        *(SettingRow(setting, "best so far" if found.state == "undecided" else "answer") for setting in found.answer),
+        *(SettingRow(setting, "in its final block") for setting in found.beside),
+        *(SettingRow(setting, "apart") for setting in found.apart),
     ]
     default = found.default
     if default is not None and default.p50_ms and all(default.settings != row.setting.settings for row in rows):
-        rows.append(Row(default, "default"))
+        rows.append(SettingRow(default, "default"))
     is_by_processor = found.goal == "processor-time" or (found.goal == "latency" and found.is_by_processor)
     is_throughput = found.goal == "throughput"
-    columns: list[Column[Row]] = [
+    columns: list[Column[SettingRow]] = [
         Column("Setting", lambda row: Entry(row.setting.label, is_name=True)),
         Column("Is", lambda row: Entry(row.role)),
         Number("p50, ms", lambda row: as_number(row.setting.p50_ms)),

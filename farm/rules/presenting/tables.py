@@ -15,9 +15,9 @@ SENTENCES = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column. `is_number` aligns its cells right, `is_text` lets them wrap; `note` is shown on hover.
+    """The header of a column. `is_number` aligns its cells right, `is_text` lets them wrap; `note` is shown on hover.
 
-    `order` is the name by which the server sorts; empty where the browser does.
+    `order` is the key by which the server sorts; empty where the browser sorts.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Sparkline:
-    """A small line in an SVG of 120 × 24, and the height of its reference."""
+    """A small line chart in an SVG of 120 × 24: the points of its line, and the height of its reference line."""
 
     points: str
     level: str
@@ -104,8 +104,8 @@ class Prose(Column[Row]):
 class Table:
     """A table whose `id` stands in the address with the chosen order. The first entry of a row names it.
 
-    `keys` name the rows in addresses and forms. `box` is the form field of the keys of chosen rows; empty where rows
-    cannot be chosen. `shared` says what all rows have in common.
+    `keys` identify the rows in addresses and forms. `box` is the form field for the keys of selected rows; empty where
+    rows cannot be selected. `shared` says what all rows have in common.
     """
 
     id: str

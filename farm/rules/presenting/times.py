@@ -23,7 +23,7 @@ ITEMS = "throughput"
 
 @dataclass(frozen=True, slots=True)
 class LaunchMedian:
-    """The median of a cell's launches in a metric beside its latency, and whether it is processor time."""
+    """The median of a cell's launches in a metric other than its latency, and whether it is processor time."""
 
     value: float
     is_processor: bool
@@ -33,9 +33,9 @@ class LaunchMedian:
 class Times:
     """Which figures of cells to show.
 
-    `by_processor` are the ids of the cells that are shown by processor time, because a verdict rests on it or other
-    programs lengthened the time of the clock. `medians` replace a cell's own figures, by its id and then by the name of
-    the metric, because its verdicts are of them.
+    `by_processor` has the ids of the cells that are shown by processor time, because a verdict rests on it or because
+    other programs lengthened their time by the clock. `medians` replace figures of a cell that its verdicts do not rest
+    on, by the cell's id and then by the name of the metric.
     """
 
     by_processor: frozenset[str]
@@ -63,8 +63,7 @@ class Times:
         return cls(frozenset(by_processor), {side: _find_medians(side, pairs) for side, pairs in compared.items()})
 
     def with_same_clock(self, cells: Iterable[Cell]) -> "Times":
-        """Return the decision for cells that are compared with each other: processor time for all, where it is shown of
-        one."""
+        """Return the decision for cells that are compared with each other: processor time for all, or for none."""
         ids = {cell.id for cell in cells if cell.p50_ms and cell.cpu_p50_ms}
         return self if self.by_processor.isdisjoint(ids) else replace(self, by_processor=self.by_processor | ids)
 

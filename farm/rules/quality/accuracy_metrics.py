@@ -233,7 +233,7 @@ def _check(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> AccuracyMe
 
 
 GROUP = Group("onnxfarm.accuracies", AccuracyMetric, "accuracy metric", _check)
-OUTSIDE = GROUP.installed()
+OUTSIDE = GROUP.load_installed()
 METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *OUTSIDE.entries)}
 
 

@@ -31,7 +31,6 @@ def correct_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def is_tested(comparison: Comparison) -> bool:
-    """Whether a comparison counts among the tests of a run: it has a p-value, and is no A/A copy."""
     return comparison.p is not None and comparison.verdict != "not comparable" and comparison.axis != TWIN
 
 

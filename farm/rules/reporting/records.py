@@ -52,5 +52,4 @@ class RunRecord:
     url: str | None = None
 
     def model_of(self, spec: CellSpec) -> ModelFacts:
-        """Return the model that a cell measures: one of `other_models` by its artifact, or else `model`."""
         return next((model for model in self.other_models if model.bundle_sha256 == spec.artifact_sha256), self.model)

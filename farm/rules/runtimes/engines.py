@@ -60,5 +60,5 @@ def _find_malformed(entry: Engine, *, beside: Sequence[Engine]) -> Iterator[str]
         yield f"launch_s has {entry.launch_s!r}: write seconds from 0 to {MAX_LAUNCH_S:.0f}."
 
 
-OUTSIDE = group(OWN).installed()
+OUTSIDE = group(OWN).load_installed()
 _OF = {entry.distribution: entry for entry in (*OWN, *OUTSIDE.entries)}

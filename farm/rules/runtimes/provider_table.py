@@ -293,5 +293,5 @@ CPU = Provider(
 )
 # those of this table; what is installed here of other people's comes behind them
 OWN = (CPU, *_BESIDE_THE_CPU)
-OUTSIDE = outside.group(OWN).installed()
+OUTSIDE = outside.group(OWN).load_installed()
 PROVIDERS = (*OWN, *OUTSIDE.entries)

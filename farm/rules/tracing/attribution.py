@@ -190,7 +190,6 @@ def group_by_type(changes: Iterable[NodeChange | OperatorChange]) -> list[TypeCh
 
 
 def find_largest_share(changes: Iterable[NodeChange | OperatorChange]) -> TypeChange | None:
-    """Return the operator type with the largest share of the change; None where no share is known."""
     shared = [change for change in group_by_type(changes) if change.share is not None]
     return max(shared, key=lambda change: change.share or 0.0, default=None)
 

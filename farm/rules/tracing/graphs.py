@@ -86,7 +86,7 @@ class Graph:
 
     @cached_property
     def nested(self) -> dict[tuple[str, ...], list[GraphNode]]:
-        """Nodes inside control flow, by the labels of the nodes around them."""
+        # keyed by the labels of the control-flow nodes around them
         return group_by((node for node in self.nodes if node.path), lambda node: node.path)
 
     def find_by_prefix(self, name: str) -> GraphNode | None:

@@ -25,7 +25,6 @@ class TracedArm:
     rounds: Sequence[Times]
 
     def sum_by_group(self, group_of: Mapping[str, str]) -> list[dict[str, float]]:
-        """Return the time of each group in each round, in µs."""
         names = list_own_nodes(self.first)
         return [sum_group_times(map(NodeTime, names, times), group_of) for times in self.rounds]
 
@@ -64,7 +63,7 @@ def attribute_rounds(
 
 
 def _pair_times(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[Mapping[str, float]]) -> list[Pair]:
-    """Pair the times of a group by round; no pairs where any launch lacks a time, as its ratio would mean nothing."""
+    # without a time in every launch there are no pairs, since the ratio would mean nothing
     pairs = [(old.get(group, 0.0), new.get(group, 0.0)) for old, new in zip(olds, news, strict=True)]
     return pairs if all(old > 0.0 and new > 0.0 for old, new in pairs) else []
 

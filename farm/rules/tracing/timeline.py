@@ -42,7 +42,7 @@ class Span:
 class Timeline:
     """The inference of median length among `runs`, which are those after the warm-up.
 
-    `number` counts it among all runs, from 1.
+    `number` counts it among all runs, from 1. `in_nodes_us` is the time of its nodes, each counted once.
     """
 
     runs: int
@@ -52,7 +52,6 @@ class Timeline:
 
     @property
     def in_nodes_us(self) -> float:
-        """The time of all nodes, without counting nested ones twice."""
         return sum(span.self_us for span in self.spans)
 
 

@@ -1,4 +1,4 @@
-"""Formats numbers for people: with units, with no more digits than the interval allows, in one form everywhere."""
+"""Formats numbers for people: with units, and with no more digits than their interval justifies."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -33,7 +33,7 @@ def is_number(value: object) -> bool:
 
 
 def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatenate[float | None, P], str]:
-    """Make a function return NOT_MEASURED for None and for what is no finite number."""
+    """Decorate a formatter to return NOT_MEASURED for None, and for anything that is not a finite number."""
 
     @wraps(write)
     def written(value: float | None, /, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -43,14 +43,16 @@ def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatena
 
 
 def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
-    """Return how many decimals reach the first digit of an interval's half width; at most `most`, and that many where
-    it is 0."""
+    """Return how many decimals show the first digit of an interval's half width: `most` at most, and where it is 0."""
     return most if half_width <= 0 else min(most, max(0, -floor(log10(half_width))))
 
 
 def decimals_of(value: float, *, half_width: float | None = None, most: int = MAX_DECIMALS) -> int:
-    """Return how many decimals to write a value with: by the half width of its interval, but at least two significant
-    digits; three significant digits without an interval."""
+    """Return how many decimals to format a value with.
+
+    They show the first digit of the half width of its interval, and at least two significant digits; without an
+    interval, three significant digits.
+    """
     if half_width is not None and half_width > 0:
         return max(decimals_within(half_width, most=most), _decimals(value, MIN_SIGNIFICANT, most))
     return _decimals(value, SIGNIFICANT, most)
@@ -79,7 +81,7 @@ def half_width(interval: Interval | None) -> float | None:
 
 @_measured
 def milliseconds(value: float, interval: Interval | None = None) -> str:
-    """Format a latency without its unit, which stands in the table's head: `0.228`. None is `not measured`."""
+    """Format a latency without its unit, for a table whose header has it: `0.228`. None is `not measured`."""
     return fixed(value, decimals_of(value, half_width=half_width(interval)))
 
 
@@ -106,17 +108,16 @@ def latency(value: float, interval: Interval | None = None) -> str:
 
 @_measured
 def change(ratio: float, low: float | None = None, high: float | None = None, *, words: Words = TIMES) -> str:
-    """Say how much a ratio changes: 1.19 is `19 % slower`, 0.308 is `3.25× faster`; a change that rounds to nothing is
-    `0 %`.
+    """Format a ratio as a change: 1.19 is `19 % slower`, 0.308 is `3.25× faster`, and what rounds to nothing is `0 %`.
 
-    The interval decides how many digits there are. None is `not measured`.
+    The interval from `low` to `high` decides how many digits there are. None is `not measured`.
     """
     size = change_size(ratio, low, high)
     return f"{size} {words[0] if ratio > 1 else words[1]}" if _has_digits(size) else size
 
 
 def change_size(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """Format the size of a change, for a word that says its direction: `19 %`, `3.25×`.
+    """Format the size of a change without its direction: `19 %`, `3.25×`.
 
     The interval, where it is given, decides how many digits there are.
     """
@@ -148,8 +149,8 @@ def change_interval(
 ) -> str:
     """Format the interval of a change: `21–26 %`, or `4 % faster to 8 % slower` where both directions are possible.
 
-    Where no word beside it says the direction (`is_directed` is false), the interval says it: `21–26 % slower`. Return
-    `too wide to say` where the ends are too far apart. Where an end or the ratio is not known, return `not measured`.
+    `is_directed` means that the text around it states the direction; otherwise it is added: `21–26 % slower`. Return
+    `too wide to say` where the ends are too far apart, and `not measured` where an end or the ratio is not known.
     """
     if low is None or high is None or not ratio:
         return NOT_MEASURED
@@ -203,8 +204,8 @@ def format_cosine(value: float) -> str:
 def explains(moved: float, part: float, *, unit: str = "µs", whose: str = "the") -> str:
     """Format what part of a change something explains: `explains 96 % of the 74 µs`.
 
-    `moved` is how much it changed, and `part` which share of the whole change that is. Where it changed by more than
-    the whole, write `changed by +98 µs, the whole by +74 µs`.
+    `moved` is how much that thing changed, and `part` its share of the whole change, as a fraction. Where it changed by
+    more than the whole, the text is `changed by +98 µs, the whole by +74 µs`.
     """
     whole = moved / part
     if part > MAX_WHOLE:
@@ -225,7 +226,7 @@ def plain(value: float, *, unit: str = "") -> str:
 
 @_measured
 def rate(value: float, interval: Interval | None = None, *, time: float | None = None) -> str:
-    """Format a rate that is computed from `time`, with no more digits than the interval of that time allows.
+    """Format a rate that was computed from `time`, with no more digits than the interval of that time justifies.
 
     Without an interval or a time it has three significant digits. None is `not measured`.
     """
@@ -239,10 +240,10 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
 def format_divisible_pair(
     old: float, new: float, *, low: float | None = None, high: float | None = None, apart: Interval | None = None
 ) -> tuple[str, str] | None:
-    """Format two values with so many digits, three at least, that the quotient new / old of what is written lies
-    between `low` and `high`, and the difference new − old within `apart`.
+    """Format two values with enough digits that the written values agree with the change between them.
 
-    A limit of None is not checked. Return None where no number of digits is enough.
+    Their quotient new / old then lies between `low` and `high`, and their difference new − old within `apart`. A limit
+    of None is not checked. They have at least three digits. Return None where no number of digits is enough.
     """
     for digits in PAIR_DIGITS:
         texts = [fixed(value, _decimals(value, digits, 12)) for value in (old, new)]
@@ -274,10 +275,7 @@ def size(value: float) -> str:
 
 @_measured
 def memory(value: float) -> str:
-    """Format bytes of memory as whole MiB, as operating systems count them; files are in decimal MB.
-
-    None is `not measured`.
-    """
+    """Format bytes of memory as whole MiB, as operating systems do; None is `not measured`. For files see `size`."""
     return f"{fixed(value / MIB, 0)} MiB"
 
 

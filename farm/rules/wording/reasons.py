@@ -1,4 +1,4 @@
-"""What each code of a refusal means, with an example and the way out: for the terminal and the reference."""
+"""Explains each reason code, with an example and what to do: for the terminal and the reference."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,8 @@ from farm.contract.reasons import ReasonCode
 
 
 class Explanation(NamedTuple):
+    """What a reason code means, a case in which it occurs, and what to do then."""
+
     meaning: str
     example: str
     way_out: str

@@ -1,4 +1,4 @@
-"""Names of runtimes, providers and settings, as people call them."""
+"""Names runtimes, providers and settings for people."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -27,8 +27,10 @@ def runtime(runtime: Runtime) -> str:
 
 
 def format_since(distribution: str, *, good: str, bad: str, first_bad: str = "") -> str:
-    """Say since which release something is bad: `since 1.30.0` where a bisection found it, or else `between 1.29.0 and
-    1.32.0`."""
+    """Say since which release something is bad.
+
+    It is `since 1.30.0` where `first_bad` is known from a bisection, or else `between 1.29.0 and 1.32.0`.
+    """
     before, after, first = (runtime(Runtime.of(f"{distribution}=={version}")) for version in (good, bad, first_bad))
     return f"since {first}" if first_bad else f"between {before} and {after}"
 
@@ -45,7 +47,7 @@ def runtime_in_words(runtime: Runtime) -> str:
 
 
 def runtime_before(old: Runtime, new: Runtime) -> str:
-    """Name the older of two runtimes beside the newer; a release of the same distribution by its version alone."""
+    """Name the older of two runtimes in a text that names the newer: of the same distribution by its version alone."""
     if old.distribution == new.distribution != frameworks.DISTRIBUTION:
         return plugins.describe_older_version(old.version, new.version)
     return runtime_in_words(old)

@@ -1,4 +1,4 @@
-"""Every verdict and state with its sign and tone, in the order in which they are listed."""
+"""The signs and tones of all verdicts and states, in the order in which pages list them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ Word = TypeVar("Word", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A word with its mark, which are always shown together. `tone` names their colour on pages and terminals."""
+    """A word with its mark, which are always shown together. `tone` is the key of their colour."""
 
     mark: str
     word: str
@@ -18,7 +18,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Sign):
-    """`opposite` is the verdict where the two sides are swapped; empty where it is the same."""
+    """The sign of a verdict. `opposite` is the verdict with swapped sides; empty where it stays the same."""
 
     opposite: str = ""
 

@@ -10,7 +10,7 @@ from farm.fleet.models import Node, Trial
 from farm.fleet.selectors.nodes import list_unavailable_nodes, name_or_removed, newest_waits
 from farm.fleet.states import NodeState, TrialState
 from farm.rules.planning.time_left import describe_time_left
-from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, explain_idle_run
+from farm.rules.presenting.idle_reasons import Waiting, describe_unavailable_node, explain_idle_run
 from farm.runs.models import Block, Run
 from farm.runs.selectors.forecasts import Expected, Forecast
 from farm.runs.selectors.minutes import explain_no_minutes
@@ -121,15 +121,15 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
     reasons = {node.device: f"{node.name}: {waits[node.device]}" for node in reversed(free) if node.doing}
     bound = [int(name.removeprefix(NODE_PREFIX)) for name in queues if name.startswith(NODE_PREFIX)]
     return Waiting(
-        spent=explain_no_minutes(run.team),
+        used_up_minutes=explain_no_minutes(run.team),
         preparing=preparing,
         queued=len(queued),
         obstacles=[*reversed(reasons.values())][:MAX_NAMED],
         busy=[] if free else busy[:MAX_NAMED],
         nodes=len(online),
         offline=[f"{node.name} ({node.last_heard})" for node in nodes if node.state != NodeState.ONLINE][:MAX_NAMED],
-        only=_describe_bound_nodes(bound, unavailable) if not online and len(bound) == len(queues) else (),
-        barred=[describe_barred_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
+        bound_nodes=_describe_bound_nodes(bound, unavailable) if not online and len(bound) == len(queues) else (),
+        unavailable=[describe_unavailable_node(node.name, unavailable[node]) for node in fitting[:MAX_NAMED]],
         hardware=sorted({block.hardware for block in queued}),
         team=run.team.name,
     )

@@ -14,7 +14,7 @@ from farm.fleet.models import Node
 from farm.fleet.selectors.nodes import newest_waits
 from farm.fleet.states import NodeState
 from farm.rules.planning.schedule import Span
-from farm.rules.presenting.idle_reasons import describe_barred_node
+from farm.rules.presenting.idle_reasons import describe_unavailable_node
 from farm.runs.models import Block, Run
 from farm.runs.selectors.forecasts import Forecast
 from farm.runs.states import OPEN_BLOCKS, BlockState
@@ -123,7 +123,7 @@ def _make_queue(
         # blocks beyond those of a forecast are left out
         minutes=sum(left_s.get(block.pk, 0.0) for block in blocks) / 60.0,
         nodes=sum(node.may_take_blocks for node in takers),
-        barred_nodes=[describe_barred_node(node.name, node.obstacle) for node in takers if node.obstacle],
+        barred_nodes=[describe_unavailable_node(node.name, node.obstacle) for node in takers if node.obstacle],
         start_s=start_s,
     )
 

@@ -31,7 +31,7 @@ from farm.rules.matrices.matrix import Matrix, count_points
 from farm.rules.matrices.settings import read_fraction
 from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
-from farm.rules.presenting.idle_reasons import describe_barred_node
+from farm.rules.presenting.idle_reasons import describe_unavailable_node
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.runs.selectors.paces import add_null_history, read_latencies
 from farm.runs.selectors.sides import collect_model_facts, list_other_versions
@@ -88,7 +88,7 @@ def plan_run(
         facts.append(model_facts if measured is None else model_facts.model_copy(update=measured._asdict()))
 
     unavailable = () if fleet else list_unavailable_nodes(version.model.team, uploader=uploader)
-    idle_reasons = [describe_barred_node(node.name, reason) for node, reason in unavailable]
+    idle_reasons = [describe_unavailable_node(node.name, reason) for node, reason in unavailable]
     return planner.plan(
         declared,
         facts,

@@ -28,7 +28,7 @@ def test_an_address_that_cannot_be_shown_is_hidden(monkeypatch: pytest.MonkeyPat
     module = ModuleType("acme_pager")
     vars(module).update(one=replace(PAGER, shown=lambda target: target[99]))
     monkeypatch.setitem(sys.modules, "acme_pager", module)
-    (kind,) = GROUP.read([EntryPoint("one", "acme_pager:one", GROUP.name)]).entries
+    (kind,) = GROUP.load([EntryPoint("one", "acme_pager:one", GROUP.name)]).entries
     assert kind.shown("0123 456") == "…"
 
 
@@ -37,7 +37,7 @@ def read(monkeypatch: pytest.MonkeyPatch, **given: object) -> tuple[list[str], s
     module = ModuleType("acme_pager")
     vars(module).update(given)
     monkeypatch.setitem(sys.modules, "acme_pager", module)
-    found = GROUP.read([EntryPoint(name, f"acme_pager:{name}", GROUP.name) for name in given])
+    found = GROUP.load([EntryPoint(name, f"acme_pager:{name}", GROUP.name) for name in given])
     return [kind.name for kind in found.entries], " ".join(found.refused.values())
 
 

@@ -14,14 +14,7 @@ from farm.runs.models import Beside, Cell, Run
 from farm.runs.selectors import document, find_leased_file
 from farm.runs.selectors.cells import cells_matching
 from farm.runs.services import conclude_runs, start_run
-from tests.integration.runs.making import (
-    claim,
-    first_block,
-    make_artifact,
-    make_node,
-    make_version,
-    measure,
-)
+from tests.integration.runs.making import claim, first_block, make_artifact, make_node, make_version, measure
 from tests.integration.runs.making import make_run as make_any_run
 
 pytestmark = pytest.mark.django_db

@@ -178,7 +178,7 @@ def test_what_is_not_the_file_that_was_listed_is_not_installed(
 def test_a_page_is_read_where_it_lies_and_no_longer_than_it_may_be(feed: Feed, answer: Answer, words: str) -> None:
     feed.answers["/page"] = answer
     with pytest.raises(DownloadError, match=words):
-        downloads.download_page(f"{feed.url}page", accept="*/*", limit_bytes=1000, within_s=5.0)
+        downloads.download_page(f"{feed.url}page", accept="*/*", max_bytes=1000, timeout_s=5.0)
 
 
 def test_a_wheel_for_this_interpreter_comes_before_one_for_any(feed: Feed, wheel: WheelFile, tmp_path: Path) -> None:

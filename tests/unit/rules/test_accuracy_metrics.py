@@ -69,7 +69,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: object) -> Any:
     for number, entry in enumerate(entries):
         setattr(module, f"E{number}", entry)
     names = [EntryPoint(f"e{number}", f"acme_accuracies:E{number}", GROUP.name) for number in range(len(entries))]
-    return GROUP.read(names)
+    return GROUP.load(names)
 
 
 def test_a_package_brings_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:

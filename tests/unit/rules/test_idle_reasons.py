@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from farm.contract.node import NodeSettings
-from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, explain_idle_run, explain_pause
+from farm.rules.presenting.idle_reasons import Waiting, describe_unavailable_node, explain_idle_run, explain_pause
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, ex
             "No node that takes blocks of “b” for cpu is online. Start bench-1 or bench-2, or add a node.",
         ),
         (
-            Waiting(queued=1, hardware=["cpu"], only=["bench-2 (offline)"]),
+            Waiting(queued=1, hardware=["cpu"], bound_nodes=["bench-2 (offline)"]),
             "Only bench-2 (offline) may measure what is left. For other nodes, start a new run.",
         ),
         (
@@ -39,12 +39,14 @@ from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, ex
             "No node that takes blocks of “b” for this hardware is online. Start one, or add a node.",
         ),
         (
-            Waiting(queued=1, hardware=["cpu"], barred=[describe_barred_node("bench-1", "paused by its owner")]),
+            Waiting(
+                queued=1, hardware=["cpu"], unavailable=[describe_unavailable_node("bench-1", "paused by its owner")]
+            ),
             "No node takes this run's blocks for cpu now: bench-1 is online but paused by its owner. To begin sooner, "
             "add a node.",
         ),
         (
-            Waiting(queued=1, hardware=["cpu"], barred=["bench-1 is online but draining"], offline=["bench-2"]),
+            Waiting(queued=1, hardware=["cpu"], unavailable=["bench-1 is online but draining"], offline=["bench-2"]),
             "No node takes this run's blocks for cpu now: bench-1 is online but draining. To begin sooner, start "
             "bench-2, or add a node.",
         ),
@@ -52,7 +54,7 @@ from farm.rules.presenting.idle_reasons import Waiting, describe_barred_node, ex
             Waiting(queued=1, nodes=1, busy=["bench-1 has been measuring run 12 since 07:12 UTC"]),
             "Queued: bench-1 has been measuring run 12 since 07:12 UTC.",
         ),
-        (Waiting(queued=1, nodes=2, spent="Team “a” has no minutes left."), "Team “a” has no minutes left."),
+        (Waiting(queued=1, nodes=2, used_up_minutes="Team “a” has no minutes left."), "Team “a” has no minutes left."),
         (Waiting(queued=1, nodes=2), "Queued: a node takes the next block within seconds."),
     ],
 )

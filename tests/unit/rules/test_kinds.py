@@ -77,7 +77,7 @@ def read(monkeypatch: pytest.MonkeyPatch, **given: object) -> tuple[list[str], s
     module = ModuleType("acme_changes")
     vars(module).update(given)
     monkeypatch.setitem(sys.modules, "acme_changes", module)
-    found = kinds.GROUP.read([EntryPoint(name, f"acme_changes:{name}", kinds.GROUP.name) for name in given])
+    found = kinds.GROUP.load([EntryPoint(name, f"acme_changes:{name}", kinds.GROUP.name) for name in given])
     return [kind.key for kind in found.entries], " ".join(found.refused.values())
 
 
@@ -140,7 +140,7 @@ def test_a_comparison_that_breaks_leaves_its_kind_undecided(
     vars(module).update(one=replace(WAITS, compare=compare), two=replace(WAITS, key="other"))
     monkeypatch.setitem(sys.modules, "acme_changes", module)
     points = [EntryPoint(name, f"acme_changes:{name}", kinds.GROUP.name) for name in ("one", "two")]
-    broken, fine = kinds.GROUP.read(points).entries
+    broken, fine = kinds.GROUP.load(points).entries
     pair = Pair(make_cell("c1"), make_cell("c2"))
     assert [change.verdict for change in checks.find_changes(broken, pair, allowed=0.0)] == ["undecided"]
     assert [change.verdict for change in checks.find_changes(fine, pair, allowed=0.0)] == ["well"]

@@ -40,7 +40,7 @@ def point(name: str = "acme", value: str = "acme_entry:ENTRY") -> EntryPoint:
 
 def of(module: ModuleType, entry: object) -> InstalledEntries[Provider]:
     module.ENTRY = entry  # type: ignore[attr-defined]
-    return outside.group(OWN).read([point()])
+    return outside.group(OWN).load([point()])
 
 
 def test_an_entry_of_a_package_stands_behind_those_of_the_table(module: ModuleType) -> None:
@@ -114,12 +114,12 @@ def test_a_malformed_plug_in_is_refused_in_words(module: ModuleType, change: dic
     ],
 )
 def test_a_point_that_leads_to_no_entry_is_refused_in_words(value: str, words: str) -> None:
-    assert words in outside.group(OWN).read([point(value=value)]).refused["acme"]
+    assert words in outside.group(OWN).load([point(value=value)]).refused["acme"]
 
 
 def test_of_two_entries_of_one_name_the_first_has_it(module: ModuleType) -> None:
     module.ENTRY = ENTRY  # type: ignore[attr-defined]
-    found = outside.group(OWN).read([point("b"), point("a")])
+    found = outside.group(OWN).load([point("b"), point("a")])
     assert found.entries == (ENTRY,)
     assert "is the name of AcmeExecutionProvider already" in found.refused["b"]
 
@@ -132,7 +132,7 @@ def test_a_refusal_names_the_package_and_is_logged(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-onnxfarm\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(f"[{outside.GROUP}]\nacme = acme_entry:ENTRY\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found = outside.group(OWN).installed()
+    found = outside.group(OWN).load_installed()
     assert found.refused["acme"].startswith("The provider 'acme' of acme-onnxfarm is left out: acme_entry:ENTRY cannot")
     assert found.refused["acme"] in caplog.messages
 

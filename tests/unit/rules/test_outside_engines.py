@@ -25,7 +25,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, entry: object) -> Any:
     module = ModuleType("acme_engines")
     module.ACME = entry  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "acme_engines", module)
-    return engines.group(engines.OWN).read([EntryPoint("acme", "acme_engines:ACME", engines.GROUP)])
+    return engines.group(engines.OWN).load([EntryPoint("acme", "acme_engines:ACME", engines.GROUP)])
 
 
 @pytest.fixture

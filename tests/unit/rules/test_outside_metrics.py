@@ -167,7 +167,7 @@ def test_an_entry_with_a_metric_that_is_malformed_is_left_out_in_one_sentence(
     module.PAUSED = replace(PAUSED, metrics=declared)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "acme_paused", module)
     point = EntryPoint("paused", "acme_paused:PAUSED", outside_scenarios.GROUP)
-    found = outside_scenarios.entry_point_group(scenarios.KINDS).read([point])
+    found = outside_scenarios.entry_point_group(scenarios.KINDS).load([point])
     assert not found.entries
     assert found.refused["paused"].startswith("The scenario 'paused' is left out: ")
     assert words in found.refused["paused"]
@@ -180,7 +180,7 @@ def test_one_that_is_an_entry_itself_is_of_any_launch_and_may_alert(monkeypatch:
     monkeypatch.setitem(sys.modules, "acme_meter", module)
     names = ("one", "two", "one again")
     points = [EntryPoint(name, f"acme_meter:{name.split()[0]}", outside_metrics.GROUP.name) for name in names]
-    found = outside_metrics.GROUP.read(points)
+    found = outside_metrics.GROUP.load(points)
     (metric,) = outside_metrics.metrics_for_any_scenario(found.entries)
     assert set(found.refused) == {"two", "one again"}
     judging = metric.judging

@@ -42,7 +42,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_entry_is_taken_by_its_name(points: Any) -> None:
-    found = outside_scenarios.entry_point_group(scenarios.KINDS).read(points(paused=PAUSED))
+    found = outside_scenarios.entry_point_group(scenarios.KINDS).load(points(paused=PAUSED))
     assert (found.entries, found.refused) == ((PAUSED,), {})
 
 
@@ -60,20 +60,20 @@ def test_an_entry_is_taken_by_its_name(points: Any) -> None:
     ],
 )
 def test_one_that_is_malformed_is_left_out_in_one_sentence(points: Any, entry: object, words: str) -> None:
-    found = outside_scenarios.entry_point_group(scenarios.KINDS).read(points(one=entry))
+    found = outside_scenarios.entry_point_group(scenarios.KINDS).load(points(one=entry))
     assert not found.entries
     assert found.refused["one"].startswith(f"The scenario 'one' is left out: {words}")
 
 
 def test_one_that_cannot_be_imported_stops_nobody_and_says_of_which_package(points: Any) -> None:
     gone = EntryPoint("gone", "acme_paused:GONE", outside_scenarios.GROUP)
-    found = outside_scenarios.entry_point_group(()).read([gone, *points(paused=PAUSED)])
+    found = outside_scenarios.entry_point_group(()).load([gone, *points(paused=PAUSED)])
     assert found.entries == (PAUSED,)
     assert "acme_paused:GONE cannot be imported (AttributeError" in found.refused["gone"]
 
 
 def test_two_of_one_name_are_not_both_taken(points: Any) -> None:
-    found = outside_scenarios.entry_point_group(()).read(points(first=PAUSED, second=PAUSED))
+    found = outside_scenarios.entry_point_group(()).load(points(first=PAUSED, second=PAUSED))
     assert (found.entries, found.refused["second"]) == (
         (PAUSED,),
         "The scenario 'second' is left out: 'paused' is taken.",

@@ -9,7 +9,7 @@ from farm.contract.reasons import ReasonCode
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
 from farm.rules.planning.planner import NodeOffer
-from farm.rules.presenting.idle_reasons import describe_barred_node, explain_not_lent
+from farm.rules.presenting.idle_reasons import describe_unavailable_node, explain_not_lent
 from farm.rules.runtimes.releases import Known
 from tests.unit.rules.making import make_model, only_refusal, plan_of
 
@@ -71,7 +71,7 @@ def test_a_matrix_that_no_node_takes_is_refused_as_a_whole(options, fleet, words
 
 
 def test_a_matrix_for_a_team_without_nodes_is_refused_with_what_keeps_the_nodes_that_are_online():
-    reasons = [describe_barred_node("bench-1", explain_not_lent("b"))]
+    reasons = [describe_unavailable_node("bench-1", explain_not_lent("b"))]
     plan = planner.plan(matrix.from_options(runtime="1.31.1"), make_model(), [], idle_reasons=reasons)
     assert plan.problem.startswith("No node measures for this team: bench-1 is online but not lent to “b” (its owner")
     assert plan.problem.endswith(". Add a node, and plan again.")

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.rules.comparing.signed_ranks import median_interval
-from farm.rules.judging.summaries import (
-    MAX_TIMINGS,
-    TimingsProblem,
-    pack_timings,
-    summarise_cell,
-    unpack_timings,
-)
+from farm.rules.judging.summaries import MAX_TIMINGS, TimingsProblem, pack_timings, summarise_cell, unpack_timings
 from tests.unit.rules.making import make_sample
 
 

@@ -94,9 +94,9 @@ def download_best_wheel(files: Sequence[WheelFile], folder: Path) -> Path:
             best.url,
             target,
             sha256=best.sha256,
-            limit_bytes=indexes.MAX_WHEEL_BYTES,
-            within_s=FETCH_S,
-            may_follow=lambda address: indexes.may_be_fetched(address, beside=best.url),
+            max_bytes=indexes.MAX_WHEEL_BYTES,
+            timeout_s=FETCH_S,
+            may_redirect_to=lambda address: indexes.may_be_fetched(address, beside=best.url),
         )
     except downloads.DownloadError as problem:
         raise WheelError(str(problem)) from problem
