@@ -56,19 +56,19 @@ class _Search:
         self._bundles, self._inputs, self._work_dir, self._sides = bundles, inputs, work_dir, sides
         self._count = 0
         self._differing: dict[str, OutputParity] = {}
-        self.graph, self._outputs, self._stored = self._read(bundles.original)
+        self._listed = self._list_graph(bundles.original)
+        self.graph = _make_graph(self._listed)
+        # the tensors that both sides compute
         self.visible = _list_made_tensors(self.graph)
         if bundles.variant is not None:
-            self.visible &= _list_made_tensors(self._read(bundles.variant)[0])
+            self.visible &= _list_made_tensors(_make_graph(self._list_graph(bundles.variant)))
 
-    def _read(self, folder: Path) -> tuple[Graph, list[str], set[str]]:
-        facts = self._order("list_graph", {}, folder=folder, expects=replies.Graph)
-        nodes = [GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in facts.nodes]
-        return Graph(nodes), list(facts.outputs), set(facts.stored)
+    def _list_graph(self, folder: Path) -> replies.Graph:
+        return self._order("list_graph", {}, folder=folder, expects=replies.Graph)
 
     def find_first_differing_output(self) -> OutputParity | None:
         """Compare the whole model's outputs and return the first in order of execution that differs, if any."""
-        look = self._look([name for name in self._outputs if name in self.visible])
+        look = self._look([name for name in self._listed.outputs if name in self.visible])
         differing = {output.name: output for output in self._sides.find_failing_outputs(look, inside=False)}
         self._differing |= differing
         order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
@@ -159,7 +159,7 @@ class _Search:
 
         Return None where a value that the part reads is no plain tensor.
         """
-        names = inputs_from_outside(part, self._stored)
+        names = inputs_from_outside(part, self._listed.stored)
         inside = [name for name in names if name in _list_made_tensors(self.graph)]
         values = _read_values(self._inputs)
         if inside:
@@ -215,6 +215,10 @@ class _Cut:
     look: Look
     # the first output that differs; None where none does
     differing: OutputParity | None
+
+
+def _make_graph(listed: replies.Graph) -> Graph:
+    return Graph([GraphNode(node.name, node.op_type, node.inputs, node.outputs) for node in listed.nodes])
 
 
 def _list_made_tensors(graph: Graph) -> set[str]:

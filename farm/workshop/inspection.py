@@ -71,7 +71,10 @@ class Feed(Message):
 
 
 class Inspection(Message):
-    """A model's facts, or its problem. Sizes are in bytes."""
+    """A model's facts, or its problem. Sizes are in bytes.
+
+    `opset` is the imported version of ONNX's own operator set; None where none is imported.
+    """
 
     ok: bool
     # None where `ok` is true

@@ -10,7 +10,7 @@ from farm.workshop.problems import Problem, printable
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A recipe's options, with their defaults."""
+    """A recipe's options, with their defaults. Descriptions begin with a comma, to end a sentence, or are empty."""
 
     per_channel: bool = False
     reduce_range: bool = False
@@ -26,9 +26,9 @@ class Options:
     accuracy_level: str = "0"
 
     def describe(self) -> str:
-        """Name the options that differ from the defaults, as the end of a sentence. Return "" where none does.
+        """Name the options that differ from the defaults, as the end of a sentence; "" where none does.
 
-        Number types, the way of calibration and those of other recipes than 8-bit ones are not among them.
+        Number types, the calibration method and options that only fp16 or int4 has are left out.
         """
         parts = [
             ("per channel", self.per_channel),

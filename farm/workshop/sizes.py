@@ -1,4 +1,4 @@
-"""Chooses the size of every dynamic dimension in a workload, from what an inspection found."""
+"""Chooses the size of every dynamic dimension in a workload, and fills shapes with these sizes by name."""
 
 from collections.abc import Mapping
 from typing import TypedDict

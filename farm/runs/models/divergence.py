@@ -11,7 +11,10 @@ from farm.runs.states import OPEN_BLOCKS, DivergenceState
 
 
 class Divergence(models.Model):
-    """A question: where an arm begins to differ from another arm, or from the CPU without optimisations."""
+    """A question: where an arm begins to differ from another arm, or from the CPU without optimisations.
+
+    It is open while its node can still answer; `document` is the answer, None before that.
+    """
 
     arm = models.ForeignKey(Arm, models.CASCADE, related_name="divergences")
     # None: the CPU without optimisations

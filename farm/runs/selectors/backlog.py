@@ -1,4 +1,7 @@
-"""Decides which node may claim a queued block now, and counts rows of the whole farm for its metrics."""
+"""Decides which node may claim a queued block now, and counts rows of the whole farm for its metrics.
+
+The age of the oldest queued or reported block is in seconds since it became so, and 0 where there is none.
+"""
 
 from typing import Final, NamedTuple, Protocol, cast
 

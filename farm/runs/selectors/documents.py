@@ -1,4 +1,8 @@
-"""Makes the bench documents of runs from the stored parts of settled blocks, and by judging those still measured."""
+"""Makes the bench documents of runs from the stored parts of settled blocks, and by judging those still measured.
+
+Measured cells are the done ones of settled blocks, in the order of blocks and arms. Their rows include A/A twins and
+leave operators to be loaded later; their names leave out the twins.
+"""
 
 import gzip
 from collections.abc import Iterable, Sequence

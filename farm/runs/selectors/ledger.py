@@ -35,7 +35,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The work of a node since a time. `installed` holds the log lines on installed and removed runtimes."""
+    """The work of a node since a time, with sums over it.
+
+    `installed` holds the newest log lines on installed and removed runtimes, MAX_INSTALLED at most.
+    """
 
     since: datetime
     work: list[Work]

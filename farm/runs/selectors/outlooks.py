@@ -1,4 +1,4 @@
-"""Finds why an open run waits, and when it will be measured."""
+"""Finds why an open run waits, and when it will be measured. An outlook with a forecast is that of `outlook_of`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,11 @@ MAX_NAMED = 2
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Why an open run waits, and when it will be measured. This depends on nodes and other runs too."""
+    """Why an open run waits, and when it will be measured. This depends on nodes and other runs too.
+
+    Begin, end and their earliest times are seconds from now. They are None while a cell is being measured, and if they
+    cannot be known.
+    """
 
     # why no cell of it is being measured, and since when; empty and None while one is
     idle_reason: str = ""

@@ -2,6 +2,9 @@
 
 Documents, verdicts, comparisons and series always stay, as they are rows of their own, written when a block ended. Raw
 timings are the reports of rounds. Those of failed blocks stay, since they are the only evidence.
+
+What is due at a time is what is older than `days` days then. The functions that explain a removal
+return one sentence, or "" where nothing was removed.
 """
 
 from dataclasses import dataclass

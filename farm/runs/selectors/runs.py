@@ -1,4 +1,8 @@
-"""Reads runs for people: lists, states, progress, and the blocks that are being measured."""
+"""Reads runs for people: lists, states, progress, and the blocks that are being measured.
+
+The events of a run come in the order of its log, without those up to the id `after`. A run's ETag changes with its
+revision. Everybody can write an empty set of runs.
+"""
 
 import re
 from collections import Counter
@@ -95,7 +99,10 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run."""
+    """The progress of a run.
+
+    `status` is the outcome of a finished run, or the activity of an open one. `minutes_left` is None for a finished run.
+    """
 
     id: int
     state: str

@@ -1,4 +1,8 @@
-"""Sends hints: Celery messages by which nodes, or workers that settle, learn of a waiting block; ticks repeat them."""
+"""Sends hints: Celery messages by which nodes, or workers that settle, learn of a waiting block; ticks repeat them.
+
+With each hint, and when a machine becomes free, the gateways are woken, so that the long polls of its nodes look again.
+What is sent on commit is sent only if the open transaction commits.
+"""
 
 import logging
 from datetime import timedelta

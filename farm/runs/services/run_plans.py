@@ -1,6 +1,7 @@
 """Plans a run: what it would measure, for how long, and which points of the matrix are refused.
 
-Small plans are made at once, large ones by a `prepare` worker; each person may order one plan at a time.
+Small plans are made at once. Large ones are ordered, and a `prepare` worker makes them with `make_plan`, which stores
+the plan or why it failed, and ignores an order that is gone or made already. Each person may order one plan at a time.
 """
 
 import zlib

@@ -31,7 +31,9 @@ def share(*, kind: str, subject: str, by: User, days: int = 30) -> tuple[Share, 
         run = selectors.run(by, _parse_id(subject, share_kind))
         team, subject, title = run.team, str(run.pk), f"run {run.pk} of {run.version}"
     else:
-        team, subject, title = _find_cells(subject.split(","), share_kind, by)
+        cells = _list_cell_names(subject, share_kind)
+        team, subject = _find_team_of_cells(cells, by), ",".join(cells)
+        title = f"cell {subject}" if share_kind == ShareKind.CELL else f"{len(cells)} cells: {', '.join(cells)}"
     return make_share(team=team, by=by, kind=share_kind, subject=subject, title=title, days=days)
 
 
@@ -46,22 +48,25 @@ def parse_cells(subject: str) -> list[tuple[int, str]]:
     return cells
 
 
-def _find_cells(names: Sequence[str], kind: ShareKind, by: User) -> tuple[Team, str, str]:
-    """Find the cells with these names, each RUN:CELL; return the team, the subject and the title of a link to them."""
+def _list_cell_names(subject: str, kind: ShareKind) -> list[str]:
+    """List the different names RUN:CELL in a subject. Raises Invalid where a link of this kind has another number."""
     low, high = (2, MAX_CELLS) if kind == ShareKind.COMPARE else (1, 1)
-    keys = list(dict.fromkeys(names))
-    if not low <= len(keys) <= high:
+    names = list(dict.fromkeys(subject.split(",")))
+    if not low <= len(names) <= high:
         form = "one cell, as RUN:CELL" if high == 1 else f"{low} to {high} cells, as RUN:CELL,RUN:CELL"
-        raise Invalid(f"A share link of this kind names {form}; this has {len(keys)}.", code="subject")
+        raise Invalid(f"A share link of this kind names {form}; this has {len(names)}.", code="subject")
+    return names
+
+
+def _find_team_of_cells(names: Sequence[str], by: User) -> Team:
+    """Find the team that has to share these cells. Raises Missing for a cell that `by` may not see."""
     teams = []
-    for run_id, name in parse_cells(",".join(keys)):
+    for run_id, name in parse_cells(",".join(names)):
         run = selectors.run(by, run_id)
         selectors.cell_document(run, name)
         teams.append(run.team)
     # if `by` may not share the cells of one of the teams, choose that team, so that `make_share` refuses
-    team = next((team for team in teams if not can_write(by, team=team)), teams[0])
-    title = f"cell {keys[0]}" if kind == ShareKind.CELL else f"{len(keys)} cells: {', '.join(keys)}"
-    return team, ",".join(keys), title
+    return next((team for team in teams if not can_write(by, team=team)), teams[0])
 
 
 def _parse_id(subject: str, kind: ShareKind) -> int:

@@ -22,7 +22,7 @@ Feeds = list[arrays.Arrays]
 
 
 class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
-    """Hands samples to ONNX Runtime's calibrators one by one; `rewind` starts again from the first."""
+    """Gives feeds to ONNX Runtime's calibrators one by one, then None; `rewind` starts again from the first."""
 
     def __init__(self, feeds: Feeds) -> None:
         self._feeds = feeds

@@ -27,7 +27,9 @@ def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     """
     # read the data and run the first batch
     facts = signature.read_signature(model_file.read_model(Path(payload["folder"]), payload["main"]))
-    inputs, labels, vocabulary = _read_data(Path(payload["data"]), decodes=payload["apply"] == "ctc")
+    name, inputs = Path(payload["data"]).name, arrays.read_npz(Path(payload["data"]))
+    vocabulary = _take_vocabulary(inputs, name) if payload["apply"] == "ctc" else {}
+    labels = _take_labels(inputs, name)
     _refuse_many(len(labels))
     session = _load_session(Path(payload["folder"], payload["main"]))
     names = _choose_output_names(session, payload)
@@ -151,6 +153,7 @@ def _check_decodable(outputs: Array, tokens: int) -> Array:
 
 
 def _take_vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
+    """Remove the vocabulary from the stored arrays and return it under its name. Raises Problem bad_labels."""
     vocabulary = stored.pop(VOCABULARY, None)
     if vocabulary is None or vocabulary.ndim != 1 or vocabulary.dtype.kind != "U" or "" not in vocabulary:
         lacks = "holds none" if vocabulary is None else f"has {vocabulary.dtype} of shape {list(vocabulary.shape)}"
@@ -161,21 +164,18 @@ def _take_vocabulary(stored: arrays.Arrays, name: str) -> arrays.Arrays:
     return {VOCABULARY: vocabulary}
 
 
-def _read_data(path: Path, *, decodes: bool) -> tuple[arrays.Arrays, Array, arrays.Arrays]:
-    """Read inputs, labels, and the vocabulary where the recipe decodes by one."""
-    stored = arrays.read_npz(path)
-    vocabulary = _take_vocabulary(stored, path.name) if decodes else {}
+def _take_labels(stored: arrays.Arrays, file_name: str) -> Array:
+    """Remove the labels from the stored arrays and return them; the inputs stay. Raises Problem bad_labels."""
     if LABELS not in stored:
-        raise Problem("bad_labels", f"{printable(path.name)} holds no array called {LABELS!r}: add one label a sample.")
+        raise Problem("bad_labels", f"{printable(file_name)} holds no array called {LABELS!r}: add one label a sample.")
     labels = stored.pop(LABELS)
     counts = {name: len(array) if array.ndim else 0 for name, array in stored.items()}
     wrong = [name for name, count in counts.items() if count != (len(labels) if labels.ndim else 0)]
     if wrong or labels.ndim == 0 or len(labels) == 0:
         complaint = f"{printable(wrong[0])!r} holds {counts[wrong[0]]} samples" if wrong else "there are no samples"
-        raise Problem(
-            "bad_labels", f"In {printable(path.name)} {complaint} for {labels.size} labels: give one label a sample."
-        )
-    return stored, labels, vocabulary
+        text = f"In {printable(file_name)} {complaint} for {labels.size} labels: give one label a sample."
+        raise Problem("bad_labels", text)
+    return labels
 
 
 def _split_into_feeds(

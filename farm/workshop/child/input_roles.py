@@ -1,4 +1,8 @@
-"""Guesses what an input is for from its name, its shape and the operators that it feeds. Runs in the child only."""
+"""Guesses what an input is for from its name, its shape and the operators that it feeds. Runs in the child only.
+
+Positions are integers with a name like `position_ids`; a length is one integer, or one in each row, with a name like
+`lengths`.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -91,6 +91,7 @@ def _is_cut_short(content: bytes) -> bool:
 
 
 def _iterate_top_fields(content: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield each field of the outermost message: its number, its wire type, and where it ends."""
     at = 0
     while at < len(content):
         key, at = _read_varint(content, at)
@@ -101,6 +102,7 @@ def _iterate_top_fields(content: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _read_varint(content: bytes, at: int) -> tuple[int, int]:
+    """Read a number at an offset, and return it with the offset after it."""
     value = shift = 0
     while True:
         byte = content[at]

@@ -1,4 +1,7 @@
-"""Reads and corrects a model's version numbers: its operator sets and its IR version."""
+"""Reads and corrects a model's version numbers: its operator sets and its IR version.
+
+The default operator set is ONNX's own; a model that imports none has None, and of several imports the newest counts.
+"""
 
 import onnx
 

@@ -17,7 +17,10 @@ _MASKED_SCORE = -1e9
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """Names of a layer's query, key and value [batch, sequence, heads × width], before they are split into heads."""
+    """Names of a layer's query, key and value [batch, sequence, heads × width], before they are split into heads.
+
+    `cache_names` are those of the cache before and after the layer, for keys and for values.
+    """
 
     layer: int
     query: str
@@ -29,7 +32,6 @@ class AttentionInputs:
 
     @property
     def cache_names(self) -> list[tuple[str, str]]:
-        # an input and an output, for keys and for values
         named = [f"{self.layer}.{part}" for part in ("key", "value")]
         return [(f"past_key_values.{name}", f"present.{name}") for name in named]
 

@@ -10,14 +10,13 @@ class Seeded:
     """A stream of weights from one seed.
 
     They are integers of numpy's frozen generator, scaled by powers of two and one factor, without any library function
-    that may round differently elsewhere.
+    that may round differently elsewhere. Uniform ones lie from -`spread`, included, to `spread`, excluded.
     """
 
     def __init__(self, seed: int) -> None:
         self._stream = np.random.RandomState(seed)
 
     def draw_uniform(self, *shape: int, spread: float) -> Weights:
-        # from -spread, included, to spread, excluded
         whole = self._stream.randint(-(1 << 15), 1 << 15, size=shape).astype(np.float32)
         return np.asarray(whole * np.float32(spread / (1 << 15)), dtype=np.float32)
 
