@@ -32,9 +32,12 @@ def compatibility_of(version: Version) -> list[Row]:
     Only cells of the model as uploaded, on the CPU provider of the default distribution, count as measured.
     Raises Conflict until inspection has accepted the version.
     """
+    # what the file says
     facts = model_facts(version)
     unused = (version.inspection or {}).get("unused_opsets") or ()
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
+
+    # what nodes and runs have shown
     installed, learnt = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
     releases = [release for runtime in installed if (release := _read_release(runtime))]
     measured, executed = _find_measured_releases(version), _count_executed_nodes(version)
@@ -110,13 +113,11 @@ def measurements_by_version(user: Anyone, distribution: str) -> dict[str, Releas
     by_runtime = cells.order_by().values("runtime")
     models = Count("run__version__model", distinct=True)
     grouped = by_runtime.annotate(runs=Count("run", distinct=True), models=models, last=Max("run__finished_at"))
-    nodes = _list_nodes(newest, prefix)
-    return {
-        (version := row["runtime"].removeprefix(prefix)): ReleaseUse(
-            row["runs"], row["models"], row["last"], sorted(nodes.get(version, ()))
-        )
-        for row in grouped
-    }
+    nodes, uses = _list_nodes(newest, prefix), {}
+    for row in grouped:
+        version = row["runtime"].removeprefix(prefix)
+        uses[version] = ReleaseUse(row["runs"], row["models"], row["last"], sorted(nodes.get(version, ())))
+    return uses
 
 
 def _list_nodes(runs: list[int], prefix: str) -> dict[str, set[str]]:

@@ -96,7 +96,7 @@ def _read_facts(row: Report, node: str | None) -> doc.BlockFacts:
 def document(run: Run, *, with_operators: bool = True) -> doc.Document:
     """Return the bench document of a run, which is partial while it runs. Without operators it is a tenth of the size.
 
-    Do not change it, because the document of a concluded run without operators is cached in this process.
+    Do not change the document: that of a concluded run without operators is cached in this process.
     """
     if not with_operators and run.is_concluded:
         return _cached_document(run.pk, run.revision, run.finished_at)
@@ -113,17 +113,14 @@ def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.D
 
 
 def document_json(run: Run) -> str:
-    """Return the document as JSON text; that of a concluded run is the one that was stored when it was concluded.
-
-    Any other document is made anew.
-    """
+    """Return the document as JSON text: the stored one of a concluded run, else one that is made anew."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
     return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
-    """Return a cell of the document by its id, with its operators. Raises Missing where no such cell has ended."""
+    """Return a cell of the document by its id, with its operators. Raises Missing if no such cell has ended."""
     cell = _make_cell_document(run, name)
     if cell.accuracy is None:
         return cell
@@ -147,7 +144,7 @@ def _make_cell_document(run: Run, name: str) -> doc_cells.Cell:
 def comparisons_of(
     run: Run, *, name: str | None = None, with_operators: bool = True
 ) -> list[doc_comparisons.Comparison]:
-    """List the settled comparisons of a run, or of the cell `name`, with the verdicts that hold across the run."""
+    """List the settled comparisons of a run, or those with the cell `name`, with the verdicts that hold in the run."""
     if name is not None and run.is_concluded:
         return _list_concluded_comparisons(run, name, with_operators=with_operators)
     corrected = correct_verdicts(_list_block_comparisons(run, with_operators))
@@ -171,10 +168,12 @@ def parse_cell(row: CellDocument) -> doc_cells.Cell:
 
 def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     """Make the document from the rows: settled cells, live blocks as judged now, refused points."""
+    # what is stored, and what live blocks have so far
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
     settled = _CELLS.validate_json(_make_json_list(rows, with_operators))
     is_over = run.state == RunState.FINISHED
     live = [] if is_over else [_judge_live(block) for block in _list_live_blocks(run)]
+
     comparisons = [*_list_block_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
     cells = [*settled, *(cell for part in live for cell in part.cells), *_list_unsettled(run), *_list_refused(run)]
     document = doc.Document(
@@ -258,7 +257,7 @@ def _list_concluded_comparisons(run: Run, name: str, *, with_operators: bool) ->
 
 
 def _list_live_blocks(run: Run) -> Iterable[Block]:
-    """List blocks that are measured for the first time and not settled; a continued block shows its settled cells."""
+    """List the blocks that are measured for the first time and not settled; continued ones show their settled cells."""
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED), first_round=0)
     live = measured.select_related("node", "run__version__model")
     return live.prefetch_related(Prefetch("arms", Arm.objects.select_related("cell__preparation")))

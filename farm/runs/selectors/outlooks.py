@@ -107,22 +107,25 @@ def outlook_without_forecast(run_id: int) -> Outlook:
 
 
 def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int) -> Waiting:
+    # the nodes that may take the blocks
     queues = {name for block in queued for name in block.target_queues}
     serving = Node.objects.serving(run.team, uploader=run.version.uploaded_by).defer("log_tail").order_by("pk")
     nodes = [node for node in serving if not queues.isdisjoint(node.queues)]
     online = [node for node in nodes if node.state == NodeState.ONLINE]
     unavailable = {} if online else dict(list_unavailable_nodes(run.team, uploader=run.version.uploaded_by))
     fitting = [node for node in unavailable if not queues.isdisjoint(node.all_queues)]
+
+    # the machines of online nodes that measure something now
     devices = {node.device for node in online}
-    leased = (
-        Block.objects.filter(state=BlockState.LEASED, device__in=devices).select_related("run", "node").order_by("pk")
-    )
-    measured = {block.device: block for block in leased.defer("plan_json", "run__matrix")}
-    # the words of a measuring node are no reason to wait
-    free = [node for node in online if node.device not in measured]
+    leased = Block.objects.filter(state=BlockState.LEASED, device__in=devices).select_related("run", "node")
+    measured = {block.device: block for block in leased.defer("plan_json", "run__matrix").order_by("pk")}
     busy = [_describe_measuring(measured[device], run) for device in sorted(devices & measured.keys())]
+
+    # what the others wait for; the words of a measuring node are no reason to wait
+    free = [node for node in online if node.device not in measured]
     waits = newest_waits(free)
     reasons = {node.device: f"{node.name}: {waits[node.device]}" for node in reversed(free) if node.doing}
+
     bound = [int(name.removeprefix(NODE_PREFIX)) for name in queues if name.startswith(NODE_PREFIX)]
     return Waiting(
         used_up_minutes=explain_no_minutes(run.team),
@@ -140,7 +143,7 @@ def _describe_waiting(run: Run, queued: Sequence[_IdleBlock], *, preparing: int)
 
 
 def _describe_bound_nodes(node_ids: Sequence[int], unavailable: Mapping[Node, str]) -> list[str]:
-    """Name each node with the reason why it takes no block now."""
+    """Name each of MAX_NAMED nodes with the reason why it takes no block now."""
     nodes = Node.objects.filter(pk__in=node_ids).defer("log_tail").order_by("pk")[:MAX_NAMED]
     return [
         f"{node.name} ({unavailable.get(node) or node.health})"

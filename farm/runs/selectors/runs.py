@@ -101,7 +101,7 @@ def shown_states(runs: Iterable[Run]) -> dict[int, str]:
 class Progress:
     """The progress of a run.
 
-    `status` is the outcome of a finished run, or the activity of an open one. `minutes_left` is None for a finished run.
+    `status` is the outcome of a finished run, or the activity of an open one, whose `minutes_left` may be known.
     """
 
     id: int

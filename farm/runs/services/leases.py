@@ -96,9 +96,11 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
     evaluation = labelled_data.order if labelled_data is not None else None
     number_kinds = describe_uploaded_numbers(versions)
     uploaded = {bundle.digest: number_kinds[version.pk] for bundle, version in zip(bundles, versions, strict=True)}
-    orders = (
-        _make_arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts) for arm in arms
-    )
+    arm_orders = []
+    for arm in arms:
+        order = _make_arm_order(arm, sources=sources, uploaded=uploaded, evaluation=evaluation, prompts=prompts)
+        arm_orders.append(_fit_to_agent(order, understands).model_copy(update={"tolerances": plan.tolerances}))
+
     return BlockOrder(
         block=str(block.pk),
         attempt=attempt,
@@ -114,19 +116,18 @@ def make_block_order(block: Block, *, attempt: int, understands: frozenset[str] 
         sustained_s=0.0 if block.first_round else plan.sustained_s,
         is_tracing_rounds=plan.is_tracing_rounds and TRACED_ROUNDS in understands,
         divergences=questions,
-        arms=tuple(
-            _fit_to_agent(order, understands).model_copy(update={"tolerances": plan.tolerances}) for order in orders
-        ),
+        arms=tuple(arm_orders),
     )
 
 
 def _fit_to_agent(order: ArmOrder, understands: frozenset[str]) -> ArmOrder:
-    """Return the order of an arm as the agent understands it: without scenarios it gets the plain workload.
+    """Return the order of an arm as the agent can carry it out: one without scenarios gets the plain workload.
 
-    Raises Conflict where the agent lacks an ability that the arm needs.
+    Raises Conflict if the agent lacks an ability that the arm needs.
     """
     work = order.cell.workload
     metric = order.evaluation.recipe.metric if order.evaluation is not None else "top1"
+    # by ability: the feature that needs it, and whether the arm uses that
     needs = {
         PROMPTS: ("prompts that are given", order.prompts is not None),
         INT4: ("4-bit weights", order.cell.recipe.precision == INT4),

@@ -57,12 +57,14 @@ def find_required_sizes(model: onnx.ModelProto, facts: signature.Signature) -> R
 
     If shape inference fails, only the shapes that the model declares are known, so that few sizes or none are found.
     """
+    # shapes, with the signature's names for dimensions without a name of their own
     light = _name_inputs(copy_without_weights(model), facts)
     shapes = list_shapes(light)
     required, dims = Requirements(shapes), set(facts["dims"]) - {facts["batch"]}
     fed = {port["name"] for port in facts["inputs"]}
     picked = {node.input[1] for node in light.graph.node if node.op_type in _PICKS and len(node.input) > 1}
     indices = constants.read_constants(light, names=picked)
+
     for node in light.graph.node:
         for left, right in size_constraints.list_constraints(node, shapes):
             dim, required_size = (left, right) if isinstance(left, str) else (right, left)

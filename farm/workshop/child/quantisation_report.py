@@ -65,9 +65,10 @@ def make_report(payload: payloads.Quantised) -> dict[str, object]:
 def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> list[Coverage]:
     """Count the original's operators by kind, and name those that still read plain floats in the variant's graph.
 
-    Kinds that are hardly worth quantising, and graphs inside nodes, are left out. What a runtime makes of the variant's
-    graph only a trace shows.
+    Kinds that are hardly worth quantising, and graphs inside nodes, are left out. Only a trace shows what a runtime
+    makes of the variant's graph.
     """
+    # operators of the variant that read plain floats
     dequantised = {name for n in variant.graph.node if n.op_type == "DequantizeLinear" for name in n.output}
     float_operators = {
         (node.op_type, node.name)
@@ -75,6 +76,8 @@ def measure_coverage(original: onnx.ModelProto, variant: onnx.ModelProto) -> lis
         if node.op_type in _QUANTISED_OPERATORS
         and not dequantised.issuperset(node.input[: 1 if node.op_type == "Gather" else 2])
     }
+
+    # the same operators in the original, by kind
     before = Counter(node.op_type for node in original.graph.node if node.op_type in _QUANTISED_OPERATORS)
     float_nodes: dict[str, list[str]] = {kind: [] for kind in before}
     for node in original.graph.node:

@@ -207,6 +207,7 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: Re
 
     They are named so, like `past_sequence_length + sequence_length`, or belong to a mask over the cache and the step.
     """
+    # the lengths of cache and step, from the graph or by their names
     summed, dims = dict(sizes), facts["dims"]
     past = next((dim for dim in dims if dim in required.past_dims), None) or next(
         (dim for dim in dims if _PAST.search(dim) and not _SUM.match(dim)), None
@@ -214,6 +215,7 @@ def _add_sums(sizes: Mapping[str, int], facts: signature.Signature, required: Re
     named = (dim for dim in dims if "seq" in dim.lower() and not _PAST.search(dim) and not _TOTAL.search(dim))
     steps = _find_step_dims(facts, required) if required.past_dims else set()
     step = next((dim for dim in dims if dim in steps), None) or next(named, None)
+
     others = {dim for port in facts["inputs"] if not input_roles.is_mask(port) for dim in port["shape"] or ()}
     for dim in dims:
         if parts := _SUM.match(dim):

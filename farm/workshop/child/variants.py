@@ -28,14 +28,18 @@ from farm.workshop.problems import answer_problems
 def make_variant(payload: payloads.Recipe) -> dict[str, object]:
     """Make the variant of {folder, main} by {precision, opset, options} and write it under the same name into `out`.
 
-    Answers the files written, what was done in sentences, and which operators a quantiser took, or the problem of the
+    Answers the files written, what was done in sentences, and which operators were quantised, or the problem of the
     step that failed. `opset` None keeps the operator set; `calibration` is for static quantisation.
     """
     folder, out = Path(payload["folder"]), Path(payload["out"])
+
+    # a framework's own program instead of a variant
     if name := payload.get("program"):
         facts = signature.read_signature(model_file.read_model(folder, payload["main"]))
         sentence = programs.write_program(folder, out / name, inputs=facts["inputs"], outputs=facts["outputs"])
         return {"files": [name], "history": [sentence], "coverage": []}
+
+    # convert to another operator set, then to another precision
     model = original = model_file.read_model(folder, payload["main"], with_data=True)
     history: list[str] = []
     if payload["opset"] is not None:
@@ -44,6 +48,7 @@ def make_variant(payload: payloads.Recipe) -> dict[str, object]:
         history += conversion.check_same_outputs(before, model) if history else ["The model has this opset already."]
     with tempfile.TemporaryDirectory(dir=out) as work:
         model, conversion_history = _convert(model, payload, work=Path(work))
+
     had_data = bool(external.list_external_files(model_file.read_model(folder, payload["main"])))
     files = storage.write_model(model, out, payload["main"], with_data=had_data)
     is_quantised = recipes.is_quantised(payload["precision"])
