@@ -1,6 +1,6 @@
 """What Celery does not offer of its broker: the lengths of queues, and waking the long polls of the gateways.
 
-Nothing here decides anything. Where the broker is not Redis, or does not answer, queues count as empty and nobody is
+Nothing here decides anything. If the broker is not Redis, or does not answer, queues count as empty and nobody is
 woken: a block is then found by the next long poll.
 """
 
@@ -17,7 +17,7 @@ QUEUE_CHANNEL = "onnxfarm.bell"
 
 
 def redis_url() -> str:
-    """Return the broker's address as redis-py takes it; empty where the broker is not Redis."""
+    """Return the broker's address as redis-py takes it; empty if the broker is not Redis."""
     url: str = settings.CELERY_BROKER_URL
     if url.startswith(("redis+socket://", "redis+unix://")):
         return "unix://" + url.split("://", 1)[1]
@@ -30,7 +30,7 @@ def _client(url: str) -> "redis.Redis":
 
 
 def count_messages(queues: list[str]) -> dict[str, int]:
-    """Count the messages that wait in each queue; 0 where the broker is not Redis or does not answer."""
+    """Count the messages that wait in each queue; 0 if the broker is not Redis or does not answer."""
     url = redis_url()
     if not url or not queues:
         return dict.fromkeys(queues, 0)

@@ -13,7 +13,7 @@ class MonotonicTime(NamedTuple):
     boot: str
 
     def since(self, seconds: float, boot: str) -> float | None:
-        """Return the seconds since an earlier moment; None where that was of another boot or machine."""
+        """Return the seconds since an earlier moment; None if that was of another boot or machine."""
         return self.seconds - seconds if boot == self.boot and boot else None
 
 
@@ -23,7 +23,7 @@ def now() -> MonotonicTime:
 
 @cache
 def _boot() -> str:
-    """Return the id of this machine's current boot; empty where the system gives none."""
+    """Return the id of this machine's current boot; empty if the system gives none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

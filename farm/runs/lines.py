@@ -20,8 +20,8 @@ def make_user_name(node_id: str) -> str:
 def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
     """Create the node's user at the broker, or give it a new secret; return the broker's address with that secret.
 
-    The secret is stored nowhere else. `host` is the broker's host and port as the node reaches them, empty where they
-    are the farm's own; that of a broker on a Unix socket begins with `unix://`. Raises Invalid where the broker does
+    The secret is stored nowhere else. `host` is the broker's host and port as the node reaches them, empty if they
+    are the farm's own; that of a broker on a Unix socket begins with `unix://`. Raises Invalid if the broker does
     not answer or has no users.
     """
     secret = secrets.token_urlsafe(32)

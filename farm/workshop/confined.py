@@ -131,7 +131,7 @@ def ask_child_or_problem(
 
 
 def require_file(path: Path) -> Path:
-    """Return the path of a file that a child had to write. Raises WorkshopError where no plain file is there."""
+    """Return the path of a file that a child had to write. Raises WorkshopError if no plain file is there."""
     if not plain_files.is_plain(path):
         raise WorkshopError(ReasonCode.GARBLED, f"The process working on the model left no {path.name}.")
     return path

@@ -132,7 +132,7 @@ class _Search:
         return cut
 
     def _try_part(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
-        """Cut out the part and compare it; None where it reads a sequence or the like, or does not run by itself."""
+        """Cut out the part and compare it; None if it reads a sequence or the like, or does not run by itself."""
         try:
             look = self._cut(part)
             if look is None:
@@ -157,7 +157,7 @@ class _Search:
     def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
         """Write the part as a model of its own, which is fed the values that the reference has there.
 
-        Return None where a value that the part reads is no plain tensor.
+        Return None if a value that the part reads is no plain tensor.
         """
         names = inputs_from_outside(part, self._listed.stored)
         inside = [name for name in names if name in _list_made_tensors(self.graph)]
@@ -226,7 +226,7 @@ def _list_made_tensors(graph: Graph) -> set[str]:
 
 
 def _read_values(path: Path, *, limit_bytes: int = _MAX_BYTES) -> arrays.Arrays:
-    """Read arrays that a child wrote. Raises WorkshopError where the file is no `.npz` or is too large."""
+    """Read arrays that a child wrote. Raises WorkshopError if the file is no `.npz` or is too large."""
     try:
         return arrays.read_npz(path, limit_bytes=limit_bytes)
     except arrays.ArraysError as problem:

@@ -73,7 +73,7 @@ class Feed(Message):
 class Inspection(Message):
     """A model's facts, or its problem. Sizes are in bytes.
 
-    `opset` is the imported version of ONNX's own operator set; None where none is imported.
+    `opset` is the imported version of ONNX's own operator set; None if none is imported.
     """
 
     ok: bool
@@ -125,7 +125,7 @@ class Inspection(Message):
 
     @property
     def uploaded(self) -> str:
-        """The precision of the stored numbers, like `fp16` or `int8 QDQ`; empty where none are stored."""
+        """The precision of the stored numbers, like `fp16` or `int8 QDQ`; empty if none are stored."""
         return recipes.describe_uploaded(self.dtypes, self.operators, is_quantised=self.is_quantised)
 
     @property
@@ -134,7 +134,7 @@ class Inspection(Message):
 
     @property
     def binding_problem(self) -> str:
-        """The first input or output that I/O binding cannot bind, in words; empty where all can be bound.
+        """The first input or output that I/O binding cannot bind, in words; empty if all can be bound.
 
         Inputs of strings, and outputs that are sequences or maps, cannot.
         """
@@ -148,13 +148,13 @@ class Inspection(Message):
 
     @property
     def unseeded_operators(self) -> str:
-        """The operators that draw random numbers without a seed, separated by commas; empty where there are none."""
+        """The operators that draw random numbers without a seed, separated by commas; empty if there are none."""
         where = next((finding.where for finding in self.findings if finding.id == RANDOM_DRAWS), ())
         return ", ".join(where)[:MAX_WORDS]
 
     @property
     def inputs_with_fills(self) -> tuple[ModelInput, ...]:
-        """The inputs with their fills; empty where an input's rank is unknown or no fill was chosen."""
+        """The inputs with their fills; empty if an input's rank is unknown or no fill was chosen."""
         chosen = self.feed.inputs if self.feed is not None else {}
         ports = [port for port in self.inputs if port.shape is not None and port.name in chosen]
         if len(ports) < len(self.inputs):

@@ -171,7 +171,7 @@ def choose_feed(bundle_dir: Path, main: str, *, out_dir: Path, timeout_s: float 
 def find_opset_range(
     bundle_dir: Path, main: str, *, timeout_s: float = REACH_S, keep_alive: bool = False
 ) -> OpsetReach | None:
-    """Find how far the model's operator set can be converted; None where the converter failed or took too long."""
+    """Find how far the model's operator set can be converted; None if the converter failed or took too long."""
     files = confined.ChildFiles(bundle_dir=bundle_dir, main=main)
     outcome = confined.ask_child_or_problem(
         "opset_range:find_opset_range", {}, files=files, timeout_s=timeout_s, expects=OpsetReach, keep_alive=keep_alive
@@ -200,7 +200,7 @@ def make_variant(
 
     `opset` is what a recipe's `max-of-runtime` was resolved to; a number in the recipe stands for itself.
     `calibration` is an `.npz` of samples for static quantisation; without it random ones are used. Raises WorkshopError
-    with the reason, such as variant_impossible, and ValueError where max-of-runtime is not resolved.
+    with the reason, such as variant_impossible, and ValueError if max-of-runtime is not resolved.
     """
     if opset is None and isinstance(recipe.opset, int):
         opset = recipe.opset
@@ -244,7 +244,7 @@ def check_evaluation(
 def make_outline(bundle_dir: Path, main: str, *, out_dir: Path) -> Path:
     """Write the model's graph without its large tensors to a file in `out_dir`; only the file `main` is read.
 
-    Raises WorkshopError where there is no graph, or the result has more than MAX_OUTLINE_BYTES bytes.
+    Raises WorkshopError if there is no graph, or the result has more than MAX_OUTLINE_BYTES bytes.
     """
     out = MAKE_OUTLINE(bundle_dir, main, out_dir=out_dir, limit_bytes=MAX_OUTLINE_BYTES).path
     if out.stat().st_size > MAX_OUTLINE_BYTES:

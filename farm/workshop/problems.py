@@ -52,7 +52,7 @@ def printable(name: str | bytes, *, limit: int = 80) -> str:
 def first_line(error: BaseException, *, limit: int = 300) -> str:
     """Extract the first line of another library's message, cut to `limit` characters and without its full stop.
 
-    Places in source code are removed. Where there is no message, it is the name of the error's class.
+    Places in source code are removed. If there is no message, it is the name of the error's class.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = lines[0] if lines else type(error).__name__

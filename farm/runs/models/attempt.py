@@ -40,7 +40,7 @@ class Attempt(models.Model):
         return f"attempt {self.number} of {self.block}"
 
     def end(self, state: AttemptState, *, code: str = "", text: str = "") -> bool:
-        """End a leased attempt with this state and reason; return False where it had ended already.
+        """End a leased attempt with this state and reason; return False if it had ended already.
 
         Only the row changes; this object keeps the state that it had.
         """

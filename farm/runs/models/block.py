@@ -93,7 +93,7 @@ class Block(models.Model):
 
     @property
     def reason(self) -> Reason | None:
-        """Why the block failed or was stopped early; None where neither happened."""
+        """Why the block failed or was stopped early; None if neither happened."""
         if not self.reason_code:
             return None
         return Reason.model_validate({"code": self.reason_code, "text": self.reason_text})
@@ -125,9 +125,9 @@ class Block(models.Model):
         return moved
 
     def lease(self, *, node: Node, attempt: int, lease_s: float) -> bool:
-        """Lease a queued block to a node by one conditional UPDATE; return False where it is not to be had any more.
+        """Lease a queued block to a node by one conditional UPDATE; return False if it is no longer available.
 
-        It is not to be had under another attempt number, or where only another node may continue it. Raises
+        It is not available under another attempt number, or if only another node may continue it. Raises
         django.db.IntegrityError where the node's machine measures another block.
         """
         # without a node and with earlier rounds: the one that has them was deleted
@@ -148,13 +148,13 @@ class Block(models.Model):
         return moved
 
     def extend(self, *, node: Node, attempt: int, lease_s: float, doing: str = "") -> bool:
-        """Extend the lease at a heartbeat and store what the node does; return False where it has lost the block."""
+        """Extend the lease at a heartbeat and store what the node does; return False if it has lost the block."""
         leased = Block.objects.filter(pk=self.pk, state=BlockState.LEASED, attempt=attempt, node=node)
         expiry = Now() + timedelta(seconds=lease_s)
         return bool(leased.update(lease_expires_at=expiry, beats=F("beats") + 1, suspected_beat=None, doing=doing))
 
     def report(self, reason: Reason | None = None) -> bool:
-        """Mark a leased block as reported, to be settled; return False where it is not leased under this attempt.
+        """Mark a leased block as reported, to be settled; return False if it is not leased under this attempt.
 
         `reason` says why it was stopped early; None is a block measured to its end.
         """
@@ -208,7 +208,7 @@ class Block(models.Model):
         return moved
 
     def _move(self, state: BlockState, *, where: Q | None = None, **changes: object) -> bool:
-        """Change the state as BLOCK_ARROWS allows, in one conditional UPDATE; return False where it does not."""
+        """Change the state as BLOCK_ARROWS allows, in one conditional UPDATE; return False if it does not."""
         rows = Block.objects.filter(where or Q(), pk=self.pk, state__in=BLOCK_ARROWS[state])
         if not rows.update(state=state, **changes):
             return False

@@ -1,6 +1,6 @@
 """Decides which node may claim a queued block now, and counts rows of the whole farm for its metrics.
 
-The age of the oldest queued or reported block is in seconds since it became so, and 0 where there is none.
+The age of the oldest queued or reported block is in seconds since it became so, and 0 if there is none.
 """
 
 from typing import Final, NamedTuple, Protocol, cast
@@ -21,7 +21,7 @@ from farm.runs.states import BlockState
 
 
 def explain_refused_claim(node: Node, block: Block, attempt: int) -> str:
-    """Say why the node may not claim this attempt of the block now, in one sentence; empty where it may."""
+    """Say why the node may not claim this attempt of the block now, in one sentence; empty if it may."""
     if block.state != BlockState.QUEUED or block.attempt != attempt:
         return f"Block {block.pk} is {block.state} at attempt {block.attempt}; attempt {attempt} is not available."
     if not node.may_take_blocks:

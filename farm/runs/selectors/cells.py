@@ -122,7 +122,7 @@ def _precision_of(
 
 
 def _match_word(word: str, field: str | None) -> Q:
-    """Make the filter for a typed word; `field` is the column that a number is for, None where no word names one."""
+    """Make the filter for a typed word; `field` is the column that a number is for, None if no word names one."""
     if is_row_number(word):
         fields = [field] if field else NUMBERS.values()
         return reduce(or_, (Q(**{field: int(word)}) for field in fields))
@@ -133,7 +133,7 @@ def _match_word(word: str, field: str | None) -> Q:
 def list_launches(run: Run, name: str) -> list[tuple[int, list[float]]]:
     """List the launches of a cell, the disturbed ones too, each as its round (from 0) and its timings in ms.
 
-    Empty where the cell was never in a block. Launches whose timings cannot be read are left out.
+    Empty if the cell was never in a block. Launches whose timings cannot be read are left out.
     """
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:

@@ -45,7 +45,7 @@ def compatibility_of(version: Version) -> list[Row]:
 
 
 def _find_measured_releases(version: Version) -> dict[str, Reason | None]:
-    """Map each release with a cell to why it did not load the model; None where a cell of it ran."""
+    """Map each release with a cell to why it did not load the model; None if a cell of it ran."""
     cells = Cell.objects.filter(run__version__artifact=version.artifact_id, beside=None, arms__isnull=False)
     rows = cells.filter(provider=CPU, precision="fp32", opset="as-is")
     reasons: dict[str, Reason | None] = {}

@@ -12,7 +12,7 @@ RELATED = ("arm__block__run", "arm__cell", "against__cell", "part")
 
 
 def open_questions(block: Block) -> tuple[DivergenceOrder, ...]:
-    """List what the node is to be asked about a measured block; empty where no question waits."""
+    """List what the node is to be asked about a measured block; empty if no question waits."""
     if not block.first_round:
         # a block is only asked about once it has rounds
         return ()
@@ -27,13 +27,13 @@ def divergences_of(run: Run, name: str) -> QuerySet[Divergence]:
 
 
 def divergence(user: Anyone, divergence_id: int) -> Divergence:
-    """Return a question by its id. Raises Missing where there is none that the user may see."""
+    """Return a question by its id. Raises Missing if there is none that the user may see."""
     visible = Divergence.objects.filter(arm__block__run__in=Run.objects.visible_to(user), pk=divergence_id)
     return require_row(visible.select_related(*RELATED), f"There is no divergence {divergence_id} that you can access.")
 
 
 def measured_arm(run: Run, name: str) -> Arm:
-    """Find the arm of a cell by its id in the run. Raises Missing where there is none in a block."""
+    """Find the arm of a cell by its id in the run. Raises Missing if there is none in a block."""
     return require_row(
         Arm.objects.filter(match_arms(run, name)).select_related("block__node", "cell"),
         f"Run {run.pk} has no measured cell {name!r}.",

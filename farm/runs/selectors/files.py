@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/vnd.apache.parquet"
 def find_leased_file(block: Block, sha256: str) -> Path:
     """Return the path of a stored file that the block needs.
 
-    Raises Missing where it needs none with this sha256, or the store has lost it.
+    Raises Missing if it needs none with this sha256, or the store has lost it.
     """
     team = block.run.team_id
     if Blob.objects.filter(team=team, sha256=sha256).filter(_filter_needed(block)).exists():
@@ -46,7 +46,7 @@ def find_leased_file(block: Block, sha256: str) -> Path:
 def find_team_asking_for(runtime: str, *, node: Node) -> Team | None:
     """Find the team of a block that this node holds now and that names the runtime, as `distribution==version`.
 
-    None where the node holds no such block.
+    None if the node holds no such block.
     """
     leased = Attempt.objects.filter(node=node, state=AttemptState.LEASED, block__arms__cell__runtime=runtime)
     first = leased.select_related("block__run__team").defer("block__run__matrix").first()
@@ -81,7 +81,7 @@ def traces_of(run: Run, name: str) -> QuerySet[Trace]:
 
 
 def trace(user: Anyone, trace_id: int) -> Trace:
-    """Return a trace by its id. Raises Missing where there is none that the user may see."""
+    """Return a trace by its id. Raises Missing if there is none that the user may see."""
     visible = Trace.objects.filter(attempt__block__run__in=Run.objects.visible_to(user), pk=trace_id)
     return require_row(
         visible.select_related("attempt__block__run"), f"There is no trace {trace_id} that you can access."
@@ -89,7 +89,7 @@ def trace(user: Anyone, trace_id: int) -> Trace:
 
 
 def compiled_model(run: Run, name: str) -> CompiledModel | None:
-    """Find the newest model that a provider compiled for this cell; None where there is none."""
+    """Find the newest model that a provider compiled for this cell; None if there is none."""
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return None
@@ -98,7 +98,7 @@ def compiled_model(run: Run, name: str) -> CompiledModel | None:
 
 
 def explain_removed_compiled(run: Run, name: str) -> str:
-    """Say that retention removed the cell's compiled model; empty where it did not, or nothing was compiled."""
+    """Say that retention removed the cell's compiled model; empty if it did not, or nothing was compiled."""
     sentence = explain_removed_compiled_models(run)
     if not sentence or compiled_model(run, name) is not None:
         return ""
@@ -119,7 +119,7 @@ def name_compiled_model(cell: doc_cells.Cell) -> str:
 def make_parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
     """Write rows as a Parquet file with a column for each name; empty texts become nulls.
 
-    Raises Unprocessable where pyarrow is not installed.
+    Raises Unprocessable if pyarrow is not installed.
     """
     try:
         import pyarrow
@@ -148,7 +148,7 @@ def _simplify(value: object) -> object:
 def timing_lines(run: Run, name: str) -> Iterator[str]:
     """Yield every timing of a cell as lines of CSV.
 
-    Raises Missing for a cell that was never in a block, and Gone where retention removed the timings.
+    Raises Missing for a cell that was never in a block, and Gone if retention removed the timings.
     """
     if sentence := explain_removed_timings(run):
         raise Gone(sentence, code="retention")

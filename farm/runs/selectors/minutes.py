@@ -45,7 +45,7 @@ def teams_without_minutes() -> list[int]:
 
 
 def explain_no_minutes(team: Team) -> str:
-    """Say that the team has used up its minutes of today, and when its blocks go on; empty where it has not."""
+    """Say that the team has used up its minutes of today, and when its blocks go on; empty if it has not."""
     if team.daily_minutes is None or (spent := minutes_today(team)) < team.daily_minutes:
         return ""
     return (

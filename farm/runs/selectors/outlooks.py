@@ -49,7 +49,7 @@ class Outlook:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the run ends, without the time that it still waits; None where none of its blocks is open."""
+        """Seconds until the run ends, without the time that it still waits; None if none of its blocks is open."""
         if self.expected is None:
             return None
         return self.expected.measured_s if self.idle_reason else self.expected.ends_s or self.expected.measured_s
@@ -60,7 +60,7 @@ class Outlook:
 
     @property
     def words_left(self) -> str:
-        """The time left in words, such as `time left: about 3 min`; empty where none of its blocks is open."""
+        """The time left in words, such as `time left: about 3 min`; empty if none of its blocks is open."""
         if self.left_s is None:
             return ""
         flags = {"is_measuring": not self.idle_reason, "is_slowed": self.is_slowed}

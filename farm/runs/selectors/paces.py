@@ -30,7 +30,7 @@ class Latencies(NamedTuple):
 
 
 def read_latencies(version: Version) -> Latencies | None:
-    """Read the latencies of the LATEST_CELLS newest cells of a version; None where none of them has one."""
+    """Read the latencies of the LATEST_CELLS newest cells of a version; None if none of them has one."""
     latest = CellDocument.objects.filter(arm__cell__run__version=version, arm__cell__beside=None).order_by("-pk")
     figures = [_read_p50_ms(body) for body in latest.values_list("body", flat=True)[:LATEST_CELLS]]
     measured = [figure for figure in figures if figure]
@@ -38,7 +38,7 @@ def read_latencies(version: Version) -> Latencies | None:
 
 
 def _read_p50_ms(body: str) -> float | None:
-    """Return the p50 of a cell's document; None where it has none or cannot be read, so that planning goes on."""
+    """Return the p50 of a cell's document; None if it has none or cannot be read, so that planning goes on."""
     try:
         p50_ms = json.loads(body)["p50_ms"]
     except (ValueError, KeyError, TypeError):

@@ -172,7 +172,7 @@ def add_last_run(models: QuerySet[Listed]) -> QuerySet[Listed]:
     """Annotate models with their newest run and newest finished run.
 
     `last_run` and `ended_run` are their ids, `last_lead` holds the figures of the finished run's headline. All are None
-    where there is no such run. Runs of the farm's own searches and of branches do not count, and neither do finished
+    if there is no such run. Runs of the farm's own searches and of branches do not count, and neither do finished
     ones that were cancelled before they measured anything.
     """
     runs_of_model = Run.objects.filter(version__model=OuterRef("pk"), version__branch="")
@@ -229,7 +229,7 @@ def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
 
 
 def check_log_of(run: Run, name: str) -> str:
-    """Return the last log lines of a cell's check pass; empty where there are none."""
+    """Return the last log lines of a cell's check pass; empty if there are none."""
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
         return ""

@@ -107,7 +107,7 @@ def find_claimant(
 
 
 def explain_not_next(node: Node, block: Block) -> str:
-    """Say in one sentence why another block has priority over one that the node may claim; empty where none has.
+    """Say in one sentence why another block has priority over one that the node may claim; empty if none has.
 
     Among blocks of equal rank a later one may be claimed first, since a message may be late.
     """

@@ -42,7 +42,7 @@ class Queue:
 class NextBlock:
     """A block that waits for a node, with its forecast: when it begins, and how many minutes it takes.
 
-    `run` is None where the reader may not see it. Both times are None where there is no forecast.
+    `run` is None if the reader may not see it. Both times are None if there is no forecast.
     """
 
     run: int | None

@@ -49,7 +49,7 @@ def find_retention_rule(user: User, team_id: int) -> RetentionRule:
 
 
 def find_next_act(rule: RetentionRule) -> datetime | None:
-    """Return when the rule acts next, which is now at the earliest; None where it removes nothing."""
+    """Return when the rule acts next, which is now at the earliest; None if it removes nothing."""
     has_branches = rule.branches_days is not None and _list_branch_versions(rule.team).exists()
     if not has_branches and all(days is None for days in (rule.timings_days, rule.traces_days, rule.models_days)):
         return None

@@ -56,7 +56,7 @@ def busy_blocks(run: Run) -> list[BusyBlock]:
 
 
 def _name_current_cells(blocks: Sequence[Block]) -> dict[int, str]:
-    """Map each block to the cell that its node says it measures, empty where it names none. One query."""
+    """Map each block to the cell that its node says it measures, empty if it names none. One query."""
     arms = Arm.objects.filter(block__in=blocks).only("block", "number", "name")
     names = {(arm.block_id, arm.number): arm.name for arm in arms}
     arm_words = {block.pk: SAID_ARM.search(block.doing) for block in blocks}
@@ -180,7 +180,7 @@ def runs_for_lists(user: Anyone) -> QuerySet[Run]:
 
 
 def run(user: Anyone, run_id: int, *, is_light: bool = False) -> Run:
-    """Return a run by its id. Raises Missing where the user may see none. `is_light` does not load large columns."""
+    """Return a run by its id. Raises Missing if the user may see none. `is_light` does not load large columns."""
     rows = runs_for_lists(user) if is_light else runs_visible_to(user)
     row = rows.filter(pk=run_id).first()
     if row is None:

@@ -84,7 +84,7 @@ def collect_model_facts(versions: Sequence[Version]) -> list[ModelFacts]:
 
 
 def explain_different_inputs(versions: Sequence[Version]) -> str:
-    """Say how the inputs of these versions differ; empty where all take the same."""
+    """Say how the inputs of these versions differ; empty if all take the same."""
     return align_models(_collect_named_facts(versions))[1]
 
 

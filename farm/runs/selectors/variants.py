@@ -81,14 +81,14 @@ def measured_cell(user: Anyone, variant: Variant) -> tuple[Run, doc_cells.Cell] 
 
 
 def processor_of(run: Run, node: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return architecture and instruction sets of a node that measured for the run; empty where they are not known."""
+    """Return architecture and instruction sets of a node that measured for the run; empty if they are not known."""
     block = run.blocks.filter(node__name=node).select_related("node").first()
     facts = block.node.facts_json if block is not None and block.node else {}
     return str(facts.get("arch") or ""), tuple(facts.get("instruction_sets") or ())
 
 
 def variant_of_cell(run: Run, name: str) -> Variant | None:
-    """Find the variant that a cell of the run measures; None where it was refused or measures the upload itself."""
+    """Find the variant that a cell of the run measures; None if it was refused or measures the upload itself."""
     arm = Arm.objects.filter(match_arms(run, name)).select_related("cell__variant").first()
     cell = arm.cell if arm is not None else None
     return cell.variant if cell is not None and cell.variant and not cell.variant.recipe.is_identity else None

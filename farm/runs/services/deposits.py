@@ -63,7 +63,7 @@ def _check_quota(attempt: Attempt, draft: Draft, *, earlier_bytes: int) -> None:
 def accept_compiled(*, node: Node, block_id: str, attempt: int, token: str, arm: int, chunks: Iterable[bytes]) -> str:
     """Store the model that a provider compiled for an arm, in place of an earlier one; return its sha256.
 
-    Raises what `find_claim` does, Conflict where the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
+    Raises what `find_claim` does, Conflict if the attempt is over, TooLarge over MAX_COMPILED_BYTES, the attempt's
     limit or the team's quota, NoSpace, and Unprocessable for an arm whose provider compiles nothing or for no bytes.
     """
     claim = find_claim(node=node, block_id=block_id, attempt=attempt, token=token)

@@ -38,7 +38,7 @@ def ask_divergence(*, run: Run, cell: str, by: User, against: str | None = None)
 
     `against` is the other cell's id; None compares with the CPU without optimisations. A question that waits already is
     returned. One that was answered is asked again, and its answer is deleted. Raises NotAllowed without the right to
-    run in the team, Missing for an unknown cell, and Conflict where the cells were not measured together, one of them
+    run in the team, Missing for an unknown cell, and Conflict if the cells were not measured together, one of them
     has no outputs, the node is gone or the block is not done.
     """
     if not Run.objects.writable_by(by).filter(pk=run.pk).exists():
@@ -155,7 +155,7 @@ def _check_can_ask(arm: Arm, other_arm: Arm | None) -> None:
 
 
 def _queue_question(block: Block, cell: str) -> None:
-    """Queue a done block again, for the question alone. Raises Conflict where it is not done any more."""
+    """Queue a done block again, for the question alone. Raises Conflict if it is not done any more."""
     if block.run.state == RunState.FINISHED and not block.run.resume():
         raise _make_not_done_error(block)
     text = f"Searching for the first divergent node of {cell} on {block.node.name if block.node else 'its node'}."

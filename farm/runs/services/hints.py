@@ -47,7 +47,7 @@ def hint_on_commit(block: Block) -> None:
 
 
 def send_hint(block: Block) -> bool:
-    """Send the block's id and attempt to its queues; return False where the broker does not answer."""
+    """Send the block's id and attempt to its queues; return False if the broker does not answer."""
     task = SETTLE_TASK if block.state == BlockState.REPORTED else MEASURE_TASK
     hint = {"block": str(block.pk), "attempt": block.attempt}
     Block.objects.filter(pk=block.pk).update(rung_at=timezone.now())

@@ -314,7 +314,7 @@ def _take_back(claim: Claim) -> Conflict:
 
 
 def _create_attempt(node: Node, block: Block, attempt: int) -> None:
-    """Lease the block and write the attempt's row, together. Raises Conflict where somebody else was first."""
+    """Lease the block and write the attempt's row, together. Raises Conflict if somebody else was first."""
     moment = clocks.now()
     with transaction.atomic():
         # this locks the run, which is locked before its block everywhere

@@ -16,7 +16,7 @@ def lock_run(run_id: int) -> Run:
 
 
 def mark_run(run_id: int, *, is_begun: bool = False) -> bool:
-    """Mark the run as changed, which locks it until the transaction ends; return False where there is no such run.
+    """Mark the run as changed, which locks it until the transaction ends; return False if there is no such run.
 
     With `is_begun`, note that a node measures it from now on, unless one did before.
     """

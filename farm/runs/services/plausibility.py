@@ -88,14 +88,14 @@ def check_report(
 def check_wall_clock(timed_s: float, *, wall_s: float | None) -> None:
     """Check that not more inference was timed than the `wall_s` seconds since the claim; None is not known.
 
-    Raises Unprocessable where there was more.
+    Raises Unprocessable if there was more.
     """
     if wall_s is not None and timed_s > wall_s * CLOCK_RATE + GRACE_S:
         raise _make_refusal(f"{timed_s:.1f} s of inference were reported {wall_s:.1f} s after the claim")
 
 
 def check_accuracy(report: AccuracyReport, labelled: EvaluationData | None) -> None:
-    """Check that an accuracy is of the samples and recipe of the version's labelled data; None where it has none.
+    """Check that an accuracy is of the samples and recipe of the version's labelled data; None if it has none.
 
     Nothing is compared where the data were replaced after the node got its order. Raises Unprocessable.
     """

@@ -220,7 +220,7 @@ def _mark_and_lock(report: Report, claim: Claim) -> Block:
 
 
 def _count_in_attempt(claim: Claim, *, timed_s: float, length: int) -> bool:
-    """Count a report in its attempt by one conditional UPDATE; return False where it no longer holds the block."""
+    """Count a report in its attempt by one conditional UPDATE; return False if it no longer holds the block."""
     holding = Block.objects.filter(
         pk=OuterRef("block"), state=BlockState.LEASED, attempt=OuterRef("number"), node=OuterRef("node")
     )

@@ -170,7 +170,7 @@ def _remove_files(kind: type[Trace | CompiledModel], rows: list[tuple[int, int |
 
 
 def _mark_removed(run_id: int, field: str, now: datetime) -> int:
-    """Mark a finished run whose files are removed; return 1, or 0 where it is marked already or runs again.
+    """Mark a finished run whose files are removed; return 1, or 0 if it is marked already or runs again.
 
     Its stored document stays valid for the new revision.
     """

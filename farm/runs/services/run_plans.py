@@ -107,7 +107,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def check_is_ready(version: Version) -> None:
-    """Check that the version was inspected, accepted and not deleted. Raises Conflict where that is not so."""
+    """Check that the version was inspected, accepted and not deleted. Raises Conflict if that is not so."""
     if version.removed_at is not None:
         raise Conflict(f"{version} was deleted; restore it to measure it again.", code="removed")
     if version.state == VersionState.REJECTED:
@@ -173,8 +173,8 @@ def make_plan(order_id: int) -> None:
 def find_plan_order(user: User, order_id: int) -> PlanOrder:
     """Return this person's order of a plan, ready or still open.
 
-    Raises Missing where there is none of theirs or they may not see its version any more, and Unprocessable with the
-    reason where it could not be planned.
+    Raises Missing if there is none of theirs or they may not see its version any more, and Unprocessable with the
+    reason if it could not be planned.
     """
     order = PlanOrder.objects.filter(pk=order_id, asked_by=user).first()
     if order is None:
@@ -205,7 +205,7 @@ def _find_same_plan(user: User, version: Version, request: Mapping[str, object])
 def _create_order(
     user: User, version: Version, request: dict[str, object], *, points: int, is_large: bool, replaces_waiting: bool
 ) -> PlanOrder:
-    """Write the order of a plan, after deleting old ones. Raises TooMany where the person has an open one."""
+    """Write the order of a plan, after deleting old ones. Raises TooMany if the person has an open one."""
     now = timezone.now()
     over = Q(finished_at__lt=now - PLAN_LIFE) | Q(asked_by=user, state__in=OPEN, asked_at__lt=now - ABANDONED_AFTER)
     if replaces_waiting:

@@ -138,7 +138,7 @@ def _write_comparisons(block: Block, document: doc.Document, arms: dict[str, Arm
 
 
 def _make_null_estimate(block: Block, judge: BlockJudge, judged: Judged) -> NullEstimate | None:
-    """Make the estimate of an A/A pair; None where it has no wall-clock figures."""
+    """Make the estimate of an A/A pair; None if it has no wall-clock figures."""
     planned, figures = judged.planned, judged.figures
     # the margin of a node is that of its wall-clock time
     if figures is None or judged.verdict_from != "wall":
@@ -190,7 +190,7 @@ def _list_due(runs: QuerySet[Run], at_once: int) -> list[Run]:
 
 
 def _call_or_log(function: Callable[[Run], bool], run: Run) -> bool:
-    """Call the function with the run. Where it raises, log that, return False, and skip the run for RETRY_AFTER_S."""
+    """Call the function with the run. If it raises, log that, return False, and skip the run for RETRY_AFTER_S."""
     try:
         return function(run)
     except Exception:

@@ -49,7 +49,7 @@ def parse_cells(subject: str) -> list[tuple[int, str]]:
 
 
 def _list_cell_names(subject: str, kind: ShareKind) -> list[str]:
-    """List the different names RUN:CELL in a subject. Raises Invalid where a link of this kind has another number."""
+    """List the different names RUN:CELL in a subject. Raises Invalid if a link of this kind has another number."""
     low, high = (2, MAX_CELLS) if kind == ShareKind.COMPARE else (1, 1)
     names = list(dict.fromkeys(subject.split(",")))
     if not low <= len(names) <= high:

@@ -38,9 +38,9 @@ _TIMELINE: TypeAdapter[Timeline] = TypeAdapter(Timeline)
 
 
 def find_or_order_timeline(run: Run, name: str) -> Timeline | str:
-    """Return the timeline of the cell's first stored trace, and order it where that was not done yet.
+    """Return the timeline of the cell's first stored trace, and order it if that was not done yet.
 
-    Where there is none, return a sentence: WAITS while the trace is being read, or else why it cannot be.
+    If there is none, return a sentence: WAITS while the trace is being read, or else why it cannot be.
     """
     trace = traces_of(run, name).first()
     if trace is None:
@@ -72,7 +72,7 @@ def read_trace(reading_id: int) -> None:
 
 
 def _find_or_order(trace: Trace) -> TraceReading:
-    """Find the trace's reading; order it where it is new, or where its worker seems to have been lost."""
+    """Find the trace's reading; order it if it is new, or if its worker seems to have been lost."""
     with transaction.atomic():
         reading, is_new = TraceReading.objects.get_or_create(trace=trace)
         waiting = TraceReading.objects.filter(pk=reading.pk, state=ReadingState.ASKED)

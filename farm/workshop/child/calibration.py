@@ -98,7 +98,7 @@ def _read_samples(path: Path, facts: signature.Signature) -> arrays.Arrays:
 
 
 def _make_checked_feeds(samples: arrays.Arrays, facts: signature.Signature) -> Feeds:
-    """Split the samples into what one run takes. Raises Problem bad_calibration where they do not fit the model."""
+    """Split the samples into what one run takes. Raises Problem bad_calibration if they do not fit the model."""
     feeds = list(_split_into_feeds(samples, facts, count=_count_samples(samples, facts)))
     for sample in feeds:
         try:
@@ -127,7 +127,7 @@ def _make_random_feeds(model: onnx.ModelProto, facts: signature.Signature) -> tu
 
 
 def _serialise(model: onnx.ModelProto) -> bytes:
-    """Serialise the model; b"" where it is too large for a protobuf message."""
+    """Serialise the model; b"" if it is too large for a protobuf message."""
     try:
         return bytes(model.SerializeToString())
     except ValueError:

@@ -43,7 +43,7 @@ class Requirements:
         return list(self.sizes.get(dim, ())) or ([self.minimums[dim]] if dim in self.minimums else [])
 
     def describe_disagreements(self) -> str:
-        """Write a sentence for each dimension of which nodes require different sizes; empty where they agree."""
+        """Write a sentence for each dimension of which nodes require different sizes; empty if they agree."""
         return " ".join(
             f"{printable(dim)} is to be {' and '.join(f'{size:,} for {node}' for size, node in sizes.items())}: "
             f"say which with --shape {printable(dim)}=SIZE."

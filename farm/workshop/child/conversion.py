@@ -39,7 +39,7 @@ def convert_opset(model: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto,
 def check_same_outputs(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
     """Compare the outputs of both models on seeded inputs and return the result as one sentence.
 
-    Where this process's runtime cannot run them, the sentence says so. Raises Problem conversion_failed where the
+    If this process's runtime cannot run them, the sentence says so. Raises Problem conversion_failed if the
     outputs differ.
     """
     facts = signature.read_signature(before)

@@ -21,7 +21,7 @@ AT_ONCE = 64
 def check_labelled_data(payload: payloads.Evaluation) -> dict[str, object]:
     """Check labelled `data` against the model and the recipe, run the first batch, and write the data to `out`.
 
-    Answers the number of samples, the output that is judged, and the number of classes (None where there are none).
+    Answers the number of samples, the output that is judged, and the number of classes (None if there are none).
     The judging itself is done on nodes, by worker.runner.judges. Answers a problem with the code bad_arrays,
     bad_labels, bad_output, too_many_samples, inputs_*, not_loaded or inference_failed where something does not fit.
     """
@@ -90,7 +90,7 @@ def _run_first_batch(
     count: int,
     at_once: int,
 ) -> list[Array]:
-    """Run the first samples and return the named outputs. Raises Problem where the run fails or rows are missing."""
+    """Run the first samples and return the named outputs. Raises Problem if the run fails or rows are missing."""
     feed, size = next(_split_into_feeds(inputs, facts, count=count, at_once=at_once))
     try:
         outputs = [np.asarray(output) for output in session.run(names, feed)]
@@ -105,7 +105,7 @@ def _run_first_batch(
 
 
 def _count_classes(raw: Array, step: str | None) -> int | None:
-    """Count the classes that the step chose among; None where the model itself names the class."""
+    """Count the classes that the step chose among; None if the model itself names the class."""
     if step == "threshold":
         return 2
     return int(raw.shape[-1]) if step == "argmax" else None

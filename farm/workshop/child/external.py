@@ -41,7 +41,7 @@ def count_tensor_bytes(tensor: TensorProto) -> int:
 
 
 def read_location(tensor: TensorProto) -> dict[str, str]:
-    """Read a tensor's external-data entries, such as `location` and `offset`; empty where it stores its own data.
+    """Read a tensor's external-data entries, such as `location` and `offset`; empty if it stores its own data.
 
     External data without any entry have an empty `location`.
     """

@@ -12,7 +12,7 @@ _MAX_DEPTH = 64
 
 
 def check_node_count(model: onnx.ModelProto) -> None:
-    """Raises Problem too_many_nodes where the model has more nodes than the limit, and counts no further than that.
+    """Raises Problem too_many_nodes if the model has more nodes than the limit, and counts no further than that.
 
     Sixteen megabytes hold eight million empty nodes, which would take more than a minute to count.
     """
@@ -21,7 +21,7 @@ def check_node_count(model: onnx.ModelProto) -> None:
 
 
 def check_expanded_size(model: onnx.ModelProto) -> None:
-    """Raises Problem function_bomb where the model's functions, written out, have more nodes than the limit.
+    """Raises Problem function_bomb if the model's functions, written out, have more nodes than the limit.
 
     A few nested functions can stand for billions of nodes.
     """

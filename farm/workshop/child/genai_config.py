@@ -16,7 +16,7 @@ _OTHER_PARTS = ("encoder", "encoder_decoder_init", "vision", "speech", "embeddin
 
 
 def read_config(folder: Path, main: str, *, outputs: Sequence[Port]) -> dict[str, object] | None:
-    """Read the folder's configuration as the fields of `plans.GenaiFacts`; None where there is none.
+    """Read the folder's configuration as the fields of `plans.GenaiFacts`; None if there is none.
 
     What is wrong with it is a sentence in the field `problem`. `outputs` are the model's: a `vocab_size` above the
     tokens that they score is wrong.
@@ -85,7 +85,7 @@ def _refuse_others(model: Mapping[str, object], decoder: Mapping[str, object]) -
 
 
 def _refuse_missing(model: Mapping[str, object], *, folder: Path, main: str) -> None:
-    """Raises Problem where a file that the configuration names is missing, lies elsewhere, or is a library."""
+    """Raises Problem if a file that the configuration names is missing, lies elsewhere, or is a library."""
     for name, value in _list_named_files(model):
         if name == "custom_ops_library":
             raise _problem(f"names the library {printable(value)}: custom operators are not loaded, leave it out.")

@@ -108,7 +108,7 @@ def _can_follow(output: onnx.ValueInfoProto, port: signature.Port) -> bool:
 
 
 def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Find the number that the model compares a single integer input with; None where there is none.
+    """Find the number that the model compares a single integer input with; None if there is none.
 
     Of several numbers it is USUAL_RATE, the usual sampling rate, if that is among them, else the first. An input named
     like a sampling rate that is compared with nothing gets USUAL_RATE too.
@@ -122,7 +122,7 @@ def find_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | 
 
 
 def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) -> int | None:
-    """Find the greatest number in the stored lists that an integer input is compared with; None where there is none.
+    """Find the greatest number in the stored lists that an integer input is compared with; None if there is none.
 
     One-hot encodings compare so.
     """
@@ -137,7 +137,7 @@ def find_greatest_compared_number(port: signature.Port, model: onnx.ModelProto) 
 def list_compared_numbers(port: signature.Port, model: onnx.ModelProto) -> list[int]:
     """List the integers that an input of several numbers is compared with, such as labels of points.
 
-    Empty where there are fewer than two. Where 0 and 1 are among them, only these two are listed, as the others stand
+    Empty if there are fewer than two. If 0 and 1 are among them, only these two are listed, as the others stand
     for padding, corners or ends.
     """
     if all(dim == 1 for dim in port["shape"] or ()):

@@ -46,7 +46,7 @@ def choose_fills(model: onnx.ModelProto, facts: signature.Signature, required: R
 def make_array(
     text: str, port: signature.Port, *, shape: list[int], sizes: Mapping[str, int], seeds: tuple[int, int]
 ) -> Array:
-    """Make the array that the fill `text` describes. Raises Problem bad_input where the input cannot hold it.
+    """Make the array that the fill `text` describes. Raises Problem bad_input if the input cannot hold it.
 
     `seeds` are the run's seed and the input's place; a text with a seed of its own uses that in place of the run's.
     """

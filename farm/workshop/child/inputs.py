@@ -96,7 +96,7 @@ def make_seeded_inputs(
 def read_given_sizes(given: arrays.Arrays, facts: Facts) -> dict[str, int]:
     """Read the sizes of dynamic dimensions off given inputs.
 
-    Raises Problem inputs_names, inputs_dtype or inputs_shape where they do not fit the model.
+    Raises Problem inputs_names, inputs_dtype or inputs_shape if they do not fit the model.
     """
     names = [port["name"] for port in facts["inputs"]]
     missing, foreign = [name for name in names if name not in given], [name for name in given if name not in names]
@@ -150,7 +150,7 @@ def _describe_sizes(facts: Facts, chosen: Mapping[str, int]) -> dict[str, object
 
 
 def read_tensor_file(path: Path) -> arrays.Array:
-    """Read the tensor of one of ONNX's own test data files. Raises Problem bad_arrays where it holds none."""
+    """Read the tensor of one of ONNX's own test data files. Raises Problem bad_arrays if it holds none."""
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(path.read_bytes())

@@ -1,7 +1,7 @@
 """Checks labels against the output that they judge: one function for each shape of labels. Runs in the child only.
 
 Each takes the output of the first batch after the recipe's step, all labels and the metric's name, and returns how many
-classes there are, None where there are no classes. Each raises Problem bad_labels or bad_output.
+classes there are, None if there are no classes. Each raises Problem bad_labels or bad_output.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Check = Callable[[Array, Array, str], int | None]
 def check_classes(outputs: Array, labels: Array, metric: str) -> int | None:
     """Check that labels are one class a sample, from 0 on, and the output scores of these classes or the class.
 
-    Return how many classes the output scores; None where it is the class itself. Raises Problem bad_labels or
+    Return how many classes the output scores; None if it is the class itself. Raises Problem bad_labels or
     bad_output.
     """
     _check_whole(labels, metric)
@@ -32,7 +32,7 @@ def check_classes(outputs: Array, labels: Array, metric: str) -> int | None:
 
 
 def check_class_range(labels: Array, count: int) -> None:
-    """Raises Problem bad_labels where a label is not from 0 to `count` - 1."""
+    """Raises Problem bad_labels if a label is not from 0 to `count` - 1."""
     if labels.min() < 0 or labels.max() >= count:
         text = f"The labels reach from {labels.min()} to {labels.max()}, the output has the classes 0 to {count - 1}."
         raise Problem("bad_labels", text)

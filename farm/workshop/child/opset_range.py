@@ -21,7 +21,7 @@ _MAX_S = 8.0
 def find_opset_range(payload: payloads.Model) -> dict[str, object]:
     """Answer the oldest and newest operator set that {folder, main} can be converted to, and what stops it there.
 
-    The reasons are empty where the end of the table was reached or time was up; an operator set is None where time was
+    The reasons are empty if the end of the table was reached or time was up; an operator set is None if time was
     up. Answers the problem no_adapter where the model names no default operator set.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])

@@ -38,7 +38,7 @@ class Archive:
     members: Mapping[str, zipfile.ZipInfo]
 
     def read_json(self, member: str) -> Json:
-        """Read a member as a JSON object. Raises Problem bad_program where it is missing, too large or no object."""
+        """Read a member as a JSON object. Raises Problem bad_program if it is missing, too large or no object."""
         info = self.members.get(member)
         if info is None or info.file_size > _MAX_JSON_BYTES:
             raise make_problem(self.name, f"has no readable {member}: {_EXPORT}")
@@ -51,7 +51,7 @@ class Archive:
         return cast(Json, content)
 
     def read_text(self, member: str) -> str:
-        """Read a small member as text; empty where it is missing or has more than _MAX_SMALL_BYTES."""
+        """Read a small member as text; empty if it is missing or has more than _MAX_SMALL_BYTES."""
         info = self.members.get(member)
         if info is None or info.file_size > _MAX_SMALL_BYTES:
             return ""

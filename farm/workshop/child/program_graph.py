@@ -60,7 +60,7 @@ class Graph:
 
 
 def parse_graph(name: str, content: Json) -> Graph:
-    """Check and read the graph of the program `name`. Raises Problem bad_program where it cannot be run here."""
+    """Check and read the graph of the program `name`. Raises Problem bad_program if it cannot be run here."""
     try:
         operators = _check_contents(name, content)
         return _read_graph(name, content, operators=operators)

@@ -20,7 +20,7 @@ PORTS = "extra/onnxfarm.json"
 
 
 def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object] | None:
-    """Describe the program in a folder by the fields of `plans.SourceFacts`; None where there is no program.
+    """Describe the program in a folder by the fields of `plans.SourceFacts`; None if there is no program.
 
     If it cannot be used, the field `problem` says why, and no error is raised.
     """
@@ -42,7 +42,7 @@ def describe_program(folder: Path, *, inputs: Sequence[Port], outputs: Sequence[
 def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Write the program of a folder to `target` as nodes run it, and say in a sentence what was done.
 
-    Raises Problem bad_program where there is not one program, or it cannot be run or does not fit the model.
+    Raises Problem bad_program if there is not one program, or it cannot be run or does not fit the model.
     """
     programs = sorted(path for path in folder.iterdir() if path.name.endswith(PROGRAM_ENDING))
     if not programs:
@@ -65,7 +65,7 @@ def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs
 def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
     """Match the program's inputs and outputs with the model's, by name where all names agree, else by place.
 
-    Return what the runner reads in the archive. Raises Problem bad_program where they do not fit.
+    Return what the runner reads in the archive. Raises Problem bad_program if they do not fit.
     """
     input_ports = _match_side(name, graph.inputs, inputs, side="input")
     output_ports = _match_side(name, graph.outputs, outputs, side="output")

@@ -97,7 +97,7 @@ def finish_quantised(
     """Remove unused operator sets from `after`, set its IR version, and say in sentences what was done.
 
     `description` begins with the precision, and `left_out` are nodes that the tool would have misread. Raises Problem
-    nothing_quantised where nothing was quantised, and quantising_failed where the result no longer loads. The model
+    nothing_quantised if nothing was quantised, and quantising_failed if the result no longer loads. The model
     `after` is changed in place and returned.
     """
     if not quantised.is_quantised(after):
@@ -120,7 +120,7 @@ def finish_quantised(
 
 
 def check_still_loads(before: onnx.ModelProto, after: onnx.ModelProto, *, tool: str) -> None:
-    """Raises Problem quantising_failed where `after` does not load here although `before` does.
+    """Raises Problem quantising_failed if `after` does not load here although `before` does.
 
     Models that are too large for a protobuf message are not tried. The sentence names the tool, such as `float16`.
     """

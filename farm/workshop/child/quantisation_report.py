@@ -104,7 +104,7 @@ def rank_tensor_errors(
 ) -> list[TensorError]:
     """Rank tensors by their error against the original, worst first, beside the error of their own rounding.
 
-    Both models run on the first _MAX_SAMPLES feeds of the samples. Raises Problem ranking_failed where the tool fails,
+    Both models run on the first _MAX_SAMPLES feeds of the samples. Raises Problem ranking_failed if the tool fails,
     and what `calibration.make_feeds` raises.
     """
     feeds, _ = calibration.make_feeds(original, samples)

@@ -105,7 +105,7 @@ def find_numpy_kind(port: Port) -> str:
 
 
 def explain_unfeedable(ports: Ports) -> str:
-    """Say in one sentence why one of the inputs cannot be fed, naming the missing call; empty where all can."""
+    """Say in one sentence why one of the inputs cannot be fed, naming the missing call; empty if all can."""
     for port in ports:
         if port["dtype"] in ("sequence", "map", "sparse_tensor", "opaque"):
             return (
@@ -121,7 +121,7 @@ def explain_unfeedable(ports: Ports) -> str:
 
 
 def make_port(value: onnx.ValueInfoProto) -> Port:
-    """Read one input or output. Raises Problem malformed where its name is not UTF-8."""
+    """Read one input or output. Raises Problem malformed if its name is not UTF-8."""
     name: object = value.name
     # protobuf hands out bytes where a name is no UTF-8
     if not isinstance(name, str):
@@ -150,10 +150,10 @@ def name_dtype(element: int) -> str:
 
 
 def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
-    """Find the batch: the first dimension that all inputs share, as a size or a name; None where there is none.
+    """Find the batch: the first dimension that all inputs share, as a size or a name; None if there is none.
 
     There is none with scalar inputs, names of sequences, a batch named at another place, or time-major recurrent
-    layers. Where the first dimensions all count items, like `num_images` and `num_texts`, the first of them is it.
+    layers. If the first dimensions all count items, like `num_images` and `num_texts`, the first of them is it.
     """
     shapes = [port["shape"] for port in inputs if port["shape"] is not None]
     if len(shapes) < len(inputs):
@@ -177,7 +177,7 @@ def find_batch(model: onnx.ModelProto, inputs: Ports) -> int | str | None:
 def name_shared_batch(model: onnx.ModelProto, inputs: Ports) -> None:
     """Rename the first dimension of every input to `batch`, in place, where none of them has a name of its own.
 
-    The ports are changed, not the model. Where an exporter numbered the dimensions, they are renamed only if the graph
+    The ports are changed, not the model. If an exporter numbered the dimensions, they are renamed only if the graph
     shows that they are the same one.
     """
     firsts = {port["name"]: str(port["shape"][0]) for port in inputs if port["shape"]}

@@ -136,9 +136,9 @@ def suggest_sizes_from_error(error: str, sizes: Mapping[str, int]) -> list[dict[
 
 
 def _find_fitting_size(shape: list[int], size: int, numbers_per_place: int) -> int:
-    """Find the size that has to replace `size` so that a Reshape to `shape` works; 0 where none does.
+    """Find the size that has to replace `size` so that a Reshape to `shape` works; 0 if none does.
 
-    Each place of the dimension holds `numbers_per_place`. Where the shape has a -1, it is the next size that divides
+    Each place of the dimension holds `numbers_per_place`. If the shape has a -1, it is the next size that divides
     evenly.
     """
     fixed = math.prod(part for part in shape if part != -1)

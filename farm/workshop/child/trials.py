@@ -30,7 +30,7 @@ def load_session(
     level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
     profile: Path | None = None,
 ) -> onnxruntime.InferenceSession:
-    """Open a session on this CPU with one thread. Raises NoSessionError where the model is not loaded.
+    """Open a session on this CPU with one thread. Raises NoSessionError if the model is not loaded.
 
     `profile` is the path prefix of a profile that the session writes; None: it writes none.
     """
