@@ -14,7 +14,7 @@ from farm.workshop.divergence import find_first_divergence
 from worker.agent import main as agent
 from worker.agent.agent import IDLE_PROBE_S
 from worker.agent.connection import enrolment, gateway
-from worker.agent.home import NodeHome, NotEnrolledError, default_folder
+from worker.agent.home import AlreadyRunningError, NodeHome, NotEnrolledError, default_folder
 from worker.agent.machine import facts
 
 CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
@@ -26,7 +26,8 @@ EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 def main() -> int:
     """Enrol with the code of $ONNXFARM_NODE_TOKEN unless the folder holds a node, run the agent, and return its status.
 
-    The status is EXIT_USAGE without an enrolment, and EXIT_INFRASTRUCTURE where the gateway refuses or does not answer.
+    It is EXIT_USAGE without an enrolment, for an invalid address, or while another agent uses the folder, and
+    EXIT_INFRASTRUCTURE where the gateway refuses or does not answer.
     """
     parser = argparse.ArgumentParser(prog="worker.node", description="A node's agent.")
     parser.add_argument("--home", type=Path, default=default_folder())
@@ -50,7 +51,7 @@ def main() -> int:
             allowed=options.allow_package,
             indexes=options.allow_index,
         )
-    except (NotEnrolledError, ValueError) as problem:
+    except (NotEnrolledError, AlreadyRunningError, ValueError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         return EXIT_USAGE
     except gateway.GatewayError as problem:
