@@ -88,9 +88,12 @@ def _prepare_arm(arm: ArmOrder, *, block: BlockOrder, environment: NodeEnvironme
 
     def copy_bundle(bundle: Bundle) -> Path:
         place = folder / "bundles" / bundle.digest[:32]
-        if place.is_dir():
-            return place / bundle.main
-        return environment.cache.copy_bundle_to(bundle, place, keep=needed)
+        if not place.is_dir():
+            # renamed once it is complete: a file of the bundle may be unavailable
+            partial = place.with_suffix(".partial")
+            environment.cache.copy_bundle_to(bundle, partial, keep=needed)
+            partial.rename(place)
+        return place / bundle.main
 
     def copy_file(ref: FileRef) -> Path:
         place = folder / "files"
