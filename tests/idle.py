@@ -26,7 +26,7 @@ class IdleEquipment:
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return Abilities(tags={"cpu": "made up"}, providers=(CPU,))
 
-    def probe_more(self, earlier: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
+    def probe_further(self, earlier: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities:
         return earlier
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities:

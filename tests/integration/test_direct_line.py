@@ -50,7 +50,7 @@ def ring(socket: Path, queue: str) -> None:
 
 def test_a_node_hears_what_the_farm_rings_on_each_of_its_queues(socket: Path, address: str) -> None:
     line = BrokerConnection(address)
-    line.listen_to(QUEUES)
+    line.set_queues(QUEUES)
     for queue in QUEUES:
         ring(socket, queue)
         offer = line.receive_message(wait_s=25)
@@ -94,7 +94,7 @@ def test_a_nodes_user_may_do_nothing_else(address: str, words: tuple[str, ...]) 
 
 def test_whoever_is_taken_out_loses_the_open_connection_too(address: str) -> None:
     line = BrokerConnection(address)
-    line.listen_to(QUEUES)
+    line.set_queues(QUEUES)
     assert line.receive_message(wait_s=1) is None
     assert lines.close_line("7")
     with pytest.raises(gateway.GatewayError):
@@ -108,7 +108,7 @@ def test_whoever_is_taken_out_loses_the_open_connection_too(address: str) -> Non
 def test_a_new_secret_ends_the_old_one(address: str) -> None:
     lines.open_line("7", QUEUES)
     line = BrokerConnection(address)
-    line.listen_to(QUEUES)
+    line.set_queues(QUEUES)
     with pytest.raises(gateway.GatewayError, match="refuses this node's user"):
         line.receive_message(wait_s=1)
     line.close()
@@ -116,7 +116,7 @@ def test_a_new_secret_ends_the_old_one(address: str) -> None:
 
 def test_a_broker_that_is_away_is_a_reason_to_ask_again(tmp_path: Path) -> None:
     line = BrokerConnection(f"unix://someone:secret@{tmp_path}/nothing.sock")
-    line.listen_to(QUEUES)
+    line.set_queues(QUEUES)
     with pytest.raises(gateway.UnavailableError, match="the broker is not reachable"):
         line.receive_message(wait_s=1)
     line.close()
@@ -124,7 +124,7 @@ def test_a_broker_that_is_away_is_a_reason_to_ask_again(tmp_path: Path) -> None:
 
 def test_a_node_without_queues_waits_without_asking(address: str) -> None:
     line = BrokerConnection(address)
-    line.listen_to(())
+    line.set_queues(())
     assert line.receive_message(wait_s=1) is None
 
 

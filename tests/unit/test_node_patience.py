@@ -41,8 +41,8 @@ def outbox(folder: Path, *answers: Reply | Exception) -> Outbox:
 
 @pytest.mark.parametrize(("failures", "longest"), [(1, 0.5), (2, 1.0), (4, 4.0), (6, 10.0), (500, 10.0)])
 def test_pauses_double_up_to_a_limit_and_half_of_each_is_random(failures: int, longest: float) -> None:
-    assert mailbox.pause_after(failures, draw=lambda: 1.0) == pytest.approx(longest)
-    assert mailbox.pause_after(failures, draw=lambda: 0.0) == pytest.approx(longest / 2)
+    assert mailbox.compute_backoff_s(failures, draw=lambda: 1.0) == pytest.approx(longest)
+    assert mailbox.compute_backoff_s(failures, draw=lambda: 0.0) == pytest.approx(longest / 2)
 
 
 def test_a_mailbox_outlives_an_answer_that_is_not_the_farm_s() -> None:

@@ -64,7 +64,7 @@ class Equipment(Protocol):
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
-    def probe_more(self, earlier: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
+    def probe_further(self, earlier: Abilities, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
     def try_provider(self, short: str, *, is_cancelled: Callable[[], bool]) -> Abilities: ...
 
@@ -74,7 +74,10 @@ class Equipment(Protocol):
 
 
 class Agent:
-    """The agent of the node in a home folder. `line`: the farm's broker, in place of the long poll, on its network."""
+    """The agent of the node in a home folder.
+
+    `broker` is for a node on the farm's own network: messages come from it in place of the gateway's long poll.
+    """
 
     def __init__(
         self,
@@ -84,12 +87,12 @@ class Agent:
         equipment: Equipment,
         tail: LogTail,
         idle_probe_s: float = IDLE_PROBE_S,
-        line: BrokerConnection | None = None,
+        broker: BrokerConnection | None = None,
     ) -> None:
         self._home = home
         self._identity = home.load_identity()
         self._gateway = gateway
-        self._line = line
+        self._broker = broker
         self._equipment = equipment
         self._stop = threading.Event()
         self._refusal = ""
@@ -142,9 +145,9 @@ class Agent:
         return EXIT_REFUSED if self._refusal else EXIT_OK
 
     def stop_after_refusal(self, sentence: str) -> None:
-        """Tell the agent to end, because the farm does not know this node any more. `sentence` is the farm's own.
+        """Stop the agent, because the farm does not know this node any more. `sentence` is the farm's reason.
 
-        It returns at once, and `run` then returns EXIT_REFUSED.
+        This returns at once, and `run` then returns EXIT_REFUSED.
         """
         if not self._refusal:
             logger.error("The farm refused this node: %s The agent stops.", sentence)
@@ -194,7 +197,7 @@ class Agent:
             self._stop.wait(COOL_S)
             return None
         wait_s = min(self._presence.settings.wait_s, messages.MAX_WAIT_S)
-        return (self._line or self._gateway).receive_message(wait_s=wait_s)
+        return (self._broker or self._gateway).receive_message(wait_s=wait_s)
 
     def _probe(self) -> None:
         """Run the probes that the node starts with, and further ones once it is idle."""
@@ -203,7 +206,8 @@ class Agent:
         while not self._stop.wait(IDLE_TURN_S) and self._idle_probe_s:
             if self._is_ready and self._measurer.idle_s > self._idle_probe_s:
                 with self._trying:
-                    self._presence.abilities |= self._equipment.probe_more(abilities, is_cancelled=self._stop.is_set)
+                    is_cancelled = self._stop.is_set
+                    self._presence.abilities |= self._equipment.probe_further(abilities, is_cancelled=is_cancelled)
                 self._presence.request_hello()
                 return
 
@@ -247,8 +251,8 @@ class Agent:
         node_queue = name_node_queue(self._identity.node_id)
         if consumer is not None:
             consumer.call_soon(_subscribe, consumer, {node_queue, *welcome.queues})
-        if self._line is not None:
-            self._line.listen_to(welcome.queues)
+        if self._broker is not None:
+            self._broker.set_queues(welcome.queues)
         if welcome.health != "pending" and self._presence.abilities.tags:
             # the ready file is written also for a paused or drained node, so that nobody waits for its hours
             if welcome.queues and not self._is_ready:
@@ -273,7 +277,7 @@ class Agent:
         worker_state.should_stop = EXIT_OK
 
     def _say_goodbye_in_time(self) -> None:
-        """Say goodbye to the farm, which then need not wait for a timeout; give up after GOODBYE_S."""
+        """Tell the farm that this node leaves, so that it need not wait for a timeout; give up after GOODBYE_S."""
         (self._home.folder / "ready").unlink(missing_ok=True)
         goodbye = threading.Thread(target=self._say_goodbye, daemon=True)
         goodbye.start()

@@ -17,7 +17,7 @@ from farm.rules.runtimes import providers
 from worker.agent import execution
 from worker.agent.abilities import probes, selftest
 from worker.agent.connection import gateway as farm
-from worker.agent.connection.mailbox import pause_after
+from worker.agent.connection.mailbox import compute_backoff_s
 from worker.agent.home import NodeHome
 from worker.agent.installation import stages
 from worker.agent.installation.cache import ArtifactCache, FetchError
@@ -147,7 +147,7 @@ class NodeEquipment:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def probe_more(self, earlier: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
+    def probe_further(self, earlier: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
         """Probe the providers that `earlier` lacks and whose signs this machine shows. Return all that is proven.
 
         It installs the runtimes that it needs, and waits up to LATER_PATIENCE_S for each while others measure, then
@@ -219,7 +219,7 @@ class NodeEquipment:
                 if tries == FETCH_TRIES:
                     raise FetchError(str(problem)) from problem
                 # the gateway may be restarting, and a lost block would count against this node
-                self._sleep(pause_after(tries))
+                self._sleep(compute_backoff_s(tries))
             except farm.GatewayError as problem:
                 raise FetchError(str(problem)) from problem
 

@@ -212,7 +212,7 @@ class _Block:
                 break
             with self._schedule.time_round():
                 taken = tuple(self._measure_round(number, sampler))
-            is_last = not self._schedule.has_room_for_a_round
+            is_last = not self._schedule.has_time_for_round
             reply = self._report(RoundReport(round=number, samples=taken, is_last=is_last))
             self._has_rounds = True
             if not reply.go_on:
@@ -244,7 +244,7 @@ class _Block:
         # the farm names the arms of the most important change first
         arms = arms[: self._schedule.count_traceable_arms(len(arms), rounds=reply.trace_rounds)]
         for trace_round in range(1, reply.trace_rounds + 1):
-            if not self._schedule.has_room_for_traces(len(arms)):
+            if not self._schedule.has_time_for_traces(len(arms)):
                 break
             dice.shuffle(arms)
             for arm in arms:
@@ -270,7 +270,7 @@ class _Block:
         return Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=memory_bytes, is_cancelled=self._is_cancelled)
 
     def _say(self, arm: PreparedArm, activity: str) -> None:
-        self._environment.say(f"{activity}: {arm.words}")
+        self._environment.say(f"{activity}: {arm.description}")
 
     def _stop_if_over(self) -> None:
         if self._is_cancelled():

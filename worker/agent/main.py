@@ -67,12 +67,12 @@ def start(
     continue_without_sandbox()
     # Celery says the same in ten lines
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    broker = os.environ.pop(VARIABLE, "")
-    line = BrokerConnection(broker) if broker else None
+    broker_url = os.environ.pop(VARIABLE, "")
+    broker = BrokerConnection(broker_url) if broker_url else None
     with (
         home.hold(),
         farm.Gateway(url or identity.url) as gateway,
-        contextlib.closing(line) if line else contextlib.nullcontext(),
+        contextlib.closing(broker) if broker else contextlib.nullcontext(),
     ):
         tail = logs.configure_logging(home.log)
         if os.geteuid() == 0:
@@ -82,7 +82,8 @@ def start(
         equipment = NodeEquipment(
             home, gateway, search=search, probe_first=probe_first, allowed=packages, indexes=allowed_indexes
         )
-        return Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, line=line).run()
+        agent = Agent(home, gateway=gateway, equipment=equipment, tail=tail, idle_probe_s=idle_probe_s, broker=broker)
+        return agent.run()
 
 
 def continue_without_sandbox() -> None:

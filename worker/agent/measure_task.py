@@ -13,7 +13,7 @@ from farm.contract.reports import Reply, Report
 from farm.contract.version import MEASURE_TASK
 from worker.agent.connection import gateway as farm
 from worker.agent.connection.lease import LeaseKeeper
-from worker.agent.connection.mailbox import pause_after
+from worker.agent.connection.mailbox import compute_backoff_s
 from worker.agent.connection.outbox import GivenUpError, Outbox, Spooled
 from worker.agent.machine import host_lock
 
@@ -135,7 +135,7 @@ class Measurer:
             except farm.UnavailableError as problem:
                 # the same claim again is allowed: its answer may have been lost
                 logger.warning("Block %s could not be claimed (%s).", block, problem)
-                if self._stop.wait(pause_after(tries)):
+                if self._stop.wait(compute_backoff_s(tries)):
                     return None
             except farm.NodeUnknownError as problem:
                 self._on_refused(str(problem))

@@ -73,11 +73,10 @@ def open_profiled(order: Order, *, timer: PhaseTimer) -> tuple[Engine, str | Non
     Raises Refusal where the session cannot be opened.
     """
     saved = os.path.join(order.work_dir, OPTIMIZED_NAME)
-    config = {**_EXTERNAL_KEYS, _ASSIGNMENT_KEY: "1"}
     tune: Tune = {
         "enable_profiling": True,
         "profile_file_prefix": os.path.join(order.work_dir, "profile"),
-        "config_entries": config,
+        "config_entries": {**_EXTERNAL_KEYS, _ASSIGNMENT_KEY: "1"},
     }
     try:
         return open_engine(order, timer=timer, tune={**tune, "optimized_model_filepath": saved}), saved

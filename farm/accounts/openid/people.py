@@ -132,10 +132,15 @@ def _find_or_create_account(identity: Identity, registration: Registration) -> t
 def _apply_group_rules(user: User, groups: frozenset[str] | None, registration: Registration, *, is_new: bool) -> None:
     """Set the person's roles to what their groups say, in every team that has a rule."""
     rules = list(GroupRole.objects.select_related("team"))
-    if groups is None:
-        if rules or registration.admin_group:
-            raise _make_no_groups_refusal(registration)
+    if groups is None and not (rules or registration.admin_group):
         return
+    if groups is None:
+        raise Invalid(
+            f"{registration.name} sent no “{registration.groups_claim}”, by which this farm knows what you may do, so "
+            f"nobody was signed in.",
+            code="no_groups",
+            hint="Ask an administrator to let it send that claim, or to name another in ONNXFARM_OIDC_GROUPS_CLAIM.",
+        )
     if registration.admin_group:
         _set_administrator(user, is_administrator=registration.admin_group in groups)
 
@@ -151,15 +156,6 @@ def _apply_group_rules(user: User, groups: frozenset[str] | None, registration: 
         _remove_from_teams(user, ruled_teams.keys(), kept_ids=roles.keys())
         for team_id, role in roles.items():
             _set_role(user, ruled_teams[team_id], role, is_chosen=is_new and role in WRITING_ROLES)
-
-
-def _make_no_groups_refusal(registration: Registration) -> Invalid:
-    return Invalid(
-        f"{registration.name} sent no “{registration.groups_claim}”, by which this farm knows what you may do, so "
-        f"nobody was signed in.",
-        code="no_groups",
-        hint="Ask an administrator to let it send that claim, or to name another in ONNXFARM_OIDC_GROUPS_CLAIM.",
-    )
 
 
 def _remove_from_teams(user: User, ruled_ids: Collection[int], *, kept_ids: Collection[int]) -> None:

@@ -20,7 +20,7 @@ def set_facts(
     node: Node, *, load: float, governor: str | None = "powersave", busy: float = 0.31, runners: int = 1
 ) -> None:
     """What the made-up node says before its next blocks, with the advice that an agent draws from it."""
-    seen = facts.Surroundings(load_1m=load, logical_cores=2, busy_share=busy, governor=governor, other_runners=runners)
+    seen = facts.MachineState(load_1m=load, logical_cores=2, busy_share=busy, governor=governor, other_runners=runners)
     plain = {
         **node.facts_json,
         "governor": governor,

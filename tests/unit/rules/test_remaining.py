@@ -165,7 +165,7 @@ def estimates(durations: Iterable[float]) -> Iterator[tuple[BlockProgress, float
         rounds.append(duration)
         told = replace(BlockProgress.from_plan(block, rounds=len(rounds)), begun_s=now, rounds_s=[*rounds])
         left_s = seconds_left([told])
-        if not schedule.has_room_for_a_round:
+        if not schedule.has_time_for_round:
             return
         if left_s is not None:
             yield told, left_s, duration

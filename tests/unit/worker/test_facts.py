@@ -80,7 +80,7 @@ def test_emulation_shows_in_the_threads_own_link(tmp_path: Path) -> None:
 
 def test_a_quiet_machine_gets_no_advice() -> None:
     assert (
-        facts.list_warnings(facts.Surroundings(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance"))
+        facts.list_warnings(facts.MachineState(load_1m=0.1, logical_cores=4, busy_share=0.01, governor="performance"))
         == ()
     )
 
@@ -88,22 +88,22 @@ def test_a_quiet_machine_gets_no_advice() -> None:
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (facts.Surroundings(governor="powersave"), "The governor is powersave: expect"),
-        (facts.Surroundings(governor="schedutil"), "schedutil"),
-        (facts.Surroundings(turbo=True), "Turbo is on"),
-        (facts.Surroundings(busy_share=0.4), "40 % of the processor"),
-        (facts.Surroundings(other_runners=1), "Another runner measured on this machine"),
-        (facts.Surroundings(other_runners=2), "2 other runners measured on this machine"),
-        (facts.Surroundings(load_1m=3.0, logical_cores=4), "The load was 3.0"),
-        (facts.Surroundings(temperature_c=95.0), "95 °C"),
-        (facts.Surroundings(is_on_battery=True), "battery"),
-        (facts.Surroundings(free_memory_share=0.05), "5 % of the memory"),
-        (facts.Surroundings(is_emulated=True), "emulation"),
-        (facts.Surroundings(virtualization="KVM"), "virtual machine (KVM)"),
-        (facts.Surroundings(counters_closed_at=4), "kernel.perf_event_paranoid is 4: instructions are not counted"),
+        (facts.MachineState(governor="powersave"), "The governor is powersave: expect"),
+        (facts.MachineState(governor="schedutil"), "schedutil"),
+        (facts.MachineState(turbo=True), "Turbo is on"),
+        (facts.MachineState(busy_share=0.4), "40 % of the processor"),
+        (facts.MachineState(other_runners=1), "Another runner measured on this machine"),
+        (facts.MachineState(other_runners=2), "2 other runners measured on this machine"),
+        (facts.MachineState(load_1m=3.0, logical_cores=4), "The load was 3.0"),
+        (facts.MachineState(temperature_c=95.0), "95 °C"),
+        (facts.MachineState(is_on_battery=True), "battery"),
+        (facts.MachineState(free_memory_share=0.05), "5 % of the memory"),
+        (facts.MachineState(is_emulated=True), "emulation"),
+        (facts.MachineState(virtualization="KVM"), "virtual machine (KVM)"),
+        (facts.MachineState(perf_event_restriction=4), "kernel.perf_event_paranoid is 4: instructions are not counted"),
     ],
 )
-def test_each_disturbance_has_its_sentence(seen: facts.Surroundings, words: str) -> None:
+def test_each_disturbance_has_its_sentence(seen: facts.MachineState, words: str) -> None:
     (sentence,) = facts.list_warnings(seen)
     assert words in sentence
     assert sentence.endswith(".")

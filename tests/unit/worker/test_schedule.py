@@ -18,7 +18,7 @@ def rounds_within(pace: BlockSchedule, clock: Clock, *, round_s: float, most: in
     for done in range(1, most + 1):
         with pace.time_round():
             clock.now += round_s
-        if not pace.has_room_for_a_round:
+        if not pace.has_time_for_round:
             return done
     return most
 
@@ -40,7 +40,7 @@ def test_a_machine_that_is_far_slower_ends_within_the_promise_with_what_it_has(c
     pace, began = begun(clock, 40.0), clock.now
     assert rounds_within(pace, clock, round_s=9.0) == 4
     assert clock.now - began < 40.0
-    assert pace.has_room_for_traces(ARMS)
+    assert pace.has_time_for_traces(ARMS)
 
 
 def test_rounds_beyond_the_first_look_leave_time_to_trace_what_changed(clock: Clock) -> None:
@@ -73,7 +73,7 @@ def test_without_a_promise_nothing_ends(clock: Clock) -> None:
     pace = begun(clock, None, traces_s=1e6)
     assert rounds_within(pace, clock, round_s=1e6) == 8
     assert pace.may_repeat
-    assert pace.has_room_for_traces(ARMS)
+    assert pace.has_time_for_traces(ARMS)
     assert pace.count_traceable_arms(ARMS, rounds=4) == ARMS
 
 
@@ -93,7 +93,7 @@ def test_what_was_measured_again_does_not_make_rounds_look_longer(clock: Clock) 
         clock.now += 2.0
         with pace.time_repeats():
             clock.now += 30.0
-    assert pace.has_room_for_a_round
+    assert pace.has_time_for_round
 
 
 def test_a_busy_machine_traces_one_comparison_often_enough_instead_of_all_too_seldom(clock: Clock) -> None:
@@ -103,7 +103,7 @@ def test_a_busy_machine_traces_one_comparison_often_enough_instead_of_all_too_se
     arms = pace.count_traceable_arms(8, rounds=4)
     assert arms == 2
     for _ in range(4):
-        assert pace.has_room_for_traces(arms)
+        assert pace.has_time_for_traces(arms)
         clock.now += 3.0 * arms
     assert clock.now - began < 29.0
 

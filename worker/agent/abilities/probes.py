@@ -109,11 +109,11 @@ def find_agent_runtime() -> Installed | None:
 def probe(
     short: str, *, installed: Installed, stage: Path, folder: Path, is_cancelled: Callable[[], bool]
 ) -> Abilities:
-    """Run the probe model on the provider with the short name `short`, and return the tag that this proves.
+    """Run the probe model on the provider with the short name `short`, and return its tag, with the evidence.
 
-    It runs in a process of its own, by the staged runner in `stage`, with its files in `folder`. Raises NotProvenError
-    when the model does not run, or when its trace does not show the provider. Where the processor simulates the
-    device, the tag is the simulated one.
+    The model runs in a process of its own, by the staged runner in `stage`, with its files in `folder`. Where the
+    processor simulates the device, the tag is the provider's simulated one. Raises NotProvenError where the model does
+    not run, or where its trace does not show the provider.
     """
     entry = providers.resolve(short)
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,8 +121,8 @@ def probe(
     model, inputs = folder / "bundle" / "probe.onnx", folder / "files" / "inputs.npz"
     _write_probe_model(model, inputs)
     arm = prepare_arm(model, inputs, entry=entry, installed=installed)
-    launch = runner_process.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
-    with launch as launcher:
+    launcher = runner_process.Launcher(stage=stage, timeout_s=TIMEOUT_S, memory_bytes=None, is_cancelled=is_cancelled)
+    with launcher:
         report = checks.run_check(launcher, arm)
         if report.reason is not None:
             raise NotProvenError(

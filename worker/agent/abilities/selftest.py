@@ -45,9 +45,9 @@ def run(
 ) -> SelfTest:
     """Run the golden model on the CPU: first compare its answer, then time it in fresh processes.
 
-    A wrong answer, a failing process or a cancellation is a SelfTest that did not pass, not an error. `p50_ms` is the
-    least of the medians of LAUNCHES processes. `stage` has the staged runner, and `folder` is for the model and the
-    processes.
+    A wrong answer, a failing process or a cancellation gives a SelfTest that did not pass, and raises nothing. `p50_ms`
+    is the smallest of the medians of LAUNCHES processes. `stage` is the folder of the staged runner, and `folder` one
+    for the model and the processes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stages.compile_stage(stage, python=installed.python)
@@ -60,9 +60,8 @@ def run(
         installed=installed,
         reference=files / "reference.npz",
     )
-    with runner_process.Launcher(
-        stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled
-    ) as launcher:
+    launcher = runner_process.Launcher(stage=stage, timeout_s=timeout_s, memory_bytes=None, is_cancelled=is_cancelled)
+    with launcher:
         check = checks.run_check(launcher, arm)
         problem = _describe_failure(check)
         if problem:
@@ -71,10 +70,9 @@ def run(
         taken = [sample for number in range(LAUNCHES) for sample in sampler.measure([arm], round_number=number)]
     medians = [arm_sample.sample.p50_ms for arm_sample in taken if arm_sample.sample is not None]
     if not medians:
-        reason = next(
-            (arm_sample.reason.text for arm_sample in taken if arm_sample.reason is not None), "it gave no time"
-        )
-        return SelfTest(passed=False, sentence=f"The golden model could not be timed: {reason}"[:1000])
+        reasons = [arm_sample.reason.text for arm_sample in taken if arm_sample.reason is not None]
+        text = f"The golden model could not be timed: {reasons[0] if reasons else 'it gave no time'}"
+        return SelfTest(passed=False, sentence=text[:1000])
     return SelfTest(
         passed=True,
         sentence=f"The golden model is right on {installed.runtime} and takes {min(medians):.3g} ms.",

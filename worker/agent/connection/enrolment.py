@@ -11,7 +11,7 @@ from farm.contract import signatures
 from farm.contract.reports import Facts
 from farm.contract.version import CONTRACT_VERSION
 from worker.agent.connection.gateway import Gateway, LeaseLostError, RejectedError, UnavailableError
-from worker.agent.connection.mailbox import pause_after
+from worker.agent.connection.mailbox import compute_backoff_s
 from worker.agent.home import Identity, NodeHome
 
 logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ def wait_for_approval(
                 raise
             sentence, pause = str(problem), min(MAX_APPROVAL_S, APPROVAL_S * 1.2 ** min(tries, 32))
         except UnavailableError as problem:
-            sentence, pause = f"The farm is not responding ({problem}); retrying.", pause_after(tries)
+            sentence, pause = f"The farm is not responding ({problem}); retrying.", compute_backoff_s(tries)
         if sentence != logged:
             logger.warning("%s", sentence)
             logged = sentence

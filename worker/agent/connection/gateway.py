@@ -142,8 +142,8 @@ class Gateway:
         }
         return self._post("hello", hello, messages.Welcome, headers=headers)
 
-    def read_standing(self) -> messages.Welcome:
-        """Ask for the node's standing without a hello. Raises RejectedError on farms of before 23 November 2026."""
+    def fetch_status(self) -> messages.Welcome:
+        """Fetch what the farm says of this node, without a hello. Farms before 23 November 2026 raise RejectedError."""
         return _parse_answer(self._send("GET", "standing"), messages.Welcome)
 
     def receive_message(self, *, wait_s: float) -> messages.Offer | None:

@@ -38,14 +38,14 @@ class BrokerConnection:
         self._queues: tuple[str, ...] = ()
         self._named = threading.Event()
 
-    def listen_to(self, queues: Iterable[str]) -> None:
+    def set_queues(self, queues: Iterable[str]) -> None:
         self._queues = tuple(sorted(queues))
         self._named.set()
 
     def receive_message(self, *, wait_s: float) -> Offer | None:
         """Receive the next message of the node's queues; None when none came within `wait_s` seconds (1 at least).
 
-        None also, after UNNAMED_S, while `listen_to` has named no queues.
+        None also, after UNNAMED_S, while `set_queues` has named no queues.
         Raises gateway.UnavailableError while the broker is away, and gateway.GatewayError where it refuses the node's
         user, or for an invalid message.
         """

@@ -22,8 +22,11 @@ MAX_PAUSE_S = 10.0
 MIN_POLL_S = 1.0
 
 
-def pause_after(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Return the seconds to wait after `failures` in a row: doubling up to MAX_PAUSE_S, and half of it random."""
+def compute_backoff_s(failures: int, draw: Callable[[], float] = random.random) -> float:
+    """Compute the pause after so many failures in a row: exponential up to MAX_PAUSE_S, with half of it as jitter.
+
+    `draw` returns a random number from 0 to 1.
+    """
     max_s = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
     return max_s * (0.5 + 0.5 * draw())
 
@@ -44,7 +47,7 @@ class Mailbox:
         self._thread.start()
 
     def take(self, timeout_s: float | None) -> Offer | None:
-        """Wait for an offer; None when none came within `timeout_s` seconds. A limit of None waits for ever."""
+        """Wait for an offer; None when none came within `timeout_s` seconds. Without a limit it waits for ever."""
         if self._offers.empty():
             self._wanted.set()
         try:
@@ -80,7 +83,7 @@ class Mailbox:
                 return
             except Exception as problem:  # this thread must not end, or the node would get no more blocks
                 failures += 1
-                pause = pause_after(failures)
+                pause = compute_backoff_s(failures)
                 if isinstance(problem, gateway.GatewayError):
                     # a proxy may also answer 404 while the farm is replaced
                     logger.warning("The farm is not responding (%s); retrying in %.1f s.", problem, pause)
@@ -94,4 +97,4 @@ class Mailbox:
                 self._offers.put(offer)
             # a proxy or an old farm that does not hold the poll must not be flooded
             elif time.monotonic() - started < MIN_POLL_S:
-                self._closed.wait(pause_after(1) + MIN_POLL_S)
+                self._closed.wait(compute_backoff_s(1) + MIN_POLL_S)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from worker.agent.abilities import probes
 from worker.agent.connection import gateway as farm
@@ -74,37 +75,46 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
     A farm that cannot be asked is the status's `problem`. Raises NotEnrolledError where the folder holds no node.
     """
     identity = home.load_identity()
-    answer, is_known, problem = _ask_farm(home, url or identity.url)
+    answer = _ask_farm(home, url or identity.url)
     process = home.find_running_agent()
     if home.load_secret() is None and process is not None:
-        answer = "waits for approval by its fingerprint"
+        answer = _FarmAnswer("waits for approval by its fingerprint")
     return NodeStatus(
         identity=identity,
         home=home.folder,
         process=process,
         is_ready=(home.folder / "ready").exists(),
-        farm_answer=answer,
-        is_known=is_known,
-        problem=problem,
+        farm_answer=answer.text,
+        is_known=answer.is_known,
+        problem=answer.problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
         runtimes=len(RuntimeStore(home.folder / "runtimes").list_installed()),
         proven=tuple(sorted(probes.load_stored(home.folder).tags)),
     )
 
 
-def _ask_farm(home: NodeHome, url: str) -> tuple[str | None, bool, str | None]:
-    """Ask the farm. Return its answer, whether it knows this node, and the problem if it could not be asked."""
+class _FarmAnswer(NamedTuple):
+    """What the farm says of the node; `text` is None, and `problem` says why, where it could not be asked."""
+
+    text: str | None
+    is_known: bool = False
+    problem: str | None = None
+
+
+def _ask_farm(home: NodeHome, url: str) -> _FarmAnswer:
     grant = home.load_secret()
     if grant is None:
-        return "waits for approval, or was never started: it has no secret", False, None
+        return _FarmAnswer("waits for approval, or was never started: it has no secret")
     try:
         with farm.Gateway(url, secret=grant.secret) as gateway:
-            answer = gateway.read_standing().sentence
+            sentence = gateway.fetch_status().sentence
     except farm.NodeUnknownError as problem:
-        return f"refused: {problem}", False, None
+        return _FarmAnswer(f"refused: {problem}")
     except farm.RejectedError as problem:
         # an older farm has no such address; with another status it is no farm
-        return ("knows this node", True, None) if problem.status == 404 else (None, False, f"{url}: {problem}")
+        if problem.status == 404:
+            return _FarmAnswer("knows this node", is_known=True)
+        return _FarmAnswer(None, problem=f"{url}: {problem}")
     except farm.GatewayError as problem:
-        return None, False, f"The farm at {url} is not responding: {problem}"
-    return f"knows this node. {answer}".strip(), True, None
+        return _FarmAnswer(None, problem=f"The farm at {url} is not responding: {problem}")
+    return _FarmAnswer(f"knows this node. {sentence}".strip(), is_known=True)

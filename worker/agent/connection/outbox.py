@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from farm.base.private_files import write_private_file
 from farm.contract.reports import Reply, Report
 from worker.agent.connection import gateway as farm
-from worker.agent.connection.mailbox import pause_after
+from worker.agent.connection.mailbox import compute_backoff_s
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Outbox:
                 return self._send_once(path, spooled)
             except farm.UnavailableError as problem:
                 failures += 1
-                pause = pause_after(failures)
+                pause = compute_backoff_s(failures)
                 logger.warning("A report is pending (%s); sending it again in %.1f s.", problem, pause)
             end = time.monotonic() + pause
             while time.monotonic() < end and not is_cancelled():

@@ -13,7 +13,7 @@ from farm.contract.version import CONTRACT_VERSION
 from worker.agent.abilities.probes import Abilities
 from worker.agent.connection import enrolment
 from worker.agent.connection import gateway as farm
-from worker.agent.connection.mailbox import pause_after
+from worker.agent.connection.mailbox import compute_backoff_s
 from worker.agent.home import Identity, NodeHome
 from worker.agent.installation.runtimes import Installed
 
@@ -105,7 +105,7 @@ class Presence:
         """
         failures = 0
         while not stop.is_set():
-            self._changed.wait(pause_after(failures) if failures else self.settings.hello_every_s)
+            self._changed.wait(compute_backoff_s(failures) if failures else self.settings.hello_every_s)
             self._changed.clear()
             if stop.is_set():
                 return

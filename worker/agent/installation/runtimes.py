@@ -101,7 +101,8 @@ class RuntimeStore:
             if installed is None:
                 self._raise_if_failed_lately(runtime)
                 self._say(f"installing {runtime}")
-                installed = self._install(runtime, files)
+                with tempfile.TemporaryDirectory(prefix=".wheel-", dir=self.folder) as scratch:
+                    installed = self._install(runtime, files, Path(scratch))
                 self._evict(keep={runtime, *keep})
         os.utime(installed.folder / MARKER)
         return installed
@@ -149,11 +150,7 @@ class RuntimeStore:
             f"chose, and this machine's owner has not allowed its index: --allow-index {index or 'NAME'}."
         )
 
-    def _install(self, runtime: Runtime, files: Sequence[WheelFile]) -> Installed:
-        with tempfile.TemporaryDirectory(prefix=".wheel-", dir=self.folder) as scratch:
-            return self._install_into_place(runtime, files, Path(scratch))
-
-    def _install_into_place(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
+    def _install(self, runtime: Runtime, files: Sequence[WheelFile], scratch: Path) -> Installed:
         place, wheel = self._make_path(runtime), self._wheels and wheels.find_wheel(runtime, self._wheels)
         try:
             wheel = wheel or (wheels.download_best_wheel(files, scratch) if files else None)

@@ -66,7 +66,6 @@ def store_wheel(runtime: Runtime, files: Sequence[WheelFile], folder: Path) -> N
 
 
 def find_wheel(runtime: Runtime, folder: Path) -> Path | None:
-    """Find the wheel of a runtime in the folder of wheels; None where there is none."""
     return next((folder / f"{runtime.distribution}-{runtime.version}").glob(f"*{ENDING}"), None)
 
 

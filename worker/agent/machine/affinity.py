@@ -10,21 +10,22 @@ from pathlib import Path
 
 import psutil
 
-LOOK_S = 0.1
+WATCH_S = 0.1
 _CPUS = Path("/sys/devices/system/cpu")
 
 
-def choose_core(*, look_s: float = LOOK_S, cpus: Path = _CPUS) -> int | None:
-    """Choose the least busy of this process's fastest cores, watched for `look_s` seconds.
+def choose_core(*, watch_s: float = WATCH_S, cpus: Path = _CPUS) -> int | None:
+    """Choose the least busy of the fastest cores that this process may use, after watching them for `watch_s` seconds.
 
-    None where the system binds no process to a core, or where the process may use only one.
+    `cpus` is the folder of the cores in sysfs. None where the system cannot bind a process to a core, or where the
+    process may use only one.
     """
     if not hasattr(os, "sched_getaffinity"):
         return None
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < 2:
         return None
-    busy = psutil.cpu_percent(interval=look_s, percpu=True)
+    busy = psutil.cpu_percent(interval=watch_s, percpu=True)
     best = max(_read_speed(cpus, core) for core in allowed)
     fastest = [core for core in allowed if _read_speed(cpus, core) == best]
     # a core that nothing is known of comes last

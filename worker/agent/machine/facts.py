@@ -29,7 +29,7 @@ _CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class MachineState:
     """The state of the machine that may disturb a measurement. Shares are 0–1, of the whole machine."""
 
     load_1m: float | None = None
@@ -43,15 +43,15 @@ class Surroundings:
     is_emulated: bool = False
     is_on_battery: bool = False
     virtualization: str | None = None
-    counters_closed_at: int | None = None
+    perf_event_restriction: int | None = None
 
 
-def list_warnings(state: Surroundings) -> tuple[str, ...]:
+def list_warnings(state: MachineState) -> tuple[str, ...]:
     """List a sentence for each state that makes measurements worse, the most serious first; none on a quiet machine."""
     return (*_warn_of_other_programs(state), *_warn_of_clock(state), *_warn_of_machine(state))
 
 
-def _warn_of_other_programs(state: Surroundings) -> Iterator[str]:
+def _warn_of_other_programs(state: MachineState) -> Iterator[str]:
     cores = state.logical_cores or 1
     if state.is_emulated:
         yield (
@@ -76,7 +76,7 @@ def _warn_of_other_programs(state: Surroundings) -> Iterator[str]:
         )
 
 
-def _warn_of_clock(state: Surroundings) -> Iterator[str]:
+def _warn_of_clock(state: MachineState) -> Iterator[str]:
     if state.governor is not None and "powersave" in state.governor:
         yield (
             f"The governor is {state.governor}: expect slower and noisier results; "
@@ -100,7 +100,7 @@ def _warn_of_clock(state: Surroundings) -> Iterator[str]:
         yield "The machine runs on battery: expect lowered clocks; plug it in."
 
 
-def _warn_of_machine(state: Surroundings) -> Iterator[str]:
+def _warn_of_machine(state: MachineState) -> Iterator[str]:
     if state.free_memory_share is not None and state.free_memory_share < LITTLE_MEMORY:
         yield f"Only {_percent(state.free_memory_share)} of the memory is free: expect large models to run out of it."
     if state.virtualization is not None:
@@ -108,9 +108,9 @@ def _warn_of_machine(state: Surroundings) -> Iterator[str]:
             f"This is a virtual machine ({state.virtualization}): other guests on its host may disturb it; "
             "the noise floor of its A/A pairs shows how much."
         )
-    if state.counters_closed_at is not None:
+    if state.perf_event_restriction is not None:
         yield (
-            f"kernel.perf_event_paranoid is {state.counters_closed_at}: instructions are not counted; "
+            f"kernel.perf_event_paranoid is {state.perf_event_restriction}: instructions are not counted; "
             "set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)."
         )
 
@@ -141,7 +141,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
     processor_facts = processor.read_processor()
     memory = psutil.virtual_memory()
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
-    state = Surroundings(
+    state = MachineState(
         load_1m=_read_load(),
         logical_cores=psutil.cpu_count(logical=True),
         busy_share=busy,
@@ -153,7 +153,7 @@ def read_facts(*, busy_window_s: float = BUSY_WINDOW_S) -> Facts:
         is_emulated=processor.is_emulated(),
         is_on_battery=battery is not None and battery.power_plugged is False,
         virtualization=processor_facts.virtualization,
-        counters_closed_at=processor.find_perf_event_restriction(),
+        perf_event_restriction=processor.find_perf_event_restriction(),
     )
     return Facts(
         hostname=socket.gethostname(),
@@ -204,7 +204,7 @@ def list_nvidia_gpus() -> tuple[str, ...]:
         return ()
 
 
-def _collect_more(processor_facts: processor.Processor, state: Surroundings) -> dict[str, object]:
+def _collect_more(processor_facts: processor.Processor, state: MachineState) -> dict[str, object]:
     """Collect further facts. Those that change from block to block are under `load`, which comparisons ignore."""
     affinity = getattr(os, "sched_getaffinity", None)
     more: dict[str, object] = {"kernel": platform.release(), "usable_cores": len(affinity(0)) if affinity else None}

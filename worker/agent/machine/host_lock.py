@@ -25,7 +25,7 @@ import psutil
 LOCKS = Path("/proc/locks")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 ENVIRONMENT_NAME = "ONNXFARM_HOST_LOCK"
-TURN_S = 0.1
+POLL_S = 0.1
 # how often a waiting program is told who holds the machine
 REPORT_EVERY_S = 60.0
 # a ticket that was not touched for this long is ignored; an agent that gave a block back is offered another in seconds
@@ -39,7 +39,7 @@ _numbers = itertools.count()
 Activity = Literal["measuring", "testing itself", "trying what it can run"]
 MAX_ANNOUNCED, MAX_NAME = 200, 64
 # a file may seem older than the process that made it by this much, because the kernel rounds
-CLOCKS_S = 1.0
+CLOCK_SLACK_S = 1.0
 
 
 class _ThisProcess:
@@ -49,7 +49,7 @@ class _ThisProcess:
 
 
 def set_process_name(name: str) -> None:
-    """Set the name of this process, a node, that others are told while they wait for it."""
+    """Set the name by which other programs know this node while they wait for the machine that it holds."""
     _ThisProcess.name = name
 
 
@@ -75,14 +75,14 @@ class Ticket:
         """Keep the place. A ticket that was not touched for FRESH_S seconds gets a new place, as the last one."""
         now_s = time.monotonic()
         if not self._file_name or now_s - self._touched_s >= FRESH_S:
-            self.leave()
+            self.withdraw()
             # all processes of a machine share the monotonic clock
             self._file_name = f"{time.monotonic_ns():020}-{os.getpid()}-{next(_numbers)}"
         self._touched_s = now_s
         with contextlib.suppress(OSError):
             self._show()
 
-    def leave(self) -> None:
+    def withdraw(self) -> None:
         if self._file_name:
             with contextlib.suppress(OSError):
                 (self._folder / self._file_name).unlink(missing_ok=True)
@@ -141,8 +141,9 @@ def _read_announcement(holder: psutil.Process) -> tuple[str, str] | None:
             file = os.open(f"{holder.pid}.holder", os.O_RDONLY | os.O_NONBLOCK | FLAGS, dir_fd=folder)
         with os.fdopen(file, "rb") as stream:
             status = os.fstat(file)
-            is_own = status.st_uid == holder.uids().effective and status.st_mtime >= holder.create_time() - CLOCKS_S
-            text = stream.read(MAX_ANNOUNCED) if is_own and stat.S_ISREG(status.st_mode) else b""
+            is_holders = status.st_uid == holder.uids().effective
+            is_recent = status.st_mtime >= holder.create_time() - CLOCK_SLACK_S
+            text = stream.read(MAX_ANNOUNCED) if is_holders and is_recent and stat.S_ISREG(status.st_mode) else b""
     except (OSError, psutil.Error):
         return None
     doing, _, name = text.decode(errors="replace").partition("\n")
@@ -153,7 +154,7 @@ def _read_announcement(holder: psutil.Process) -> tuple[str, str] | None:
 def _is_fresh(path: Path) -> bool:
     """Say whether the ticket was touched within FRESH_S. A time in the future, after the clock was set back, is not."""
     try:
-        return 0 <= time.time() - path.lstat().st_mtime + TURN_S < FRESH_S
+        return 0 <= time.time() - path.lstat().st_mtime + POLL_S < FRESH_S
     except OSError:
         return False
 
@@ -165,7 +166,7 @@ def describe_holder(descriptor: int, *, locks: Path = LOCKS) -> str:
         return f"Another program is measuring on this machine. {TURNS}"
     if holder.pid == os.getpid():
         return "This node is testing what else its machine can run, which takes a minute at most."
-    since = datetime.fromtimestamp(_find_since(descriptor, holder)).astimezone()
+    since = datetime.fromtimestamp(_find_start_time(descriptor, holder)).astimezone()
     name, doing = _read_announcement(holder) or (_name_program(holder), "measuring")
     return f"{name} (process {holder.pid}) has been {doing} on this machine since {since:%H:%M:%S}. {TURNS}"
 
@@ -185,8 +186,8 @@ def _find_holder(descriptor: int, *, locks: Path) -> psutil.Process | None:
     return None
 
 
-def _find_since(descriptor: int, holder: psutil.Process) -> float:
-    """Return the time at which the holder touched the lock's file; where it could not, the start of its process."""
+def _find_start_time(descriptor: int, holder: psutil.Process) -> float:
+    """Return when the holder took the lock, by the file's time; where it could not set that, when its process began."""
     touched, started = os.fstat(descriptor).st_mtime, holder.create_time()
     return touched if started <= touched <= time.time() else started
 
@@ -217,8 +218,8 @@ def find_lock_path() -> Path:
 def compute_host_id() -> str:
     """Compute an id of 16 hexadecimal digits, the same for all programs that share the host's lock.
 
-    It is another one after each boot. It is empty where the lock file or the id of the boot cannot be read. A missing
-    lock file is made.
+    It changes with each boot. It is empty where the lock file or the id of the boot cannot be read. A missing lock file
+    is created.
     """
     try:
         os.close(_open_lock_file(find_lock_path()))
@@ -252,8 +253,8 @@ def hold_machine(
         finally:
             # a caller's own ticket is kept for its next try
             if ticket is None:
-                place.leave()
-        place.leave()
+                place.withdraw()
+        place.withdraw()
         with contextlib.suppress(OSError):  # it is another user's file, and its time stays
             os.utime(descriptor)
         with _announce(doing):
@@ -296,7 +297,7 @@ def _wait_for_machine(
         if now >= report_at:
             on_wait(describe_holder(descriptor))
             report_at = now + REPORT_EVERY_S
-        time.sleep(TURN_S)
+        time.sleep(POLL_S)
 
 
 def _open_lock_file(path: Path) -> int:

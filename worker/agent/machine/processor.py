@@ -15,7 +15,7 @@ LSCPU_TIMEOUT_S = 5.0
 MAX_PARANOID_FOR_ALL = 2
 
 # flags, by their Linux names, that decide which kernels ONNX Runtime picks
-TELLING_FLAGS = (
+RELEVANT_FLAGS = (
     "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx_vnni", "avx512_bf16",
     "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "bf16", "sve", "sve2",
 )  # fmt: skip
@@ -50,7 +50,7 @@ def parse_lscpu(text: str) -> Processor:
     flags = set(fields.get("Flags", "").split())
     return Processor(
         model=fields.get("Model name"),
-        instruction_sets=tuple(name for name in TELLING_FLAGS if name in flags),
+        instruction_sets=tuple(name for name in RELEVANT_FLAGS if name in flags),
         virtualization=fields.get("Hypervisor vendor"),
         caches=tuple(
             f"{name.split()[0]} {re.sub(r' *[(].*', '', value)}"

@@ -14,10 +14,9 @@ from farm.contract.blocks import BlockOrder
 from farm.contract.evaluation import AccuracyReport, OwnJudge
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
-from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.quality.accuracy_metrics import METRICS
 from worker.agent.installation.environment import JudgeFile, NodeEnvironment
-from worker.agent.measurement.checks import make_runner_order
+from worker.agent.measurement.checks import describe_first_problem, make_runner_order
 from worker.agent.measurement.orders import EvaluationPart, RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm, prepare_arms
 from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
@@ -71,9 +70,10 @@ def evaluate_block(
     environment: NodeEnvironment,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Judge a block on its labelled data, without checks, traces or rounds.
+    """Judge the arms of a block on labelled data, without checks, traces or rounds.
 
-    An arm that cannot be prepared gets a CheckReport with the reason.
+    `report` is called with an AccuracyReport for each arm with labelled data, and with a CheckReport that has the
+    reason for each arm that cannot be prepared.
     """
     environment.work_dir.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="judged-", dir=environment.work_dir.resolve()))
@@ -85,7 +85,7 @@ def evaluate_block(
     )
 
     def say(arm: PreparedArm, activity: str) -> None:
-        environment.say(f"{activity}: {arm.words}")
+        environment.say(f"{activity}: {arm.description}")
 
     try:
         ready, refused = prepare_arms(order, environment=environment, folder=folder, is_cancelled=is_cancelled)
@@ -126,17 +126,12 @@ def _evaluate_arm(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None)
     if answer.reason is not None:
         return accuracy
     try:
-        fields = {name: answer.reply[name] for name in ("n", "output", "samples")}
+        fields = {name: answer.reply.get(name) for name in ("n", "output", "samples")}
         if judge is not None:
             fields["judge"] = _describe_judge(judge, answer.reply)
         return AccuracyReport.model_validate({**dict(accuracy), **fields})
-    except (KeyError, ValidationError) as error:
-        detail = (
-            strip_pydantic_prefix(error.errors()[0]["msg"])
-            if isinstance(error, ValidationError)
-            else f"it lacks {error}"
-        )
-        return accuracy.model_copy(update={"reason": make_garbled_reason(str(detail))})
+    except ValidationError as error:
+        return accuracy.model_copy(update={"reason": make_garbled_reason(describe_first_problem(error))})
 
 
 def _describe_judge(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:

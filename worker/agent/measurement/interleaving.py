@@ -34,7 +34,7 @@ Launch = Callable[[str, Callable[[RunningChild], None]], Answer]
 class InterleavedProcess:
     """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs.
 
-    `take_turn` gives it a turn, and returns its next word as `listen` does. `let_end` wakes it a last time without
+    `take_turn` gives it a turn, and returns its next word as `listen` does. `wake_to_end` wakes it a last time without
     waiting for it, and `wait_for_answer` waits until it has ended.
     """
 
@@ -76,7 +76,7 @@ class InterleavedProcess:
         self._wake()
         return self.listen()
 
-    def let_end(self) -> None:
+    def wake_to_end(self) -> None:
         if not self._future.done():
             self._wake()
 
@@ -140,7 +140,7 @@ def interleave_processes(
         waiting_to_trace = _give_turns(ready, dice=dice, limit=limit)
         _give_turns(waiting_to_trace, dice=dice, limit=limit)
         for process in processes:
-            process.let_end()
+            process.wake_to_end()
         return [process.wait_for_answer() for process in processes]
 
 

@@ -18,10 +18,11 @@ from worker.agent.installation.runtimes import Installed, RuntimeUnavailableErro
 
 @dataclass(frozen=True)
 class PreparedArm:
-    """An arm that is ready to run. Its paths are real ones, inside the block's folder.
+    """An arm whose runtime is installed and whose files are in the block's folder.
 
-    `model` is what it runs, and `source` the model as it was uploaded: another one if `is_variant`. `is_session`: it
-    runs in a session of ONNX Runtime. `engines`: the folder for what its provider compiles.
+    `arm` is its number. `model` is what it runs, and `source` the model as it was uploaded: another one if
+    `is_variant`. `is_session`: it runs in a session of ONNX Runtime. `engines`: the folder for what its provider
+    compiles. `description` names its cell for people.
     """
 
     order: ArmOrder
@@ -39,7 +40,7 @@ class PreparedArm:
         return self.order.arm
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         cell = self.order.cell
         return f"{cell.runtime}, {recipes.describe_recipe(cell.recipe) or 'as uploaded'}, arm {self.arm}"
 
@@ -62,7 +63,7 @@ def prepare_arms(
     """Install the runtime and copy the files of every arm. Return the prepared arms, and the reasons of others by arm.
 
     An arm whose runtime or files are not available, or that needs more threads than this machine has, gets a reason.
-    Once `is_cancelled` is true, the arms that are left are in neither.
+    Once `is_cancelled` is true, the remaining arms are in neither. Raises OSError where a copy cannot be written.
     """
     cores = psutil.cpu_count(logical=True)
     ready: list[PreparedArm] = []

@@ -225,12 +225,8 @@ def parse_ending(ending: Ending) -> Answer:
 
 def make_garbled_reason(detail: str) -> Reason:
     """Make the reason for a reply that cannot be read. `detail` says what is wrong with it."""
-    return Reason(
-        code=ReasonCode.GARBLED,
-        text=f"The runner's answer cannot be read: {detail}. Run the cell again; if it persists, report the model."[
-            :2000
-        ],
-    )
+    text = f"The runner's answer cannot be read: {detail}. Run the cell again; if it persists, report the model."
+    return Reason(code=ReasonCode.GARBLED, text=text[:2000])
 
 
 def _parse_reason(stated: object) -> Reason:

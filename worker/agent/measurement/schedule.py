@@ -20,7 +20,7 @@ REPEATS_SHARE = 0.1
 # the arms of a comparison
 PAIR = 2
 # a round that a verdict needs is begun if so many times the last one's duration fit before the block's own limit
-SPARE = 2.0
+SAFETY_FACTOR = 2.0
 
 
 def order_arms(arms: Sequence[int], *, round_number: int, seed: str) -> list[int]:
@@ -58,8 +58,8 @@ class BlockSchedule:
     """The time of one block. `promised_s`: how long it should take; None: any time.
 
     `limit_s`: the seconds after which it fails. `min_rounds`: the rounds that a verdict needs. `may_repeat` is true
-    until REPEATS_SHARE of the promised time is spent on repeats. Room for traces of so many arms is judged by how long
-    a first trace took.
+    until REPEATS_SHARE of the promised time is spent on repeats, and while promised time remains. The time for traces
+    is estimated by the first traces.
     """
 
     def __init__(
@@ -89,25 +89,24 @@ class BlockSchedule:
         return self._repeats_s < REPEATS_SHARE * self._promised_s and self._remaining_s > 0
 
     @property
-    def has_room_for_a_round(self) -> bool:
-        """Whether another round fits the promised time, if it takes as long as the last one, beside later traces.
+    def has_time_for_round(self) -> bool:
+        """Whether another round as long as the last one, and the later traces, fit the promised time.
 
-        A round that the verdict needs also has room if twice the last one's time is left before the block's own limit.
+        For a round that the verdict needs, twice the last one's time before the block's own limit is enough.
         """
-        if self._rounds < self._min_rounds and self._ends_at - self._clock() >= SPARE * self._round_s:
+        if self._rounds < self._min_rounds and self._ends_at - self._clock() >= SAFETY_FACTOR * self._round_s:
             return True
-        traces_s = (
-            TRACES_SHARE * self._promised_s if self._rounds >= PLANNED_LOOKS[0] and self._promised_s < inf else 0.0
-        )
+        has_later_traces = self._rounds >= PLANNED_LOOKS[0] and self._promised_s < inf
+        traces_s = TRACES_SHARE * self._promised_s if has_later_traces else 0.0
         return self._remaining_s >= self._round_s + traces_s
 
-    def has_room_for_traces(self, arms: int) -> bool:
+    def has_time_for_traces(self, arms: int) -> bool:
         return self._remaining_s >= arms * self._trace_s
 
     def count_traceable_arms(self, arms: int, *, rounds: int) -> int:
-        """Return how many of `arms` arms can be traced `rounds` times in the time that is left, at least PAIR of them.
+        """Return how many of `arms` arms can be traced `rounds` times in the remaining time, at least PAIR of them.
 
-        Return all before any was traced, as it judges by that time. It is better to explain one change than to trace
+        Before the first trace, whose time is the estimate, all can. It is better to explain one change than to trace
         several too few times.
         """
         each_s = rounds * self._trace_s

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from farm.contract.cells import Budget, CellSpec
+from farm.contract.reasons import Reason
 from farm.contract.reports import CheckReport
 from farm.contract.sustained import CurvePoint, CurveReport, Energy
 from farm.rules.cells.sustained import point_seconds
@@ -13,7 +14,7 @@ from worker.agent.measurement import orders
 from worker.agent.measurement.checks import describe_first_problem, make_runner_order
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
-from worker.agent.measurement.runner_process import Answer, Launcher, make_garbled_reason
+from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
 
 # long enough for counters that are updated ten times a second
 ENERGY_S = 3.0
@@ -47,11 +48,10 @@ def measure_curve(
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError:
         meter = None
-    answer, points, readings = _run_pass(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
-    if answer.reason is not None:
-        return CurveReport(arm=arm.arm, reason=answer.reason)
-    spent = _compute_energy_mj(readings, points)
-    start = points[0].began_ns
+    measured = _run_pass(launcher, arm, total_s=total_s, point_s=point_seconds(total_s), meter=meter)
+    if isinstance(measured, Reason):
+        return CurveReport(arm=arm.arm, reason=measured)
+    start = measured[0][0].began_ns
     return CurveReport(
         arm=arm.arm,
         points=tuple(
@@ -63,7 +63,7 @@ def measure_curve(
                 p90_ms=point.p90_ms,
                 energy_mj=energy_mj,
             )
-            for point, energy_mj in zip(points, spent, strict=True)
+            for point, energy_mj in measured
         ),
     )
 
@@ -85,24 +85,19 @@ def _measure_energy(launcher: Launcher, arm: PreparedArm, *, find_meter: FindMet
         meter = find_meter(arm.order.cell)
     except energy.EnergyUnreadableError as problem:
         return Energy(text=str(problem)[:500])
-    answer, points, readings = _run_pass(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
-    if answer.reason is not None:
-        return Energy(text=f"not measured: {answer.reason.text}"[:500])
-    (spent, *_) = _compute_energy_mj(readings, points)
-    if spent is None:
+    measured = _run_pass(launcher, arm, total_s=ENERGY_S, point_s=ENERGY_S, meter=meter)
+    if isinstance(measured, Reason):
+        return Energy(text=f"not measured: {measured.text}"[:500])
+    energy_mj = measured[0][1]
+    if energy_mj is None:
         return Energy(text=f"{energy.NOT_READABLE}: {meter.name} did not move in {ENERGY_S:.0f} s")
-    return Energy(mj=spent, text=f"{meter.name}: everything on it, over {ENERGY_S:.0f} s")
-
-
-def _compute_energy_mj(readings: energy.Readings, points: tuple[_Point, ...]) -> list[float | None]:
-    return energy.compute_energy_per_inference_mj(
-        readings, [(point.began_ns, point.ended_ns, point.n) for point in points]
-    )
+    return Energy(mj=energy_mj, text=f"{meter.name}: everything on it, over {ENERGY_S:.0f} s")
 
 
 def _run_pass(
     launcher: Launcher, arm: PreparedArm, *, total_s: float, point_s: float, meter: energy.Meter | None
-) -> tuple[Answer, tuple[_Point, ...], energy.Readings]:
+) -> list[tuple[_Point, float | None]] | Reason:
+    """Run the sustained pass, and return its points, each with the mJ of an inference, or the reason why it failed."""
     order: RunnerOrder = {
         **make_runner_order(arm, "sustained"),
         "budget": orders.make_budget_part(Budget.QUICK),
@@ -111,10 +106,11 @@ def _run_pass(
     }
     with energy.read_during(meter) as readings:
         answer = launcher.launch(arm, order, work_dir=arm.scratch)
-    points: tuple[_Point, ...] = ()
-    if answer.reason is None:
-        try:
-            points = _Points.model_validate(answer.reply).points
-        except ValidationError as error:
-            answer.reason = make_garbled_reason(describe_first_problem(error))
-    return answer, points, readings
+    if answer.reason is not None:
+        return answer.reason
+    try:
+        points = _Points.model_validate(answer.reply).points
+    except ValidationError as error:
+        return make_garbled_reason(describe_first_problem(error))
+    spans = [(point.began_ns, point.ended_ns, point.n) for point in points]
+    return list(zip(points, energy.compute_energy_per_inference_mj(readings, spans), strict=True))

@@ -21,7 +21,6 @@ from farm.contract.reports import (
     ProviderShare,
     TraceReport,
 )
-from farm.contract.texts import strip_pydantic_prefix
 from farm.rules.cells import scenarios
 from farm.rules.tracing import node_origins
 from farm.rules.tracing.alignment import Origin
@@ -30,7 +29,7 @@ from farm.rules.tracing.graphs import Graph
 from farm.sandbox import plain_files
 from worker.agent.installation.environment import StoreTrace
 from worker.agent.measurement import graphs, orders
-from worker.agent.measurement.checks import CPU, make_runner_order
+from worker.agent.measurement.checks import CPU, describe_first_problem, make_runner_order
 from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Launcher, make_garbled_reason
@@ -64,7 +63,8 @@ class Row(BaseModel):
             name=self.name, op_type=self.op_type, provider=self.provider, index=self.index, path=self.path
         )
 
-    def name_own_node(self, origin: Origin) -> str:
+    def choose_label(self, origin: Origin) -> str:
+        """Return the label of the model's own node, else the executed node's path and name, else its operator type."""
         return origin.node or "/".join((*self.path, self.name)) or self.op_type
 
 
@@ -120,10 +120,10 @@ class Profiled:
 
 
 def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Profiled:
-    """Run the trace pass of an arm. Its files are in a folder of their own until `delete_files`.
+    """Run the trace pass of an arm. Its files stay in a folder of their own until `delete_files`.
 
-    A process that fails, or answers something that cannot be read, is a result with a `reason` and without a reply.
-    A further trace (`trace_round` above 0) may have a shorter limit than the first.
+    Where the process fails, or its answer cannot be read, the result has a `reason` and no reply. A further trace
+    (`trace_round` above 0) may have a shorter time limit than the first.
     """
     folder = Path(tempfile.mkdtemp(prefix="trace-", dir=arm.scratch))
     trace_s = min(orders.TRACE_S, orders.FURTHER_TRACE_S) if trace_round else orders.TRACE_S
@@ -136,7 +136,7 @@ def profile_arm(launcher: Launcher, arm: PreparedArm, *, trace_round: int) -> Pr
     try:
         reply = _Reply.model_validate(answer.reply)
     except ValidationError as error:
-        reason = make_garbled_reason(strip_pydantic_prefix(error.errors()[0]["msg"]))
+        reason = make_garbled_reason(describe_first_problem(error))
         return Profiled(arm=arm, trace_round=trace_round, reason=reason, folder=folder)
     return Profiled(arm=arm, trace_round=trace_round, reply=reply, folder=folder)
 
@@ -169,7 +169,8 @@ class Mapper:
         self._models |= dict(zip(sorted(models), read, strict=False))
         self._optimized |= dict(zip(saved, read[len(models) :], strict=True))
 
-    def find_source_graph(self, profiled: Profiled) -> Graph | None:
+    def get_source_graph(self, profiled: Profiled) -> Graph | None:
+        """Return the graph of the trace's model as it was uploaded; None where `read_graphs` could not read it."""
         return self._models.get(profiled.arm.source)
 
     def map_origins(self, profiled: Profiled) -> list[Origin]:
@@ -203,7 +204,7 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
     `has_edges`: operators also name the model's own nodes that they read from, if its graph is known. The report of a
     trace that failed, or that holds no complete run, has only the reason. `mapper` must have read the graphs before.
     """
-    origins, source = mapper.map_origins(profiled), mapper.find_source_graph(profiled)
+    origins, source = mapper.map_origins(profiled), mapper.get_source_graph(profiled)
     arm, trace_round = profiled.arm.arm, profiled.trace_round
     reply = profiled.reply
     if reply is None or profiled.folder is None:
@@ -212,12 +213,14 @@ def make_report(profiled: Profiled, mapper: Mapper, *, store: StoreTrace, has_ed
         return TraceReport(
             arm=arm, trace_round=trace_round, reason=make_garbled_reason("the profile holds no complete run")
         )
-    raw, prompt = profiled.raw, None
+
+    prompt = None
     if reply.prompt is not None and reply.prompt.runs:
         runs, of_prompt = reply.prompt.runs, mapper.map_prompt_origins(profiled)
         operators = _make_operators(reply.prompt.executed, runs, of_prompt, source=None, limit=MAX_PROMPT_OPERATORS)
         prompt = PromptTrace(tokens=reply.prompt.tokens, runs=runs, run_us=reply.prompt.run_us, operators=operators)
-    has_cache = reply.prompt is not None
+
+    raw, has_cache = profiled.raw, reply.prompt is not None
     return TraceReport(
         arm=arm,
         trace_round=trace_round,
@@ -268,7 +271,7 @@ def _make_operators(
 ) -> tuple[Operator, ...]:
     operators = [
         Operator(
-            node=row.name_own_node(origin),
+            node=row.choose_label(origin),
             covers=origin.covers,
             op_type=row.op_type,
             provider=row.provider,
@@ -330,7 +333,7 @@ class RoundTraces:
         if reply is None or profiled.trace_round or not is_plain or not 0 < len(reply.executed) <= MAX_NODES:
             return
         self._nodes[arm.arm] = {
-            row.as_executed(): row.name_own_node(origin) for row, origin in zip(reply.executed, origins, strict=True)
+            row.as_executed(): row.choose_label(origin) for row, origin in zip(reply.executed, origins, strict=True)
         }
 
     def make_order_part(self, arm: PreparedArm) -> RunnerOrder:

@@ -292,19 +292,15 @@ def _convert_bfloat16(value: onnxruntime.OrtValue) -> Array:
     return (stored.astype(np.uint32) << 16).view(np.float32).reshape(shape)
 
 
-def _cast_engine(engine: protocol.Engine) -> Engine:
-    return cast(Engine, engine)
-
-
 KIND = protocol.Kind(
     module="onnxruntime",
     open_engine=open_engine,
-    choose_inputs=lambda engine, given: choose_inputs(_cast_engine(engine), given),
-    feed=lambda engine, inputs, device=None: Feed(_cast_engine(engine), inputs, device=device),
+    choose_inputs=lambda engine, given: choose_inputs(cast(Engine, engine), given),
+    feed=lambda engine, inputs, device=None: Feed(cast(Engine, engine), inputs, device=device),
     is_first_free=lambda engine: all(
-        node.shape and not isinstance(node.shape[0], int) for node in _cast_engine(engine).session.get_inputs()
+        node.shape and not isinstance(node.shape[0], int) for node in cast(Engine, engine).session.get_inputs()
     ),
-    dimensions=lambda engine: {node.name: list(node.shape) for node in _cast_engine(engine).session.get_inputs()},
+    dimensions=lambda engine: {node.name: list(node.shape) for node in cast(Engine, engine).session.get_inputs()},
     passes={
         **protocol.PASSES,
         "compilation": "compilation:run_compilation",

@@ -239,16 +239,12 @@ def _refuse_misfit(port: Port, array: "np.ndarray[tuple[int, ...], np.dtype[np.g
             )
 
 
-def _cast_program(engine: protocol.Engine) -> Program:
-    return cast(Program, engine)
-
-
 KIND = protocol.Kind(
     module="torch",
     open_engine=open_program,
-    choose_inputs=lambda engine, given: choose_inputs(_cast_program(engine), given),
-    feed=lambda engine, inputs, device=None: ProgramFeed(_cast_program(engine), inputs),
-    is_first_free=lambda engine: all(port.sizes[:1] == (None,) for port in _cast_program(engine).ports.inputs),
-    dimensions=lambda engine: {port.name: list(port.sizes) for port in _cast_program(engine).ports.inputs},
+    choose_inputs=lambda engine, given: choose_inputs(cast(Program, engine), given),
+    feed=lambda engine, inputs, device=None: ProgramFeed(cast(Program, engine), inputs),
+    is_first_free=lambda engine: all(port.sizes[:1] == (None,) for port in cast(Program, engine).ports.inputs),
+    dimensions=lambda engine: {port.name: list(port.sizes) for port in cast(Program, engine).ports.inputs},
     passes=protocol.PASSES,
 )

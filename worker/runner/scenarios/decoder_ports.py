@@ -104,6 +104,7 @@ class Steps:
     def __init__(self, session: Any, decoder: Decoder, *, prompt: Array, new: int) -> None:
         self._session, self._decoder, self._new = session, decoder, new
         self._batch, length = prompt.shape
+        self._shape_cache = functools.partial(compute_cache_shape, batch=self._batch)
         self.max_length = length + new - 1
         kind = decoder.roles["tokens"].dtype
         self._prompt = np.array(prompt, dtype=kind, order="C")
@@ -115,7 +116,7 @@ class Steps:
             for role, port in decoder.roles.items()
             if role != "tokens"
         }
-        sizes = [int(np.prod(self._shape_cache(port, self.max_length))) for port, _ in decoder.caches]
+        sizes = [int(np.prod(self._shape_cache(port, length=self.max_length))) for port, _ in decoder.caches]
         self._buffers = [
             [_zeros((size,), port.dtype) for size, (port, _) in zip(sizes, decoder.caches, strict=True)]
             for _ in range(2)
@@ -157,17 +158,13 @@ class Steps:
             self._bind(binding.bind_input, port.name, values, shape, first=first)
         current, next_buffers = self._buffers[step % 2], self._buffers[(step + 1) % 2]
         for (port, present), before, after in zip(self._decoder.caches, current, next_buffers, strict=True):
-            self._bind(binding.bind_input, port.name, before, self._shape_cache(port, past))
-            self._bind(binding.bind_output, present, after, self._shape_cache(port, past + now))
-        self._bind(
-            binding.bind_output, self._decoder.scores.name, self._scored[min(step, 1)], self._scored[min(step, 1)].shape
-        )
+            self._bind(binding.bind_input, port.name, before, self._shape_cache(port, length=past))
+            self._bind(binding.bind_output, present, after, self._shape_cache(port, length=past + now))
+        scores = self._scored[min(step, 1)]
+        self._bind(binding.bind_output, self._decoder.scores.name, scores, scores.shape)
         for name in self._decoder.others:
             binding.bind_output(name, "cpu")
         return binding
-
-    def _shape_cache(self, port: Port, length: int) -> list[int]:
-        return compute_cache_shape(port, batch=self._batch, length=length)
 
     @staticmethod
     def _bind(bind: Callable[..., None], name: str, buffer: Array, shape: Any, *, first: int = 0) -> None:
