@@ -36,8 +36,8 @@ from farm.rules.wording.vocabulary import WRONG, Sign, sign_of
 from farm.runs import selectors
 from farm.runs.selectors import pages
 from farm.runs.selectors.cells import list_launches
+from farm.runs.selectors.compared_versions import collect_model_facts
 from farm.runs.selectors.retention import explain_removed_timings, explain_removed_traces
-from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.selectors.variants import variant_of_cell
 from farm.runs.services import find_or_order_timeline
 from farm.runs.services.timelines import WAITS

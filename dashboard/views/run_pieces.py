@@ -35,10 +35,10 @@ from farm.rules.presenting.headlines import rank_results
 from farm.rules.presenting.stability import may_more_rounds_decide
 from farm.runs import selectors
 from farm.runs.selectors import pages
+from farm.runs.selectors.compared_versions import collect_model_facts
 from farm.runs.selectors.outlooks import Outlook, outlook_of
 from farm.runs.selectors.pages import Revision, is_unchanged
 from farm.runs.selectors.retention import explain_removed_timings
-from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.states import RunState, activity_of
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ ROOMS = {
     ),
     "quotas": Room(
         (
-            *("farm/api/rates.py", "farm/api/doors.py", "farm/api/bodies.py", "farm/runs/services/deposits.py"),
+            *("farm/api/rates.py", "farm/api/doors.py", "farm/api/bodies.py", "farm/runs/services/node_files.py"),
             *("farm/registry/services/uploads.py", "farm/registry/services/resumption.py"),
         ),
         (

@@ -13,7 +13,7 @@ from farm.base.refusals import Invalid
 from farm.config.embedded import broker as embedded
 from farm.contract.version import MEASURE_TASK
 from farm.gateway.dispatch import parse_message
-from farm.runs import broker, lines
+from farm.runs import broker, direct_lines
 from tests.processes import Process, wait_for
 from worker.agent.connection import gateway
 from worker.agent.connection.lan import BrokerConnection
@@ -39,7 +39,7 @@ def farms_broker(socket: Path, settings: "pytest.FixtureRequest") -> None:
 
 @pytest.fixture
 def address() -> str:
-    return lines.open_line("7", QUEUES)
+    return direct_lines.open_line("7", QUEUES)
 
 
 def ring(socket: Path, queue: str) -> None:
@@ -96,17 +96,17 @@ def test_whoever_is_taken_out_loses_the_open_connection_too(address: str) -> Non
     line = BrokerConnection(address)
     line.set_queues(QUEUES)
     assert line.receive_message(wait_s=1) is None
-    assert lines.close_line("7")
+    assert direct_lines.close_line("7")
     with pytest.raises(gateway.GatewayError):
         line.receive_message(wait_s=1)
     with pytest.raises(gateway.GatewayError, match="direct_line NODE"):
         line.receive_message(wait_s=1)
     line.close()
-    assert not lines.close_line("7")
+    assert not direct_lines.close_line("7")
 
 
 def test_a_new_secret_ends_the_old_one(address: str) -> None:
-    lines.open_line("7", QUEUES)
+    direct_lines.open_line("7", QUEUES)
     line = BrokerConnection(address)
     line.set_queues(QUEUES)
     with pytest.raises(gateway.GatewayError, match="refuses this node's user"):
@@ -135,16 +135,16 @@ def test_an_address_without_a_user_is_refused_in_one_sentence(url: str) -> None:
 
 
 def test_the_address_is_the_one_that_the_node_reaches(address: str) -> None:
-    there = lines.open_line("9", ["node.9"], host="farm.lan:6379")
+    there = direct_lines.open_line("9", ["node.9"], host="farm.lan:6379")
     assert there.startswith("redis://onnxfarm-node-9:")
     assert there.endswith("@farm.lan:6379/0")
-    lines.close_line("9")
+    direct_lines.close_line("9")
 
 
 def test_a_broker_without_users_is_named(settings: "pytest.FixtureRequest") -> None:
     settings.CELERY_BROKER_URL = "memory://"  # type: ignore[attr-defined]
     with pytest.raises(Invalid, match="has no users"):
-        lines.open_line("7", QUEUES)
+        direct_lines.open_line("7", QUEUES)
 
 
 @pytest.mark.django_db

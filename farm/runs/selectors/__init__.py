@@ -1,4 +1,5 @@
 from farm.runs.selectors.backlog import explain_refused_claim
+from farm.runs.selectors.compared_versions import compared_with_before, previous_version
 from farm.runs.selectors.documents import (
     Before,
     block_document,
@@ -34,4 +35,3 @@ from farm.runs.selectors.runs import (
     runs_for_lists,
     runs_visible_to,
 )
-from farm.runs.selectors.sides import compared_with_before, previous_version

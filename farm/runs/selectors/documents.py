@@ -44,9 +44,9 @@ from farm.runs.models import (
     Run,
     match_arms,
 )
+from farm.runs.selectors.compared_versions import collect_model_facts
 from farm.runs.selectors.evidence import COUNTED, reports_to_judge
 from farm.runs.selectors.runs import address_of
-from farm.runs.selectors.sides import collect_model_facts
 from farm.runs.states import ENDED_BLOCKS, UNSETTLED_BLOCKS, BlockState, RunState
 
 # long columns that no cell of a document needs

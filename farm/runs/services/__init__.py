@@ -1,8 +1,8 @@
-from farm.runs.services.deposits import accept_compiled, accept_trace
 from farm.runs.services.divergences import accept_part, ask_divergence
 from farm.runs.services.endings import remove_old_parts
 from farm.runs.services.hints import send_due_hints, send_hint, touch_waiting_runs
 from farm.runs.services.leases import claim_block, find_claim, find_claim_by_token, heartbeat
+from farm.runs.services.node_files import accept_compiled, accept_trace
 from farm.runs.services.recovery import sweep
 from farm.runs.services.reports import accept_report
 from farm.runs.services.retention import retain, set_retention

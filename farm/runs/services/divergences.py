@@ -23,10 +23,10 @@ from farm.registry.storage import Draft, check_free_space
 from farm.rules.cells.commands import diverge_command
 from farm.runs.models import Arm, Attempt, Block, Divergence, Part, Run
 from farm.runs.selectors.divergences import measured_arm
-from farm.runs.services.deposits import store_file
 from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.leases import find_claim
 from farm.runs.services.locks import lock_block, lock_run
+from farm.runs.services.node_files import store_file
 from farm.runs.states import BlockState, DivergenceState, EventKind, RunState
 
 ZIP = b"PK\x03\x04"

@@ -43,10 +43,10 @@ from farm.rules.runtimes import distributions, indexes
 from farm.runs import clocks
 from farm.runs.models import Arm, Attempt, Block
 from farm.runs.selectors.backlog import explain_refused_claim, may_have_model
+from farm.runs.selectors.compared_versions import find_evaluation, map_prompts
 from farm.runs.selectors.divergences import open_questions
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.queue_order import explain_not_next
-from farm.runs.selectors.sides import find_evaluation, map_prompts
 from farm.runs.services.endings import fail_block, give_up_attempt
 from farm.runs.services.locks import lock_block, mark_run
 from farm.runs.states import AttemptState, BlockState

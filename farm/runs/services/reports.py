@@ -20,9 +20,9 @@ from farm.rules.judging.block_verdicts import BlockJudge, goes_on_anyway
 from farm.rules.planning.plans import max_rounds_to_order
 from farm.runs import clocks
 from farm.runs.models import NO_INDEX, Arm, Attempt, Block
+from farm.runs.selectors.compared_versions import find_evaluation
 from farm.runs.selectors.divergences import open_questions
 from farm.runs.selectors.evidence import reports_to_judge
-from farm.runs.selectors.sides import find_evaluation
 from farm.runs.services.divergences import store_divergence
 from farm.runs.services.endings import end_arms, end_attempt, stop_block
 from farm.runs.services.leases import Claim, find_claim

@@ -34,8 +34,8 @@ from farm.rules.planning import planner
 from farm.rules.planning.plans import Plan
 from farm.rules.presenting.idle_reasons import describe_unavailable_node
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
+from farm.runs.selectors.compared_versions import collect_model_facts, list_other_versions
 from farm.runs.selectors.paces import add_null_history, read_latencies
-from farm.runs.selectors.sides import collect_model_facts, list_other_versions
 
 Declared = str | Mapping[str, object] | Matrix | None
 # the largest plan for somebody who may see a team's models and not start runs of them

@@ -28,9 +28,9 @@ from farm.rules.planning.time_left import format_about
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted
 from farm.runs.models import Arm, Beside, Block, Cell, Run
+from farm.runs.selectors.compared_versions import explain_different_inputs, list_other_versions
 from farm.runs.selectors.evidence import UNMAKEABLE
 from farm.runs.selectors.retention import explain_removed_timings
-from farm.runs.selectors.sides import explain_different_inputs, list_other_versions
 from farm.runs.services.endings import finish_run_if_over, stop_block
 from farm.runs.services.hints import hint_on_commit
 from farm.runs.services.locks import lock_run

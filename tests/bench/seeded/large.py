@@ -15,7 +15,7 @@ from farm.fleet.models import Node
 from farm.registry.models import Version
 from farm.rules.planning.blocks import TWIN
 from farm.runs.models import Arm, Attempt, Block, Comparison, Report, Run
-from farm.runs.selectors.sides import collect_model_facts
+from farm.runs.selectors.compared_versions import collect_model_facts
 from farm.runs.services import conclude_runs
 from farm.runs.services.endings import finish_run_if_over
 from farm.runs.states import AttemptState, BlockState

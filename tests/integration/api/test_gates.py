@@ -16,8 +16,8 @@ from farm.fleet.models import Node
 from farm.registry import services
 from farm.registry.models import EvaluationData, Model, Version
 from farm.registry.selectors import newest_version_states
+from farm.runs.selectors.compared_versions import previous_version
 from farm.runs.selectors.pages import last_runs
-from farm.runs.selectors.sides import previous_version
 from tests.conftest import ApiOf
 from tests.integration.dashboard.rows import make_node, make_version
 from tests.integration.registry.uploading import File, part_of, upload_and_inspect

@@ -21,7 +21,7 @@ from farm.registry.states import FileRole
 from farm.runs import services
 from farm.runs.models import Attempt, CompiledModel, RetentionRule, Run, Trace
 from farm.runs.selectors.retention import list_due_removals
-from farm.runs.services import deposits, retention
+from farm.runs.services import node_files, retention
 from farm.runs.services.endings import remove_files_of_attempt
 from tests.integration.runs.making import first_block, make_node, make_run, make_version, post
 from tests.unit.rules.making import make_check, make_facts, make_rounds
@@ -132,7 +132,9 @@ def test_what_no_node_should_send_is_refused(node: Node, lease: Lease, run: Run)
         send(node, lease, arm=qnn, chunks=())
     with pytest.raises(TooLarge):
         send(node, lease, arm=qnn, chunks=(bytes(2**20) for _ in range(MAX_COMPILED_BYTES // 2**20 + 1)))
-    Trace.objects.create(attempt=Attempt.objects.get(), arm=0, trace_round=0, sha256="f" * 64, bytes=deposits.MAX_BYTES)
+    Trace.objects.create(
+        attempt=Attempt.objects.get(), arm=0, trace_round=0, sha256="f" * 64, bytes=node_files.MAX_BYTES
+    )
     with pytest.raises(TooLarge, match="are kept"):
         send(node, lease, arm=qnn)
     assert CompiledModel.objects.count() == 0

@@ -20,7 +20,7 @@ from farm.registry.models import Blob
 from farm.registry.services import remove_unused_blobs
 from farm.runs import services
 from farm.runs.models import Attempt, Divergence, Part, Run, Trace
-from farm.runs.services import deposits, reports
+from farm.runs.services import node_files, reports
 from tests.integration.runs.making import claim, first_block, measure, post
 from tests.integration.runs.test_divergences import answer, ask, zipped
 from tests.unit.rules.making import make_check, make_facts
@@ -86,7 +86,7 @@ def test_a_node_cannot_use_more_than_the_team_s_quota(node: Node, run: Run, team
 def test_a_node_cannot_use_more_than_its_attempt_s_room(node: Node, run: Run) -> None:
     place = held(node, run)
     kept = {"attempt": Attempt.objects.get(), "trace_round": 1, "sha256": "f" * 64}
-    Trace.objects.create(**kept, arm=9, bytes=deposits.MAX_BYTES - 25_000)
+    Trace.objects.create(**kept, arm=9, bytes=node_files.MAX_BYTES - 25_000)
     for arm in (0, 1):
         services.accept_trace(**place, place=(arm, 0), chunks=[trace(10_000)])
     with pytest.raises(TooLarge, match="are kept"):

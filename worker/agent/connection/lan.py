@@ -2,7 +2,7 @@
 
 Claims, files and reports still go by HTTPS, and the database decides. A message is only a hint: if this node may not
 claim its block, the farm offers the block again within seconds. The node's user of the broker may only BRPOP on the
-node's own queues (farm.runs.lines).
+node's own queues (farm.runs.direct_lines).
 """
 
 import json

@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from farm.base.refusals import Invalid
 from farm.contract.version import name_node_queue
 from farm.fleet.models import Node
-from farm.runs import lines
+from farm.runs import direct_lines
 
 
 class Command(BaseCommand):
@@ -25,14 +25,16 @@ class Command(BaseCommand):
                 self._off(options["node"])
                 return
             assert node is not None
-            address = lines.open_line(str(node.pk), {name_node_queue(str(node.pk)), *node.queues}, host=options["host"])
+            address = direct_lines.open_line(
+                str(node.pk), {name_node_queue(str(node.pk)), *node.queues}, host=options["host"]
+            )
         except Invalid as problem:
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"ONNXFARM_NODE_BROKER={address}")
 
     def _off(self, name: str) -> None:
         nodes = Node.objects.filter(name=name)
-        ended = [node for node in nodes if lines.close_line(str(node.pk))]
+        ended = [node for node in nodes if direct_lines.close_line(str(node.pk))]
         if not ended:
             raise CommandError(f"No node “{name}” has a direct line.")
         self.stdout.write(f"{name} has no direct line any more.")

@@ -1,6 +1,7 @@
-"""Direct lines: a user of the broker for a node of the farm's own network, who may only wait for its own messages.
+"""Direct lines: a node in the farm's own network reads its messages from the broker itself, as a user of the broker.
 
-The broker itself enforces that, so it has to be Redis or Valkey ≥ 6, with its `default` user switched off or protected.
+The broker ensures that the user can only wait for the node's own messages. So it has to be Redis or Valkey ≥ 6, with
+its `default` user switched off or protected.
 """
 
 import secrets
@@ -28,7 +29,7 @@ def open_line(node_id: str, queues: Iterable[str], *, host: str = "") -> str:
     keys = [f"~{queue}" for queue in sorted(set(queues))]
     rules = ["reset", "on", f">{secret}", *keys, "resetchannels", "-@all", "+ping", "+brpop"]
     _execute("ACL", "SETUSER", make_user_name(node_id), *rules)
-    return _address(make_user_name(node_id), secret, host=host)
+    return _make_address(make_user_name(node_id), secret, host=host)
 
 
 def close_line(node_id: str) -> bool:
@@ -48,12 +49,12 @@ def _execute(*words: str) -> object:
         raise Invalid(f"The broker could not carry out a command: {problem}", code="no_direct_line") from problem
 
 
-def _address(user: str, secret: str, *, host: str) -> str:
+def _make_address(user: str, secret: str, *, host: str) -> str:
     parts = urlsplit(broker.redis_url())
-    who = f"{quote(user, safe='')}:{quote(secret, safe='')}"
+    credentials = f"{quote(user, safe='')}:{quote(secret, safe='')}"
     if host:
         scheme = "rediss" if parts.scheme == "rediss" else "redis"
-        return f"{scheme}://{who}@{host}/0"
+        return f"{scheme}://{credentials}@{host}/0"
     if parts.scheme == "unix":
-        return f"unix://{who}@{parts.path}"
-    return urlunsplit((parts.scheme, f"{who}@{parts.netloc.rpartition('@')[2]}", parts.path, parts.query, ""))
+        return f"unix://{credentials}@{parts.path}"
+    return urlunsplit((parts.scheme, f"{credentials}@{parts.netloc.rpartition('@')[2]}", parts.path, parts.query, ""))
