@@ -68,7 +68,7 @@ class _Search:
 
     def find_first_differing_output(self) -> OutputParity | None:
         """Compare the whole model's outputs and return the first in order of execution that differs, if any."""
-        look = self._look([name for name in self._listed.outputs if name in self.visible])
+        look = self._expose_on_both_sides([name for name in self._listed.outputs if name in self.visible])
         differing = {output.name: output for output in self._sides.find_failing_outputs(look, inside=False)}
         self._differing |= differing
         order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
@@ -77,7 +77,7 @@ class _Search:
     def agrees_at(self, tensor: str) -> bool:
         """Compare one tensor of both sides; a tensor that cannot be compared counts as agreeing."""
         try:
-            differing = self._sides.find_failing_outputs(self._look([tensor]))
+            differing = self._sides.find_failing_outputs(self._expose_on_both_sides([tensor]))
         except (CandidateError, confined.WorkshopError):
             return True
         self._differing |= {output.name: output for output in differing}
@@ -134,7 +134,7 @@ class _Search:
     def _try_part(self, part: tuple[GraphNode, ...]) -> "_Cut | None":
         """Cut out the part and compare it; None if it reads a sequence or the like, or does not run by itself."""
         try:
-            look = self._cut(part)
+            look = self._cut_part(part)
             if look is None:
                 return None
             # a variant's part is not run: its tensors are the original's only at the border
@@ -143,7 +143,7 @@ class _Search:
             return None
         return _Cut(part, look, differing[0] if differing else None)
 
-    def _look(self, tensors: list[str]) -> Look:
+    def _expose_on_both_sides(self, tensors: list[str]) -> Look:
         look = self._expose(tensors, of=self._bundles.original)
         if self._bundles.variant is not None:
             look_at_variant = self._expose(tensors, of=self._bundles.variant, with_reference=False)
@@ -152,9 +152,9 @@ class _Search:
 
     def _expose(self, tensors: Sequence[str], *, of: Path, with_reference: bool = True) -> Look:
         payload = {"tensors": list(tensors)}
-        return self._write("expose_tensors", payload, of=of, inputs=self._inputs, with_reference=with_reference)
+        return self._write_model("expose_tensors", payload, of=of, inputs=self._inputs, with_reference=with_reference)
 
-    def _cut(self, part: tuple[GraphNode, ...]) -> Look | None:
+    def _cut_part(self, part: tuple[GraphNode, ...]) -> Look | None:
         """Write the part as a model of its own, which is fed the values that the reference has there.
 
         Return None if a value that the part reads is no plain tensor.
@@ -166,15 +166,15 @@ class _Search:
             values |= _read_values(self._expose(inside, of=self._bundles.original).reference)
         if not set(names) <= values.keys():
             return None
-        inputs = arrays.write_npz(self._folder() / "inputs.npz", {name: values[name] for name in names})
+        inputs = arrays.write_npz(self._make_folder() / "inputs.npz", {name: values[name] for name in names})
         places = [self.graph.nodes.index(node) for node in part]
         payload = {"places": places, "tensors": self.graph.outputs_leaving(part)}
-        return self._write("cut_nodes", payload, of=self._bundles.original, inputs=inputs)
+        return self._write_model("cut_nodes", payload, of=self._bundles.original, inputs=inputs)
 
-    def _write(
+    def _write_model(
         self, function: str, payload: Mapping[str, object], *, of: Path, inputs: Path, with_reference: bool = True
     ) -> Look:
-        folder, refer = self._folder(), self._sides.refer
+        folder, refer = self._make_folder(), self._sides.refer
         order = {**payload, "inputs": str(inputs), "with_reference": with_reference and refer is None}
         self._order(function, order, folder=of, expects=replies.FileReply, out=folder, reads=[inputs])
         look = Look(folder=folder, main=self._bundles.main, inputs=inputs, reference=folder / "reference.npz")
@@ -182,7 +182,7 @@ class _Search:
             refer(look)
         return look
 
-    def _folder(self) -> Path:
+    def _make_folder(self) -> Path:
         self._count += 1
         folder = self._work_dir / f"look-{self._count}"
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Tries of a block on a node, and what the node said."""
+"""Attempts to measure a block on a node, with the reports and files that the node sent."""
 
 from django.db import models
 from django.utils import timezone
@@ -8,12 +8,12 @@ from farm.registry.models import Blob
 from farm.runs.models.block import Block
 from farm.runs.states import AttemptState, ReadingState
 
-# stands in for "no arm" and "no round", because NULLs are all different in a unique constraint
+# stored instead of NULL for "no arm" and "no round", since a unique constraint treats NULLs as different
 NO_INDEX = -1
 
 
 class Attempt(models.Model):
-    """A try to measure a block on a node. `token_digest` is the sha256 of the lease's token."""
+    """An attempt to measure a block on a node. `token_digest` is the sha256 of the lease's token."""
 
     block = models.ForeignKey(Block, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -25,7 +25,7 @@ class Attempt(models.Model):
     timed_s = models.FloatField(default=0.0)
     began_at_s = models.FloatField(default=0.0)
     began_boot = models.CharField(max_length=40, blank=True, default="")
-    # characters of all its reports, as they are kept
+    # characters of all its stored reports
     reported_bytes = models.PositiveBigIntegerField(default=0)
     reason_code = models.CharField(max_length=40, blank=True, default="")
     reason_text = models.TextField(blank=True, default="")
@@ -49,7 +49,7 @@ class Attempt(models.Model):
 
 
 class Report(models.Model):
-    """A report of an attempt, as it was accepted. Its place is unique, so that sending it twice changes nothing."""
+    """An accepted report of an attempt. Kind, arm and round are unique, so that sending it twice changes nothing."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="reports")
     kind = models.CharField(max_length=8)
@@ -77,7 +77,7 @@ class Trace(models.Model):
     trace_round = models.PositiveSmallIntegerField()
     sha256 = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
-    # None: the file was gone when the farm began to keep count of who needs it
+    # None: the file was gone when the farm began to count references to files
     blob = models.ForeignKey(Blob, models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -105,7 +105,7 @@ class Part(models.Model):
 
 
 class CompiledModel(models.Model):
-    """A model that a node's provider compiled of one arm's, as the node sent it. Nothing outside a sandbox reads it."""
+    """A model that a provider compiled for an arm, as the node sent it. Nothing outside a sandbox reads it."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="compiled")
     arm = models.PositiveSmallIntegerField()
@@ -121,7 +121,7 @@ class CompiledModel(models.Model):
 
 
 class TraceReading(models.Model):
-    """A timeline of an inference in a raw trace, read in the workshop once somebody looks; asked → read | failed."""
+    """A timeline of an inference in a raw trace, read in the workshop once somebody opens it; asked → read | failed."""
 
     trace = models.OneToOneField(Trace, models.CASCADE, related_name="reading")
     state = models.CharField(max_length=6, choices=ReadingState.choices, default=ReadingState.ASKED)

@@ -28,7 +28,7 @@ def match_arms(run: "Run | int", *names: str, of: str = "") -> models.Q:
 
 
 class Ending(models.Model):
-    """How a cell or arm ended; it has not while `status` is empty."""
+    """How a cell or arm ended. While `status` is empty, it has not ended."""
 
     status = models.CharField(max_length=10, choices=STATUSES, blank=True, default="")
     reason_code = models.CharField(max_length=40, blank=True, default="")
@@ -60,7 +60,7 @@ class Cell(Ending):
     digest = models.CharField(max_length=64)
     # a CellSpec
     spec_json = models.JSONField()
-    # where its values stand on the axes of the matrix, and these values in words
+    # the indices of its values on the axes of the matrix, and these values in words
     positions = models.JSONField(default=dict)
     labels = models.JSONField(default=dict)
     variant = models.ForeignKey("registry.Variant", models.PROTECT, null=True, related_name="+")
@@ -74,7 +74,7 @@ class Cell(Ending):
     opset = models.CharField(max_length=16, blank=True)
     threads = models.PositiveIntegerField(null=True)
     hardware = models.CharField(max_length=64)
-    # of one that the plan refused: a WayOut; null: none was known, or it was planned before 26 November 2026
+    # of a refused cell: a WayOut; null: none was known, or it was planned before 26 November 2026
     way_out = models.JSONField(null=True, blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What is concluded from a block's reports: cells and comparisons as documents have them. Each figure is here once."""
+"""The results of settled blocks: cells and comparisons as the bench document has them. Each figure is stored once."""
 
 from django.db import models
 
@@ -8,9 +8,9 @@ from farm.runs.models.run import Run
 
 
 class CellDocument(models.Model):
-    """An arm as the bench document has it, so that a document is made without judging the reports again.
+    """An arm as the bench document has it, so that documents are made without judging the reports again.
 
-    It is the only place of an arm's figures (farm.rules.cells.metrics), samples and parity.
+    An arm's figures (farm.rules.cells.metrics), samples and parity are stored only here.
     """
 
     arm = models.OneToOneField(Arm, models.CASCADE, related_name="document")
@@ -36,7 +36,7 @@ class Comparison(models.Model):
     axis = models.CharField(max_length=64, blank=True)
     # whether it counts among the hypotheses that the run tests
     is_tested = models.BooleanField(default=False, db_default=False)
-    # what holds across the whole run, once that is concluded
+    # once the run is concluded, the verdict that holds among all of its comparisons
     verdict = models.CharField(max_length=16)
     # JSON texts of the comparison as its own block judged it
     body = models.TextField(default="{}")

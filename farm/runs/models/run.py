@@ -56,7 +56,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # when its first block was claimed; of runs of before 26 November 2026, when they were asked for
     started_at = models.DateTimeField(null=True, blank=True)
-    # when more rounds of it were asked for: from then on it stands in the queue
+    # when more rounds were asked for, which is its place in the queue from then on
     resumed_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     # by the team's retention rule; traces and timings that are still there then are being removed
@@ -117,7 +117,7 @@ class Run(models.Model):
 
 
 class Beside(models.Model):
-    """Another version that a run measures in the same blocks; `number` is its place among them."""
+    """Another version that a run measures in the same blocks; `number` is its index among them."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="beside")
     version = models.ForeignKey("registry.Version", models.PROTECT, related_name="beside")

@@ -31,7 +31,7 @@ from farm.runs.states import FOLLOW_UPS
 
 MAX_HITS: Final = 50
 MAX_WORDS: Final = 8
-# the columns that a typed number may stand for; the word before it may name one
+# the columns that a number in a search may be for; the word before it may name one
 NUMBERS: Final = {
     "run": "block__run",
     "version": "block__run__version__number",
@@ -46,9 +46,9 @@ MAX_MEASURED = 500
 MAX_EARLIER = 10
 # wide columns that no setting needs
 UNREAD = ("operators", "arm__cell__spec_json", "arm__block__plan_json", "arm__block__node__facts_json")
-# the fields of a comparison that tell which clock its cells go by, and which of them is better
+# the fields of a comparison that say by which clock its cells are compared, and which of them is better
 READ_OF_COMPARISONS = ("baseline", "candidate", "axis", "ratio", "ci_low", "ci_high", "verdict_from", "margin")
-# the fields of a cell's document that tell settings apart and say how good one is; the others are not read
+# the fields of a cell's document that identify a setting and say how good it is; the others are not read
 READ_FIELDS = {field for axis in AXES for field in axis.fields} | {
     *("id", "digest", "model_sha256", "uploaded", "status", "p50_ms", "p50_ci_ms", "throughput", "parity", "simulated"),
     *("active_providers", "providers", "cpu_p50_ms", "cpu_samples_ms", "disturbed_samples", "samples_ms", "accuracy"),
@@ -73,12 +73,12 @@ class MeasuredCell:
 
 
 def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
-    """Find measured cells that match all of the words, those of the newest run first.
+    """Find measured cells that match all of the search words, those of the newest run first.
 
     A word matches the model, runtime, provider, precision, hardware or node, or is a cell's id. A number matches the
     run, version, batch or threads; after one of these words it matches only that, as in `batch 8`. Words after the
-    first MAX_WORDS are not read. A/A twins, and cells of versions beside a run's own, are left out. At most MAX_HITS +
-    1 are returned, so that callers see whether there are more.
+    first MAX_WORDS are not read. A/A twins, and cells of other versions than the run's, are left out. At most
+    MAX_HITS + 1 are returned, so that callers see whether there are more.
     """
     rows = _measured_arms().filter(block__run__in=Run.objects.visible_to(user))
     typed = words.lower().split()[:MAX_WORDS]
@@ -91,7 +91,7 @@ def cells_matching(user: Anyone, words: str) -> list[MeasuredCell]:
 def list_measured_cells(runs: Sequence[Run]) -> list[MeasuredCell]:
     """List the measured cells of these runs, those of the newest run first, MAX_MEASURED at most.
 
-    A/A twins, and cells of versions beside a run's own, are left out.
+    A/A twins, and cells of other versions than the run's, are left out.
     """
     return _list_measured(_measured_arms().filter(block__run__in=[run.pk for run in runs]), limit=MAX_MEASURED)
 
@@ -167,7 +167,7 @@ class TracedCell:
 def traced_cells(user: Anyone, version: Version) -> list[TracedCell]:
     """List the traced cells in runs of the version that the user may see, the newest run first, MAX_TRACED at most.
 
-    A/A twins, and cells of versions beside a run's own, are left out.
+    A/A twins, and cells of other versions than the run's, are left out.
     """
     rows = CellDocument.objects.filter(arm__cell__run__version=version, arm__twin_of=None).exclude(operators="[]")
     visible = rows.filter(arm__cell__beside=None, arm__cell__run__in=Run.objects.visible_to(user))

@@ -72,15 +72,15 @@ def ledger(user: Anyone, node: Node, *, days: int = DAYS) -> Ledger | None:
 
 
 def _sum_up_work(node: Node, since: datetime) -> list[Work]:
-    spent = ExpressionWrapper(Coalesce(F("ended_at"), timezone.now()) - F("claimed_at"), DurationField())
+    duration = ExpressionWrapper(Coalesce(F("ended_at"), timezone.now()) - F("claimed_at"), DurationField())
     attempts = Attempt.objects.filter(node=node, claimed_at__gte=since).order_by()
     rows = attempts.values_list("block__run__team__name", "block__run__requested_by__username", "block__run__reason")
-    # a try that was lost, failed, cancelled before a round, or still goes on took time, but measured no block
+    # an attempt that was lost, failed, cancelled before a round or still goes on took time, but measured no block
     blocks = Count("block", distinct=True, filter=Q(state__in=(AttemptState.REPORTED, AttemptState.DONE)))
-    groups = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, spent=Sum(spent))
+    groups = rows.annotate(runs=Count("block__run", distinct=True), blocks=blocks, duration=Sum(duration))
     work = [
         # whole seconds, so that rows add up to their sum wherever they are shown
-        Work(team, person or "", reason, runs, blocks, round(time.total_seconds()) / 60.0)
-        for team, person, reason, runs, blocks, time in groups
+        Work(team, person or "", reason, runs, blocks, round(duration.total_seconds()) / 60.0)
+        for team, person, reason, runs, blocks, duration in groups
     ]
     return sorted(work, key=lambda entry: -entry.minutes)

@@ -41,14 +41,14 @@ def teams_without_minutes() -> list[int]:
     limits = dict(Team.objects.exclude(daily_minutes=None).order_by().values_list("pk", "daily_minutes"))
     if not limits:
         return []
-    return [pk for pk, spent in minutes_by_team(limits).items() if spent >= (limits[pk] or 0)]
+    return [pk for pk, used in minutes_by_team(limits).items() if used >= (limits[pk] or 0)]
 
 
 def explain_no_minutes(team: Team) -> str:
     """Say that the team has used up its minutes of today, and when its blocks go on; empty if it has not."""
-    if team.daily_minutes is None or (spent := minutes_today(team)) < team.daily_minutes:
+    if team.daily_minutes is None or (used := minutes_today(team)) < team.daily_minutes:
         return ""
     return (
-        f"Team “{team.name}” has used {spent:.0f} of its {team.daily_minutes} node minutes of today: its blocks go on "
+        f"Team “{team.name}” has used {used:.0f} of its {team.daily_minutes} node minutes of today: its blocks go on "
         "at 00:00 UTC, or when an admin of the team raises the limit."
     )

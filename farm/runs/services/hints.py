@@ -26,7 +26,7 @@ SETTLE_TASK = "runs.settle"
 # the hint for a block that nobody has claimed or settled is sent again after this time
 SEND_AGAIN_AFTER = timedelta(seconds=3)
 MAX_LATE = 500
-# runs that are marked as changed when a node says what keeps it
+# how many runs are marked as changed when a node says what it waits for
 MAX_TOUCHED = 20
 
 

@@ -39,8 +39,8 @@ class CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
 def accept_calibration(payload: payloads.Samples) -> dict[str, object]:
     """Check samples against the model {folder, main}, write them to `out` as one `.npz`, and answer their number.
 
-    `data` is an `.npz`; where it is None, `sets` holds lists of ONNX's own `input_N.pb`, one list a set of test data.
-    Answers a problem with the code bad_calibration or bad_arrays where they do not fit.
+    `data` is an `.npz`. If it is None, `sets` holds a list of ONNX's own `input_N.pb` for each set of test data.
+    Answers a problem with the code bad_calibration or bad_arrays if they do not fit.
     """
     model = model_file.read_model(Path(payload["folder"]), payload["main"])
     facts, out = signature.read_signature(model), Path(payload["out"])

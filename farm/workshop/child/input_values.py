@@ -48,7 +48,7 @@ def make_array(
 ) -> Array:
     """Make the array that the fill `text` describes. Raises Problem bad_input if the input cannot hold it.
 
-    `seeds` are the run's seed and the input's place; a text with a seed of its own uses that in place of the run's.
+    `seeds` are the seed of the run and the index of the input. A seed in the text replaces that of the run.
     """
     fill = _parse_fill(text, port)
     random = np.random.default_rng([seeds[0] if fill.seed is None else fill.seed, seeds[1]])

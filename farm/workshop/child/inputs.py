@@ -51,7 +51,7 @@ def accept_inputs(payload: payloads.GivenInputs) -> dict[str, object]:
 def unpack_test_data(payload: payloads.TestData) -> dict[str, object]:
     """Write ONNX's own `.pb` files as one `.npz` by name, and answer the names.
 
-    The files stand in the order of the model's inputs or outputs, as `side` says; there may be fewer of them. Answers a
+    The files are in the order of the model's inputs or outputs, as `side` says; there may be fewer of them. Answers a
     problem with the code bad_arrays or inputs_names.
     """
     _, facts = _read_model_and_facts(payload)

@@ -78,8 +78,8 @@ def list_used_domains(model: onnx.ModelProto) -> set[str]:
 
 def list_custom_domains(model: onnx.ModelProto) -> list[str]:
     """List the domains of operators that neither the model's own functions nor ONNX Runtime define."""
-    own = {(function.domain, function.name) for function in model.functions}
-    used = {node.domain for node in traversal.iterate_nodes(model) if (node.domain, node.op_type) not in own}
+    defined = {(function.domain, function.name) for function in model.functions}
+    used = {node.domain for node in traversal.iterate_nodes(model) if (node.domain, node.op_type) not in defined}
     return sorted(printable(domain) for domain in used if opsets.is_custom(domain))
 
 

@@ -12,7 +12,7 @@ from farm.workshop.child import genai_config, model_file, payloads, signature
 from farm.workshop.problems import Problem, answer_problems, printable
 
 _PROMPT, _TEXT = "prompt", "text"
-# a text is scored a prompt's length at a time at most; the whole file unpacks to no more than this
+# limits of a text to score, in tokens, and of the whole file when it is unpacked
 MAX_TEXT = 1 << 20
 _MAX_BYTES = 64 << 20
 

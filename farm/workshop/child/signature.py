@@ -16,12 +16,12 @@ _BATCH_NAMES = {"batch", "batch_size", "batchsize", "n", "b", "bs", "nbatch", "n
 _THINGS = re.compile(
     r"(num|n|nb|number_of)?_?(images|pictures|texts|captions|samples|examples|sentences|documents|prompts)", re.I
 )
-# shorter sides are hardly an image's
+# images are hardly smaller than this
 _MIN_IMAGE_SIDE = 32
 _OTHER_NAMES = ("seq", "time", "len", "step", "frame", "token", "height", "width", "channel", "rows")
 _NAMELESS = {"?", "-1", "None", "none", "unk", "unknown"}
 _RECURRENT = {"LSTM", "GRU", "RNN"}
-# how arrays of a type are kept that numpy has no plain type for
+# numpy's dtype for arrays of a type that numpy does not have
 _STORED = {"string": np.dtype("U"), "bfloat16": np.dtype(np.uint16)}
 
 
@@ -79,10 +79,7 @@ def list_inputs(model: onnx.ModelProto) -> Ports:
 
 
 def list_outputs(model: onnx.ModelProto) -> Ports:
-    """List the outputs; those that are no tensor have their kind as dtype and no shape.
-
-    Those after the first _MAX_PORTS are left out.
-    """
+    """List the first _MAX_PORTS outputs. Those that are not tensors have their kind as dtype, and no shape."""
     return [make_port(value) for value in model.graph.output[:_MAX_PORTS]]
 
 
@@ -123,7 +120,7 @@ def explain_unfeedable(ports: Ports) -> str:
 def make_port(value: onnx.ValueInfoProto) -> Port:
     """Read one input or output. Raises Problem malformed if its name is not UTF-8."""
     name: object = value.name
-    # protobuf hands out bytes where a name is no UTF-8
+    # protobuf returns bytes if a name is not UTF-8
     if not isinstance(name, str):
         text = f"The name {printable(value.name)!r} of an input or output is not UTF-8 text: export the model again."
         raise Problem("malformed", text)
@@ -197,7 +194,7 @@ def _read_dim(dim: onnx.TensorShapeProto.Dimension, fallback: str) -> int | str:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
     name = dim.dim_param if dim.HasField("dim_param") else ""
-    # exporters that know no name write one that is none, the same for dimensions that have nothing in common
+    # exporters write placeholders like `?` for dimensions without a name, the same for unrelated ones
     return printable(name, limit=64) if name and name not in _NAMELESS else fallback
 
 
