@@ -172,7 +172,9 @@ def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[l
     one.
     """
     arms = judged.planned.baseline, judged.planned.candidate
-    paired = counted_rounds.pair_rounds(judge.evidence, *arms, min_rounds=judge.block.min_rounds)
+    paired = counted_rounds.pair_rounds(
+        judge.evidence, *arms, min_rounds=judge.block.min_rounds, by_processor=judge.block.is_of_pipeline
+    )
     by_round = judge.evidence.sample_pairs(*arms)
     samples = [by_round[number] for number in paired.numbers]
     by_clock = read_pairs(samples, metric.read_figure)

@@ -78,10 +78,13 @@ def test_both_values_are_of_the_rounds_that_the_change_is_of() -> None:
 
 
 def of_sessions(
-    old: tuple[float, float], new: tuple[float, float], *, is_busy: bool, margins: dict[str, float] | None = None
+    old: tuple[float, float], new: tuple[float, float], *, is_busy: bool, **changes: object
 ) -> MetricChange:
-    """Session creation by wall-clock and processor time of each arm, with 2 % of noise; busy: the wall has 60 %."""
-    block = make_block(runtime=BOTH).model_copy(update={"margins": margins or {}})
+    """Session creation by wall-clock and processor time of each arm, with 2 % of noise; busy: the wall has 60 %.
+
+    `changes` are those of the block.
+    """
+    block = make_block(runtime=BOTH).model_copy(update=changes)
     dice = np.random.default_rng(5)
     reports: list[Report] = [make_facts(), make_check(0), make_check(1)]
     for number in range(ROUNDS):
@@ -135,6 +138,11 @@ def test_a_metric_that_noise_leaves_open_says_what_could_be_seen() -> None:
 def test_session_creation_on_a_calm_machine_is_judged_by_the_clock() -> None:
     change = of_sessions((40.0, 33.0), (48.0, 33.0), is_busy=False)
     assert (change.verdict, change.is_processor) == ("slower", False)
+
+
+def test_session_creation_in_a_pipeline_is_judged_by_processor_time_as_latency_is() -> None:
+    change = of_sessions((40.0, 33.0), (40.0, 39.6), is_busy=False, is_of_pipeline=True)
+    assert (change.verdict, change.is_processor) == ("slower", True)
 
 
 def test_a_metric_whose_a_a_pairs_differ_more_has_a_wider_margin_on_that_node() -> None:
