@@ -223,7 +223,7 @@ def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Ge
     if not cell.tokens:
         return None
     first = next((other for other in cells if other.block == cell.block and other.tokens), cell)
-    place = streams.first_difference(first.tokens, cell.tokens)
+    place = streams.find_first_difference(first.tokens, cell.tokens)
     sides = [cell] if first.id == cell.id else [first, cell]
     start = 0 if place is None else max(0, place - 1 - BEFORE)
     end = SHOWN if place is None else place - 1 + FROM

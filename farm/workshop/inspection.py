@@ -196,7 +196,7 @@ class Inspection(Message):
             genai=self.genai,
             compiled=self.compiled,
             context=self.context,
-            is_grouped=decoders.has_grouped_attention(self.operators),
+            is_grouped=decoders.has_group_query_attention(self.operators),
             unbound=self.binding_problem,
             draws=self.unseeded_operators,
         )

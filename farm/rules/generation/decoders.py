@@ -1,4 +1,4 @@
-"""A decoder with past, read off the names and shapes of a model's inputs and outputs.
+"""Recognises a decoder with past by the names and shapes of a model's inputs and outputs.
 
 Inputs and outputs are paired as exporters name them: `past_key_values.N.key` → `present.N.key`, `past_key_N` →
 `present_key_N`, and `past_N` → `present_N`, which holds keys and values in one.
@@ -7,15 +7,19 @@ Inputs and outputs are paired as exporters name them: `past_key_values.N.key` �
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+from farm.rules.wording.numbers import counted
 
 _CACHE = re.compile(
     r"^(?P<side>past|present)(?:_key_values)?(?:_(?P<early>key|value))?[._](?P<layer>\d{1,4})(?:[._](?P<late>key|value))?$"
 )
+# what the command line suggests for a decoder
 HINT = "--scenario generate measures it as a user feels it: the first token, and each one after"
 _ANY_CACHE = re.compile(r"^(past|present)([._]|$)")
 _ENCODER = re.compile(r"(^|[._])(encoder|cross)([._]|$)|^decoder_input_ids$")
 _TOKENS = re.compile(r"^(input_ids|input_tokens|tokens?|token_ids|ids)$")
+# by role: the names of its inputs, and the highest rank that they may have
 _ROLES = {
     "mask": (re.compile(r"^(attention_)?mask$"), 2),
     "positions": (re.compile(r"^positions?(_ids)?$"), 2),
@@ -23,12 +27,17 @@ _ROLES = {
     "total": (re.compile(r"^total_seq(uence)?_len(gth)?$"), 1),
 }
 _FLOATS = ("float16", "float32", "float64")
-# batch, heads, length, size of a head; in front of them 2 where keys and values are one tensor
-_APART, _TOGETHER = 4, 5
+# the ranks of caches: batch, heads, length, size of a head; with a 2 in front where keys and values are one tensor
+_SEPARATE_RANK, _JOINT_RANK = 4, 5
 
 Shape = Sequence[int | str] | None
-# of a cache: its layer, and key, value, or neither where one tensor holds both
-Key = tuple[int, str]
+
+
+class CacheKey(NamedTuple):
+    """Which cache a tensor holds: its layer, and `key`, `value`, or an empty part where it holds both."""
+
+    layer: int
+    part: str
 
 
 class Port(Protocol):
@@ -54,22 +63,24 @@ class Decoder:
 
     tokens: str
     scores: str
-    # each past with its present
+    # (past input, present output) of each cache
     caches: tuple[tuple[str, str], ...]
     layers: int
-    # how many heads keys and values have, and the numbers of each
+    # how many heads keys and values have, and how many elements a head has
     heads: int
-    width: int
+    head_size: int
     # None where the shape of the scores does not say
     vocabulary: int | None
     mask: str = ""
     positions: str = ""
+    # of GroupQueryAttention: the index of the last token of each sequence, and the total length
     last_places: str = ""
     total: str = ""
 
-    def sentence(self) -> str:
-        words = f"a decoder with past: {_many(self.layers, 'layer')}, {_many(self.heads, 'head')} of {self.width:,}"
-        return words + (f", vocabulary {self.vocabulary:,}" if self.vocabulary is not None else "")
+    def describe(self) -> str:
+        vocabulary = "" if self.vocabulary is None else f", vocabulary {self.vocabulary:,}"
+        heads = f"{counted(self.heads, 'head')} of {self.head_size:,}"
+        return f"a decoder with past: {counted(self.layers, 'layer')}, {heads}{vocabulary}"
 
 
 def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | None:
@@ -83,18 +94,19 @@ def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | N
         raise NotADecoder(f"The input {other} is of an encoder-decoder, whose generation is not measured yet.")
     pasts, presents = _find_caches(inputs), _find_caches(outputs)
     _check_pairs(pasts, presents)
-    heads, width = _find_heads(pasts, presents)
-    roles = _find_roles(port for port in inputs if port not in pasts.values())
+    heads, head_size = _find_heads(pasts, presents)
+
+    input_names = _name_inputs_by_role(port for port in inputs if port not in pasts.values())
     scores = _find_scores(port for port in outputs if port not in presents.values())
-    last = (scores.shape or [""])[-1]
+    last_dimension = (scores.shape or [""])[-1]
     return Decoder(
         scores=scores.name,
         caches=tuple((pasts[key].name, presents[key].name) for key in sorted(pasts)),
-        layers=len({layer for layer, _ in pasts}),
+        layers=len({key.layer for key in pasts}),
         heads=heads,
-        width=width,
-        vocabulary=last if isinstance(last, int) else None,
-        **roles,
+        head_size=head_size,
+        vocabulary=last_dimension if isinstance(last_dimension, int) else None,
+        **input_names,
     )
 
 
@@ -102,8 +114,8 @@ def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
     """Say why such a model cannot generate, in one sentence; empty where it can."""
     try:
         decoder = find_decoder(inputs, outputs)
-    except NotADecoder as why:
-        return str(why)
+    except NotADecoder as problem:
+        return str(problem)
     if decoder is None:
         return "The model has no past among its inputs: export a decoder with past_key_values.0.key and so on."
     if decoder.vocabulary is None:
@@ -112,19 +124,19 @@ def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
 
 
 def describe_generation(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """Describe how a model generates, or why it cannot, beginning with a small letter; empty without a past."""
+    """Describe the decoder, or say why the model is none, beginning with a small letter; empty without a past."""
     try:
         decoder = find_decoder(inputs, outputs)
-    except NotADecoder as why:
-        return f"not as a decoder with past: {why}"
-    return decoder.sentence() if decoder is not None else ""
+    except NotADecoder as problem:
+        return f"not as a decoder with past: {problem}"
+    return decoder.describe() if decoder is not None else ""
 
 
 def is_position_input(name: str) -> bool:
     return _ROLES["positions"][0].match(name) is not None
 
 
-def has_grouped_attention(operators: Iterable[str]) -> bool:
+def has_group_query_attention(operators: Iterable[str]) -> bool:
     return any(name.rpartition(".")[2] == "GroupQueryAttention" for name in operators)
 
 
@@ -133,78 +145,79 @@ def is_mask_input(name: str) -> bool:
 
 
 def single_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return sizes with one token in place of several and a past that is as much longer, by names of dimensions.
+    """Return the sizes of a step of one token, by dimension: the past grows by the tokens that are taken away.
 
-    For a batch of GroupQueryAttention, which takes no prompt behind a past there. Empty for a model without past, or
-    whose lengths are not named or have no size here.
+    With a batch, GroupQueryAttention takes no more than one token behind a past. `sizes` are those of the model's free
+    dimensions. Empty for a model without past, and where either length is no named dimension or not in `sizes`.
     """
     tokens = next((port for port in inputs if _find_role(port) == "tokens"), None)
     past = next(iter(_find_caches(inputs).values()), None)
     if past is None or tokens is None:
         return {}
-    now, before = (tokens.shape or ("",))[-1], (past.shape or ("",))[-2:][0]
-    if not isinstance(now, str) or not isinstance(before, str) or now == before or not {now, before} <= set(sizes):
+    new, old = (tokens.shape or ("",))[-1], (past.shape or ("",))[-2:][0]
+    if not isinstance(new, str) or not isinstance(old, str) or new == old or not {new, old} <= sizes.keys():
         return {}
-    return {now: 1, before: sizes[before] + sizes[now] - 1}
+    return {new: 1, old: sizes[old] + sizes[new] - 1}
 
 
-def _find_caches(ports: Iterable[Port]) -> dict[Key, Port]:
-    caches: dict[Key, Port] = {}
+def _find_caches(ports: Iterable[Port]) -> dict[CacheKey, Port]:
+    caches: dict[CacheKey, Port] = {}
     for port in ports:
         if (name := _CACHE.match(port.name)) is not None:
-            caches[int(name["layer"]), name["early"] or name["late"] or ""] = port
+            caches[CacheKey(int(name["layer"]), name["early"] or name["late"] or "")] = port
     return caches
 
 
-def _check_pairs(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> None:
+def _check_pairs(pasts: Mapping[CacheKey, Port], presents: Mapping[CacheKey, Port]) -> None:
     if not pasts:
         raise NotADecoder("The names of the past inputs say no layer: call them past_key_values.0.key and so on.")
-    for ports, other, way in ((pasts, presents, "no present output"), (presents, pasts, "no past input")):
-        alone = next((port.name for key, port in ports.items() if key not in other), None)
-        if alone is not None:
-            raise NotADecoder(f"{alone} has {way} of its layer and part: export the model with both.")
+    for ports, others, missing in ((pasts, presents, "no present output"), (presents, pasts, "no past input")):
+        unpaired = next((port.name for key, port in ports.items() if key not in others), None)
+        if unpaired is not None:
+            raise NotADecoder(f"{unpaired} has {missing} of its layer and part: export the model with both.")
 
 
-def _find_heads(pasts: Mapping[Key, Port], presents: Mapping[Key, Port]) -> tuple[int, int]:
+def _find_heads(pasts: Mapping[CacheKey, Port], presents: Mapping[CacheKey, Port]) -> tuple[int, int]:
     """Find the number of heads of keys and values, and the size of each, which all pasts share."""
-    (key, first), *others = pasts.items()
-    numbers = _read_numbers(first, part=key[1])
-    for (layer, part), port in [(key, first), *others]:
-        present = presents[layer, part]
-        if _read_numbers(port, part=part) != numbers or port.dtype != first.dtype:
+    first_key, first = next(iter(pasts.items()))
+    heads_and_size = _read_heads(first, part=first_key.part)
+    for key, port in pasts.items():
+        present = presents[key]
+        if _read_heads(port, part=key.part) != heads_and_size or port.dtype != first.dtype:
             raise NotADecoder(f"The caches {first.name} and {port.name} differ in type, heads or their size.")
         if present.dtype != port.dtype or len(present.shape or ()) != len(port.shape or ()):
             raise NotADecoder(f"{port.name} and {present.name} differ in type or rank: a present is the next past.")
-    return numbers
+    return heads_and_size
 
 
-def _read_numbers(port: Port, *, part: str) -> tuple[int, int]:
+def _read_heads(port: Port, *, part: str) -> tuple[int, int]:
+    """Read the number of heads and the size of each off the shape of a past."""
     shape = port.shape or ()
-    if len(shape) != (_APART if part else _TOGETHER):
+    if len(shape) != (_SEPARATE_RANK if part else _JOINT_RANK):
         axes = "[batch, heads, length, size]" if part else "[2, batch, heads, length, size]"
         raise NotADecoder(f"{port.name} has the shape {list(shape)}, not {axes}.")
-    heads, length, width = shape[-3:]
-    if not isinstance(heads, int) or not isinstance(width, int):
+    heads, length, head_size = shape[-3:]
+    if not isinstance(heads, int) or not isinstance(head_size, int):
         raise NotADecoder(f"The shape of {port.name} does not say how many heads of which size it holds.")
     if isinstance(length, int):
         raise NotADecoder(f"{port.name} has a fixed length of {length:,}: only caches that grow are measured yet.")
     if port.dtype not in _FLOATS:
         raise NotADecoder(f"{port.name} holds {port.dtype}: only caches of floating-point numbers are measured yet.")
-    return heads, width
+    return heads, head_size
 
 
-def _find_roles(ports: Iterable[Port]) -> dict[str, str]:
-    """Name by what they are for, `tokens` among them."""
-    roles: dict[str, str] = {}
+def _name_inputs_by_role(ports: Iterable[Port]) -> dict[str, str]:
+    """Return the name of the input of each role, `tokens` always among them."""
+    names: dict[str, str] = {}
     for port in ports:
         role = _find_role(port)
         if role is None:
             text = "neither token ids, mask, positions, lengths nor past"
             raise NotADecoder(f"The input {port.name} is {text}: nobody can say what it holds at each token.")
-        roles[role] = port.name
-    if "tokens" not in roles:
+        names[role] = port.name
+    if "tokens" not in names:
         raise NotADecoder("No input takes token ids: call it input_ids, with the shape [batch, sequence].")
-    return roles
+    return names
 
 
 def _find_role(port: Port) -> str | None:
@@ -213,20 +226,16 @@ def _find_role(port: Port) -> str | None:
     rank = len(port.shape or ())
     if _TOKENS.match(port.name) and rank == 2:
         return "tokens"
-    named = (role for role, (name, max_rank) in _ROLES.items() if name.match(port.name) and rank <= max_rank)
-    return next(named, None)
+    roles = (role for role, (name, max_rank) in _ROLES.items() if name.match(port.name) and rank <= max_rank)
+    return next(roles, None)
 
 
 def _find_scores(ports: Iterable[Port]) -> Port:
     """Find the output that scores each token of the vocabulary."""
-    fit = [port for port in ports if port.dtype in _FLOATS and len(port.shape or ()) == 3]
-    named = [port for port in fit if port.name == "logits"] or fit
-    if len(named) != 1:
+    candidates = [port for port in ports if port.dtype in _FLOATS and len(port.shape or ()) == 3]
+    scores = [port for port in candidates if port.name == "logits"] or candidates
+    if len(scores) != 1:
         raise NotADecoder(
             "No single output scores the tokens: call it logits, of the shape [batch, sequence, vocabulary]."
         )
-    return named[0]
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    return scores[0]

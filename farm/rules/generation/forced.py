@@ -1,4 +1,4 @@
-"""The scores of two decoders over the same given text, by token, which an early difference does not stop."""
+"""Compares the scores of two decoders over the same given text, where a token that differs does not change the next."""
 
 from array import array
 from base64 import b64decode
@@ -13,37 +13,42 @@ _BYTES = 4
 
 
 class ScoresProblem(Exception):
-    """Packed scores that cannot be read, or are not equally many at each place. The message says why."""
+    """Packed scores that cannot be read, or are not equally many at each position. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forced:
+class ScoreDifference:
     """How the scores of two decoders differ over a given text."""
 
-    # how many places were compared
-    places: int
-    # the largest difference of a score, and how many tokens after the prompt it is
+    # how many positions were compared
+    positions: int
+    # the largest difference of a score, infinite where it is no number, and how many tokens behind the prompt it is
     largest: float
-    place: int
-    # how many of the places have a difference beyond the tolerance
-    beyond: int
+    largest_at: int
+    # how many of the positions have a difference beyond the tolerance
+    beyond_tolerance: int
 
     @property
-    def is_same(self) -> bool:
-        return self.beyond == 0
+    def is_within_tolerance(self) -> bool:
+        return self.beyond_tolerance == 0
 
-    def sentence(self, *, named: str) -> str:
-        """Say how the scores differ from those of the cell with this name."""
-        where = f"Given the same text, its scores at {self.places} place{'' if self.places == 1 else 's'}"
-        if self.is_same:
-            return f"{where} are within {self.largest:.2g} of {named}'s."
-        place = "the end of the prompt" if self.place == 0 else f"token {self.place} behind it"
+    def sentence(self, *, baseline: str) -> str:
+        """Say how the scores differ from those of the baseline, by the name of its cell."""
+        scores = f"Given the same text, its scores at {self.positions} place{'' if self.positions == 1 else 's'}"
+        if self.is_within_tolerance:
+            return f"{scores} are within {self.largest:.2g} of {baseline}'s."
+        place = "the end of the prompt" if self.largest_at == 0 else f"token {self.largest_at} behind it"
         size = f"by up to {self.largest:.2g}" if isfinite(self.largest) else "by no number"
-        return f"{where} differ from {named}'s {size}, most at {place}: {self.beyond} beyond the tolerance."
+        return (
+            f"{scores} differ from {baseline}'s {size}, most at {place}: {self.beyond_tolerance} beyond the tolerance."
+        )
 
 
-def unpack_scores(scores: ForcedScores, *, machine: str = byteorder) -> list["array[float]"]:
-    """Unpack the scores of each place for a machine of this byte order. Raises ScoresProblem."""
+def unpack_scores(scores: ForcedScores, *, byte_order: str = byteorder) -> list["array[float]"]:
+    """Unpack the float32 scores of each position, one for each token of the vocabulary.
+
+    `byte_order` is that of this machine, since they are packed as little-endian. Raises ScoresProblem.
+    """
     try:
         raw = b64decode(scores.scores, validate=True)
     except ValueError as error:
@@ -53,17 +58,17 @@ def unpack_scores(scores: ForcedScores, *, machine: str = byteorder) -> list["ar
         raise ScoresProblem(f"{len(raw)} bytes of scores are not as many at each of {count} places")
     size = len(raw) // count
     rows = [array("f", raw[place * size : (place + 1) * size]) for place in range(count)]
-    if machine == "big":
+    if byte_order == "big":
         for row in rows:
             row.byteswap()
     return rows
 
 
-def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> Forced | None:
-    """Compare scores with those of the baseline; None where their places or their numbers of tokens differ.
+def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> ScoreDifference | None:
+    """Compare scores with those of the baseline; None where their positions or the sizes of their vocabularies differ.
 
-    A difference may be `tolerance` times the score, plus as much of the largest score at its place, because scores near
-    zero have no digits of their own after many layers. Raises ScoresProblem.
+    A difference may be `tolerance` times the baseline's score, plus `tolerance` times its largest score at the same
+    position, because scores near zero have no exact digits after many layers. Raises ScoresProblem.
     """
     if scores.places != baseline.places:
         return None
@@ -72,8 +77,9 @@ def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: f
         return None
     differences = [max(map(_find_gap, new, old)) for new, old in zip(news, olds, strict=True)]
     beyond = sum(_is_beyond(new, old, tolerance=tolerance) for new, old in zip(news, olds, strict=True))
-    worst = max(range(len(differences)), key=lambda place: differences[place])
-    return Forced(len(differences), differences[worst], scores.places[worst], beyond)
+    largest = max(differences)
+    largest_at = scores.places[differences.index(largest)]
+    return ScoreDifference(len(differences), largest, largest_at, beyond)
 
 
 def _find_gap(new: float, old: float) -> float:

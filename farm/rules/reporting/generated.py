@@ -47,14 +47,14 @@ def compare_tokens(arm: Arm, block: BlockRecord, evidence: Evidence) -> Generate
     if not launches:
         return Generated()
     first = launches[0]
-    if difference := streams.launch_difference([sample.tokens for sample in launches]):
+    if difference := streams.describe_launch_difference([sample.tokens for sample in launches]):
         return Generated(first.tokens, difference, is_wrong=True)
     baseline = next(
         (other for other in block.block.arms if any(sample.tokens for sample in evidence.samples(other.arm))), arm
     )
     if baseline.arm == arm.arm:
         value = first.metrics.get(PERPLEXITY)
-        text = "" if value is None else perplexity.describe_perplexity(value, None, named=arm.id)
+        text = "" if value is None else perplexity.describe_perplexity(value, baseline_name=arm.id)
         return Generated(first.tokens, text)
     other = next(sample for sample in evidence.samples(baseline.arm) if sample.tokens)
     return _compare_launches(first, other, arm=arm, baseline=baseline)
@@ -71,17 +71,19 @@ def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm)
         tolerance = _TOLERANCES.get(arm.spec.recipe.precision, _WIDEST_TOLERANCE)
         scored = forced.compare_scores(sample.forced, other.forced, tolerance=tolerance)
     is_drawn, is_different = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
+    score_gaps = () if is_drawn else other.gaps
     sentences = [
-        streams.difference_sentence(sample.tokens, other.tokens, named=baseline.id, gaps=() if is_drawn else other.gaps)
+        streams.describe_difference(sample.tokens, other.tokens, baseline_name=baseline.id, score_gaps=score_gaps)
     ]
-    differs_by_draw = is_drawn and is_different and scored is not None and scored.is_same
+    differs_by_draw = is_drawn and is_different and scored is not None and scored.is_within_tolerance
     if scored is not None:
-        sentences.append(scored.sentence(named=baseline.id))
+        sentences.append(scored.sentence(baseline=baseline.id))
     if (value := sample.metrics.get(PERPLEXITY)) is not None:
-        sentences.append(perplexity.describe_perplexity(value, other.metrics.get(PERPLEXITY), named=baseline.id))
+        baseline_value = other.metrics.get(PERPLEXITY)
+        sentences.append(perplexity.describe_perplexity(value, baseline_value, baseline_name=baseline.id))
     if differs_by_draw:
         sentences.append("It is different by its sampler, not by its model.")
-    is_other_model = (is_different and not differs_by_draw) or (scored is not None and not scored.is_same)
+    is_other_model = (is_different and not differs_by_draw) or (scored is not None and not scored.is_within_tolerance)
     if is_other_model and not is_same_recipe:
         sentences.append(f"{arm.spec.recipe.precision} may choose otherwise: that fails nothing.")
     return Generated(sample.tokens, " ".join(sentences), is_wrong=is_same_recipe and is_other_model)

@@ -32,10 +32,10 @@ def of_layers(stem: str, layers: int = 2, **other: int | str) -> list[Port]:
 PASTS, PRESENTS = of_layers("past_key_values"), of_layers("present", length="total")
 
 
-def test_a_usual_export_is_read_and_said_in_one_sentence() -> None:
+def test_a_usual_export_is_read_and_said_in_one_describe() -> None:
     extra = Port("position_ids", "int64", ("batch", "sequence"))
     found = decoders.find_decoder([IDS, MASK, extra, *PASTS], [LOGITS, *reversed(PRESENTS)])
-    assert found.sentence() == "a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000"
+    assert found.describe() == "a decoder with past: 2 layers, 2 heads of 64, vocabulary 1,000"
     assert (found.tokens, found.mask, found.positions, found.scores) == (
         "input_ids", "attention_mask", "position_ids", "logits",
     )  # fmt: skip
@@ -61,7 +61,7 @@ def test_keys_and_values_may_be_named_before_the_layer_or_be_one_tensor() -> Non
         [Port("scores", "float16", ("batch", "sequence", "vocabulary")), Port("present_0", "float16", both)],
     )
     assert named.caches == (("past_key_0", "present_key_0"), ("past_value_0", "present_value_0"))
-    assert one.sentence() == "a decoder with past: 1 layer, 4 heads of 32"
+    assert one.describe() == "a decoder with past: 1 layer, 4 heads of 32"
     assert (one.scores, one.vocabulary) == ("scores", None)
 
 
@@ -173,8 +173,8 @@ def test_one_token_stands_behind_a_longer_past_so_that_the_whole_stays() -> None
 
 
 def test_group_query_attention_is_known_by_its_operator() -> None:
-    assert decoders.has_grouped_attention({"MatMul": 3, "com.microsoft.GroupQueryAttention": 2})
-    assert not decoders.has_grouped_attention({"MatMul": 3, "com.microsoft.MultiHeadAttention": 2})
+    assert decoders.has_group_query_attention({"MatMul": 3, "com.microsoft.GroupQueryAttention": 2})
+    assert not decoders.has_group_query_attention({"MatMul": 3, "com.microsoft.MultiHeadAttention": 2})
 
 
 @pytest.mark.parametrize(

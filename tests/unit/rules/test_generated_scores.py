@@ -27,7 +27,7 @@ def scores(*rows: Sequence[float]) -> ForcedScores:
     return ForcedScores(places=tuple(range(len(rows))), scores=b64encode(raw).decode())
 
 
-def compared(one: ForcedScores, other: ForcedScores) -> forced.Forced:
+def compared(one: ForcedScores, other: ForcedScores) -> forced.ScoreDifference:
     found = forced.compare_scores(one, other, tolerance=1e-4)
     assert found is not None
     return found
@@ -35,26 +35,26 @@ def compared(one: ForcedScores, other: ForcedScores) -> forced.Forced:
 
 def test_scores_within_the_tolerance_of_the_largest_are_the_same() -> None:
     found = compared(scores([0.0004, 8.0], [1.0, -2.0]), scores([0.0, 8.0], [1.0, -2.0]))
-    assert found.is_same
-    assert found.sentence(named="c1") == "Given the same text, its scores at 2 places are within 0.0004 of c1's."
+    assert found.is_within_tolerance
+    assert found.sentence(baseline="c1") == "Given the same text, its scores at 2 places are within 0.0004 of c1's."
 
 
 def test_the_place_that_is_furthest_off_is_named() -> None:
     found = compared(scores([1.0, 8.0], [1.0, 2.5]), scores([1.0, 8.0], [1.0, 2.0]))
-    assert found.sentence(named="c1") == (
+    assert found.sentence(baseline="c1") == (
         "Given the same text, its scores at 2 places differ from c1's by up to 0.5, most at token 1 behind it: 1 "
         "beyond the tolerance."
     )
     first = compared(scores([2.0]), scores([1.0]))
-    assert "at 1 place differ" in first.sentence(named="c1")
-    assert "most at the end of the prompt" in first.sentence(named="c1")
+    assert "at 1 place differ" in first.sentence(baseline="c1")
+    assert "most at the end of the prompt" in first.sentence(baseline="c1")
 
 
 def test_what_is_no_number_is_beyond_and_equal_infinities_are_not() -> None:
-    assert compared(scores([inf, 1.0]), scores([inf, 1.0])).is_same
+    assert compared(scores([inf, 1.0]), scores([inf, 1.0])).is_within_tolerance
     found = compared(scores([nan, 1.0]), scores([0.0, 1.0]))
-    assert not found.is_same
-    assert "by no number" in found.sentence(named="c1")
+    assert not found.is_within_tolerance
+    assert "by no number" in found.sentence(baseline="c1")
 
 
 def test_other_places_or_tokens_are_not_compared() -> None:
@@ -73,7 +73,7 @@ def test_scores_that_are_no_scores_are_refused(places: tuple[int, ...], text: st
 
 def test_scores_are_read_the_same_on_a_machine_that_writes_them_the_other_way_round() -> None:
     own = forced.unpack_scores(scores([1.0, 2.0]))
-    turned = forced.unpack_scores(scores([1.0, 2.0]), machine="big")
+    turned = forced.unpack_scores(scores([1.0, 2.0]), byte_order="big")
     for one in turned:
         one.byteswap()
     assert turned == own

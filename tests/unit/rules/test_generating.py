@@ -135,7 +135,7 @@ def test_a_plan_knows_the_minutes_of_generating() -> None:
 def test_the_first_difference_is_the_first_token_that_one_lacks_or_has_otherwise(
     one: Sequence[int], other: Sequence[int], place: int | None
 ) -> None:
-    assert streams.first_difference(one, other) == streams.first_difference(other, one) == place
+    assert streams.find_first_difference(one, other) == streams.find_first_difference(other, one) == place
 
 
 def block_of(**axes: Any) -> PlannedBlock:

@@ -16,4 +16,4 @@ from farm.rules.generation import perplexity
     ],
 )
 def test_a_text_is_as_likely_as_to_another_or_not(own: float, baseline: float | None, said: str) -> None:
-    assert perplexity.describe_perplexity(own, baseline, named="c1") == said
+    assert perplexity.describe_perplexity(own, baseline, baseline_name="c1") == said
