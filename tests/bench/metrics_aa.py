@@ -89,7 +89,7 @@ def verdicts_on(name: str, blocks: Sequence[Pairs]) -> list[tuple[str, float]]:
     if judging.by == "repeat":
         repeated = [repeats.judge([(old, new) for old, new in some], margin=judging.margin) for some in blocks]
         words = {"more": "bigger", "less": "smaller"}
-        return [(words.get(one.way, one.way), one.ratio) for one in repeated if one is not None]
+        return [(words.get(one.direction, one.direction), one.ratio) for one in repeated if one is not None]
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
     judged = judge_many(blocks, margin=max(judging.margin, margins.MIN_MARGIN))
     holds = [True] * len(judged)

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 # whether the candidate has more or less than the baseline
-Way = Literal["more", "less", "equal", "undecided"]
+Direction = Literal["more", "less", "equal", "undecided"]
 MIN_ROUNDS = 2
 
 
@@ -17,10 +17,10 @@ MIN_ROUNDS = 2
 class Repeated:
     """Two arms in one metric: their medians, the ratio of these, and the smallest and largest ratio of a round.
 
-    `margin`: the change that does not matter, as a fraction of the baseline.
+    `margin`: the change that does not matter, as a fraction of the baseline's median.
     """
 
-    way: Way
+    direction: Direction
     baseline: float
     candidate: float
     ratio: float
@@ -41,7 +41,7 @@ def judge(pairs: Sequence[tuple[float, float]], *, margin: float) -> Repeated | 
     baseline, candidate = (median(side) for side in zip(*pairs, strict=True))
     ratios = [new / old for old, new in pairs]
     return Repeated(
-        way=_find_way([new - old for old, new in pairs], margin) if len(pairs) >= MIN_ROUNDS else "undecided",
+        direction=_find_direction([new - old for old, new in pairs], margin),
         baseline=baseline,
         candidate=candidate,
         ratio=candidate / baseline,
@@ -52,7 +52,9 @@ def judge(pairs: Sequence[tuple[float, float]], *, margin: float) -> Repeated | 
     )
 
 
-def _find_way(differences: Sequence[float], margin: float) -> Way:
+def _find_direction(differences: Sequence[float], margin: float) -> Direction:
+    if len(differences) < MIN_ROUNDS:
+        return "undecided"
     if min(differences) >= margin:
         return "more"
     if max(differences) <= -margin:

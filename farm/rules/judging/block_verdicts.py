@@ -51,18 +51,19 @@ class Judged:
     verdict: Verdict
     # of wall time, of processor time or of the highest rate, as `verdict_from` says; None where there are too few pairs
     figures: Comparison | None = None
-    # how many rounds the figures rest on, and how many would decide; None: no number would, or it is not known
+    # how many rounds the figures rest on
     rounds: int = 0
+    # how many rounds decided or would decide; None where no number would, or where it is not known
     rounds_needed: int | None = None
-    # how many launches of both arms were slow
+    # how many launches of each arm were slow; None without figures
     slow: SlowLaunches | None = None
-    # why the figures do not speak for themselves; empty where they do
+    # sentences on why there is no verdict, or on what limits it; empty where the figures say enough
     reason: str = ""
     verdict_from: VerdictFrom = "wall"
     # the figures of wall time and of processor time; None where there are too few pairs
     wall: Comparison | None = None
     processor: Comparison | None = None
-    # how many of the rounds up to the last look other programs disturbed
+    # how many rounds other programs disturbed, up to the last look
     disturbed: int = 0
 
     @property
@@ -86,7 +87,7 @@ class Judged:
 class BlockJudge:
     """Judges one block while it is measured: takes its reports and answers each of them.
 
-    `max_rounds` replaces the budget's own limit when more rounds were asked for.
+    `max_rounds` replaces the limit of the block's budget. `reports` are those made before, in order.
     """
 
     def __init__(self, block: PlannedBlock, *, max_rounds: int | None = None, reports: Iterable[Report] = ()) -> None:
@@ -96,13 +97,16 @@ class BlockJudge:
         self._comparisons: list[Judged] | None = None
 
     def take(self, report: Report) -> Reply:
-        """Add a report and answer it. The same report again is answered as before."""
+        """Add a report and answer it, as `reply` does. Adding the same report again changes nothing."""
         self.evidence.take(report)
         self._comparisons = None
         return self.reply(report)
 
     def reply(self, report: Report) -> Reply:
-        """Answer a report that has been added: whether the node goes on, and at the end which arms it traces again."""
+        """Answer an added report: whether the node goes on, and after the last round which arms it traces again.
+
+        The answer to such a further trace, and to a report of any later kind, is to stop.
+        """
         if isinstance(report, BEFORE_ROUNDS):
             return Reply(go_on=True)
         if isinstance(report, TraceReport):
@@ -115,7 +119,7 @@ class BlockJudge:
         return Reply(go_on=False, trace_arms=arms, trace_rounds=MORE_TRACES if arms else 0)
 
     @property
-    def rounds(self) -> int:
+    def round_count(self) -> int:
         return len(self.evidence.rounds)
 
     @property
@@ -146,10 +150,10 @@ class BlockJudge:
         Below the minimum number of rounds it may in any case, unless time is over or no arm runs.
         """
         has_measured_arm = any(self.evidence.failure(arm.arm) is None for arm in self.block.arms)
-        is_at_limit = self.rounds >= rounds_to_order(self.block, max_rounds=self.max_rounds)
+        is_at_limit = self.round_count >= rounds_to_order(self.block, max_rounds=self.max_rounds)
         if self.evidence.is_out_of_time or is_at_limit or not has_measured_arm:
             return False
-        if self.rounds < self.block.min_rounds:
+        if self.round_count < self.block.min_rounds:
             return True
         undecided = [judged.planned for judged in self.comparisons() if not judged.is_decided]
         if self.block.is_of_pipeline:
@@ -157,7 +161,7 @@ class BlockJudge:
         return any(len(self.pair_rounds(planned).deciding) < self.max_rounds for planned in undecided)
 
     def pair_rounds(self, planned: PlannedComparison) -> Paired:
-        """Pair those rounds of a comparison that count for its verdict."""
+        """Pair the rounds of a comparison that count for its verdict, up to now."""
         arms, block = (planned.baseline, planned.candidate), self.block
         if scenarios.of_cell(block.arms[planned.candidate].spec).looks_for_a_rate:
             return counted_rounds.pair_rates(self.evidence, *arms)
@@ -185,15 +189,14 @@ class BlockJudge:
             and (is_change(judged.verdict) or self._has_phases(judged))
             and len(self.traced_rounds(judged.planned)) <= MORE_TRACES
         ]
-        places = [judged.planned for judged in sorted(explained, key=_sort_key)]
-        return tuple(dict.fromkeys(arm for planned in places for arm in (planned.baseline, planned.candidate)))
+        ordered = [judged.planned for judged in sorted(explained, key=_sort_key)]
+        return tuple(dict.fromkeys(arm for planned in ordered for arm in (planned.baseline, planned.candidate)))
 
     def _has_phases(self, judged: Judged) -> bool:
-        """Whether the verdict is about one phase of two, and the other may have changed."""
+        """Whether the verdict is about one phase of two, the prompt or the tokens, and the other may have changed."""
         spec = self.block.arms[judged.planned.baseline].spec
-        return (
-            judged.verdict != "not comparable" and judged.figures is not None and scenarios.of_cell(spec).takes_prompts
-        )
+        is_comparable = judged.verdict != "not comparable" and judged.figures is not None
+        return is_comparable and scenarios.of_cell(spec).takes_prompts
 
     def comparisons(self) -> list[Judged]:
         """Judge every planned comparison by the reports so far, in the order of the plan."""
@@ -205,16 +208,18 @@ class BlockJudge:
         """Judge these planned comparisons by the reports so far, in the order given."""
         per_pair = ROUNDS[self.block.budget].per_pair
         paired = [self.pair_rounds(planned) for planned in comparisons]
+        # comparisons are judged together because that is faster
         by_wall = self._judge_pairs([rounds.wall for rounds in paired], per_pair=per_pair)
         by_processor = self._judge_pairs([rounds.processor for rounds in paired], per_pair=per_pair)
         results = []
         for planned, rounds, wall, processor in zip(comparisons, paired, by_wall, by_processor, strict=True):
             obstacle = comparability.find_obstacle(planned, self.block, self.evidence)
-            confounders = comparability.describe_confounders(planned, self.evidence)
-            note = " ".join(filter(None, (confounders, "" if obstacle else self._explain_too_few(rounds))))
+            too_few = "" if obstacle else self._explain_too_few(rounds)
+            note = " ".join(filter(None, (comparability.describe_confounders(planned, self.evidence), too_few)))
+
             figures = processor if rounds.verdict_from == "processor" else wall
             judged = _make_judged(planned, figures, obstacle=obstacle, note=note, per_pair=per_pair)
-            covered = rounds.until(judged.rounds)
+            covered = rounds.limit_to_pairs(judged.rounds)
             judged = replace(
                 judged,
                 verdict_from=rounds.verdict_from,
@@ -234,31 +239,32 @@ class BlockJudge:
         counting, min_rounds = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= min_rounds:
             return ""
-        is_out_of_time = self.evidence.is_out_of_time and self.rounds < min_rounds
-        return counted_rounds.too_few_sentence(
-            counting, measured=self.rounds, min_rounds=min_rounds, is_out_of_time=is_out_of_time
+        is_out_of_time = self.evidence.is_out_of_time and self.round_count < min_rounds
+        return counted_rounds.explain_too_few_pairs(
+            counting, measured=self.round_count, min_rounds=min_rounds, is_out_of_time=is_out_of_time
         )
 
 
-def goes_on_anyway(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
-    """Whether the answer to a report is to go on whatever was reported before, so that nothing has to be loaded.
+def goes_on_in_any_case(report: Report, block: PlannedBlock, *, max_rounds: int) -> bool:
+    """Whether the node goes on after this report whatever the earlier ones say, so that they need not be loaded.
 
-    That is so for reports before the rounds, and for a round with a sample before the minimum number of rounds. Rounds
-    are numbered from 0 without gaps.
+    It does after reports that come before the rounds, and after a round with a sample before the minimum number of
+    rounds. Rounds are numbered from 0 without gaps.
     """
     if isinstance(report, BEFORE_ROUNDS):
         return True
-    if (
-        not isinstance(report, RoundReport)
-        or report.is_last
-        or not any(place.sample for place in report.samples if not place.reason)
-    ):
+    if not isinstance(report, RoundReport) or report.is_last:
+        return False
+    if not any(entry.sample for entry in report.samples if not entry.reason):
         return False
     return report.round + 1 < min(block.min_rounds, max_rounds_to_order(max_rounds))
 
 
 def rounds_to_order(block: PlannedBlock, *, max_rounds: int | None = None) -> int:
-    """Return how many rounds a node may be asked for; more than `max_rounds` where disturbed rounds are replaced."""
+    """Return how many rounds a node may measure: `max_rounds`, and more where disturbed rounds are replaced.
+
+    `max_rounds` is that of the block unless it is given.
+    """
     wanted = block.max_rounds if max_rounds is None else max_rounds
     return max_rounds_to_order(wanted) if block.is_replacing else wanted
 
@@ -289,7 +295,7 @@ def _sort_key(judged: Judged) -> tuple[int, bool, float]:
 
 
 def _add_explanations(judged: Judged, paired: Paired) -> Judged:
-    """Add sentences about rounds that do not count and about slow launches, and how many were slow."""
+    """Add to the reason what is known of rounds that do not count and of slow launches, and count the latter."""
     if judged.figures is None:
         return judged
     slow = slow_launches.count_slow_launches(paired.deciding)

@@ -15,7 +15,11 @@ _COMPUTING_PACKAGES = tuple(beginning for entry in PROVIDERS for beginning in en
 
 
 def find_obstacle(planned: PlannedComparison, block: PlannedBlock, evidence: Evidence) -> str:
-    """Say why the two arms cannot be compared at all; empty when they can."""
+    """Say why the two arms cannot be compared at all; empty where they can.
+
+    They cannot where an arm failed or ran on another provider than asked, where the hardware is emulated or simulated,
+    or where the machine changed between two attempts.
+    """
     for arm in (planned.baseline, planned.candidate):
         if (reason := evidence.failure(arm)) is not None:
             return f"{block.arms[arm].id} has no full set of samples: {reason.text}"
@@ -39,13 +43,15 @@ def _explain_unreal_latency(planned: PlannedComparison, block: PlannedBlock, evi
 
 
 def describe_confounders(planned: PlannedComparison, evidence: Evidence) -> str:
-    """Say which packages that a provider computes with differ between the environments of both arms; empty when none
-    does."""
-    sides: list[dict[str, object]] = []
+    """Say how packages that a provider computes with, such as cuDNN, differ between the environments of both arms.
+
+    Empty where none does.
+    """
+    computing_packages: list[dict[str, object]] = []
     for arm in (planned.baseline, planned.candidate):
         packages = check.packages if (check := evidence.checks.get(arm)) is not None else {}
-        sides.append({name: packages[name] for name in packages if name.startswith(_COMPUTING_PACKAGES)})
-    confounders = find_confounders(*sides)
+        computing_packages.append({name: packages[name] for name in packages if name.startswith(_COMPUTING_PACKAGES)})
+    confounders = find_confounders(*computing_packages)
     return f"Confounded: {' '.join(confounders)}" if confounders else ""
 
 

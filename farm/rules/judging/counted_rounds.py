@@ -38,28 +38,33 @@ class Paired:
     # processor time; empty where any launch has none
     processor: list[Pair]
     verdict_from: VerdictFrom
-    # the numbers of the rounds that count
+    # the numbers of the rounds that count, in the order of the pairs
     numbers: tuple[int, ...] = ()
-    # the numbers of all rounds with both samples
-    both: tuple[int, ...] = ()
-    # the numbers of those that stayed disturbed
+    # the numbers of all rounds in which both arms have a sample
+    measured: tuple[int, ...] = ()
+    # the numbers of the measured rounds that stayed disturbed
     disturbed: tuple[int, ...] = ()
-    # the share of a core that the disturbed launches got; None where it is not known
+    # the median share of a core that disturbed launches got; None where it is not known
     core_share: float | None = None
 
     @property
     def deciding(self) -> list[Pair]:
+        """The pairs that the verdict rests on."""
         return self.processor if self.verdict_from == "processor" else self.wall
 
-    def until(self, counted: int) -> "Paired":
-        """Limit `both` and `disturbed` to the rounds up to the last look, which used the first `counted` pairs."""
-        if not 0 < counted < len(self.numbers):
+    def limit_to_pairs(self, count: int) -> "Paired":
+        """Leave out of `measured` and `disturbed` the rounds after that of the pair number `count`.
+
+        The pairs and their `numbers` stay. Nothing is left out where `count` is 0, or that of all pairs.
+        """
+        if not 0 < count < len(self.numbers):
             return self
-        last = self.numbers[counted - 1]
-        both, disturbed = (
-            tuple(number for number in places if number <= last) for places in (self.both, self.disturbed)
+        last = self.numbers[count - 1]
+        return replace(
+            self,
+            measured=tuple(number for number in self.measured if number <= last),
+            disturbed=tuple(number for number in self.disturbed if number <= last),
         )
-        return replace(self, both=both, disturbed=disturbed)
 
 
 def pair_rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
@@ -69,7 +74,8 @@ def pair_rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
         for number, (old, new) in evidence.sample_pairs(baseline, candidate).items()
         if (before := RATE.read_figure(old)) and (after := RATE.read_figure(new))
     }
-    return Paired(wall=list(pairs.values()), processor=[], verdict_from="rate", numbers=tuple(pairs), both=tuple(pairs))
+    numbers = tuple(pairs)
+    return Paired(wall=list(pairs.values()), processor=[], verdict_from="rate", numbers=numbers, measured=numbers)
 
 
 def pair_rounds(
@@ -87,14 +93,18 @@ def pair_rounds(
     is_busy = bool(disturbed) and (len(calm) < min_rounds or len(disturbed) > BUSY_SHARE * len(rounds))
     rests_on_processor = (is_busy or by_processor) and bool(_pair_processor_times(rounds.values()))
     counting = rounds if rests_on_processor else calm
-    launches = [launch for pair in rounds.values() for launch in pair if launch.is_disturbed]
-    core_shares = [launch.cpu_share for launch in launches if launch.cpu_share is not None]
+    core_shares = [
+        launch.cpu_share
+        for launches in rounds.values()
+        for launch in launches
+        if launch.is_disturbed and launch.cpu_share is not None
+    ]
     return Paired(
         wall=[(old.p50_ms, new.p50_ms) for old, new in counting.values()],
         processor=_pair_processor_times(counting.values()),
         verdict_from="processor" if rests_on_processor else "wall",
         numbers=tuple(counting),
-        both=tuple(rounds),
+        measured=tuple(rounds),
         disturbed=disturbed,
         core_share=median(core_shares) if core_shares else None,
     )
@@ -109,7 +119,7 @@ def _pair_processor_times(rounds: Collection[tuple[Sample, Sample]]) -> list[Pai
 def describe_disturbance(paired: Paired, *, wall: Comparison | None) -> str:
     """Say how many rounds were disturbed and what was done about it; empty where none were.
 
-    `wall` is the comparison by wall time, which counts where the verdict rests on processor time.
+    `wall` is the comparison by wall time, whose width is a reason where the verdict rests on processor time.
     """
     if not paired.disturbed:
         return ""
@@ -122,8 +132,8 @@ def describe_disturbance(paired: Paired, *, wall: Comparison | None) -> str:
     return f"{_count_disturbed(paired)}: the verdict rests on processor time{width}."
 
 
-def too_few_sentence(counting: int, *, measured: int, min_rounds: int, is_out_of_time: bool) -> str:
-    """Say why there is no verdict, which takes at least `min_rounds`, and how to get more.
+def explain_too_few_pairs(counting: int, *, measured: int, min_rounds: int, is_out_of_time: bool) -> str:
+    """Say why there is no verdict, which takes at least `min_rounds` pairs; `is_out_of_time` adds how to get more.
 
     `counting` is how many of the `measured` rounds have a pair that counts.
     """
@@ -135,10 +145,10 @@ def too_few_sentence(counting: int, *, measured: int, min_rounds: int, is_out_of
     return f"{text}{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 
-def single_round_sentence(*, is_out_of_time: bool) -> str:
+def explain_single_pair(*, is_out_of_time: bool) -> str:
     return f"One round has it on both sides: a verdict takes a second.{f' {OUT_OF_TIME}' if is_out_of_time else ''}"
 
 
 def _count_disturbed(paired: Paired) -> str:
     part = "" if paired.core_share is None else f" (the measured processes got {share(paired.core_share)} of a core)"
-    return f"Other programs disturbed {len(paired.disturbed)} of {counted(len(paired.both), 'round')}{part}"
+    return f"Other programs disturbed {len(paired.disturbed)} of {counted(len(paired.measured), 'round')}{part}"

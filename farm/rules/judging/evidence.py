@@ -29,13 +29,15 @@ SamplePair = tuple[Sample, Sample]
 class Evidence:
     """The reports of the attempts that count. A later report replaces an earlier one of its kind."""
 
+    # by arm, but traces by arm and trace round, and rounds by number
     checks: dict[int, CheckReport] = field(default_factory=dict)
-    traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
     accuracies: dict[int, AccuracyReport] = field(default_factory=dict)
+    curves: dict[int, CurveReport] = field(default_factory=dict)
+    traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
     rounds: dict[int, RoundReport] = field(default_factory=dict)
+    # of the machine, each once: several where it changed between attempts
     facts: list[Facts] = field(default_factory=list)
     engines: EnginesReport | None = None
-    curves: dict[int, CurveReport] = field(default_factory=dict)
     end: EndReport | None = None
 
     @classmethod
@@ -77,21 +79,27 @@ class Evidence:
         return bool(self.rounds) and self.rounds[max(self.rounds)].is_last
 
     def failure(self, arm: int) -> Reason | None:
-        """Return why the arm failed: the reason of its check, or the first of its samples; None where it did not."""
+        """Return why the arm failed: the reason of its check, or else that of its first launch that failed.
+
+        None where nothing failed.
+        """
         check = self.checks.get(arm)
         if check is not None and check.reason is not None:
             return check.reason
-        return next((place.reason for place in self._places(arm) if place.reason is not None), None)
+        return next((launch.reason for launch in self._launches(arm) if launch.reason is not None), None)
 
     def samples(self, arm: int) -> list[Sample]:
         """List the arm's samples in the order of rounds, disturbed ones too."""
-        return [place.sample for place in self._places(arm) if place.sample is not None]
+        return [launch.sample for launch in self._launches(arm) if launch.sample is not None]
 
     def sample_pairs(self, baseline: int, candidate: int) -> dict[int, SamplePair]:
-        """Return the samples of both arms by round, disturbed ones too; rounds where an arm has none are left out."""
+        """Return (baseline, candidate) samples by number of round, disturbed ones too.
+
+        Rounds in which an arm has no sample are left out.
+        """
         pairs = {}
         for number, report in sorted(self.rounds.items()):
-            samples = {place.arm: place.sample for place in report.samples}
+            samples = {launch.arm: launch.sample for launch in report.samples}
             old, new = samples.get(baseline), samples.get(candidate)
             if old is not None and new is not None:
                 pairs[number] = (old, new)
@@ -100,14 +108,17 @@ class Evidence:
     def pairs(
         self, baseline: int, candidate: int, *, metric: Metric = JUDGED, with_disturbed: bool = False
     ) -> list[Pair]:
-        """List (baseline, candidate) of every round with both samples: p50 in ms, or another metric.
+        """List (baseline, candidate) figures of the metric, p50 in ms by default, in the order of rounds.
 
         Rounds with a disturbed sample are left out, unless `with_disturbed`. So are rounds in which a sample lacks the
         figure.
         """
-        samples = self.sample_pairs(baseline, candidate).values()
-        pairs = [(old, new) for old, new in samples if with_disturbed or not (old.is_disturbed or new.is_disturbed)]
-        return read_pairs(pairs, metric.read_figure)
+        samples = [
+            (old, new)
+            for old, new in self.sample_pairs(baseline, candidate).values()
+            if with_disturbed or not (old.is_disturbed or new.is_disturbed)
+        ]
+        return read_pairs(samples, metric.read_figure)
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
         """Return the arm's traces that worked and have operators, by trace round."""
@@ -117,30 +128,32 @@ class Evidence:
             if traced_arm == arm and trace.reason is None and trace.operators
         }
 
-    def prompts_of(self, arm: int) -> dict[int, TraceReport]:
-        """Return the part of each trace that covers the prompt, by trace round; empty unless the arm generates."""
-        parts = {number: (trace, trace.prompt) for number, trace in self.traces_of(arm).items()}
+    def prompt_traces_of(self, arm: int) -> dict[int, TraceReport]:
+        """Return the arm's traces reduced to the prompt, by trace round; empty unless the arm generates."""
         return {
-            number: trace.model_copy(update={"run_us": prompt.run_us, "operators": prompt.operators})
-            for number, (trace, prompt) in parts.items()
-            if prompt is not None and prompt.operators
+            trace_round: trace.model_copy(update={"run_us": prompt.run_us, "operators": prompt.operators})
+            for trace_round, trace in self.traces_of(arm).items()
+            if (prompt := trace.prompt) is not None and prompt.operators
         }
 
     def node_times(self, arm: int) -> dict[int, tuple[float, ...]]:
-        """Return by round the times in µs of the nodes that the arm's first trace names; other rounds are left out."""
+        """Return by round the times in µs of the nodes that the arm's first trace names, in the trace's order.
+
+        Rounds without a time for each of these nodes are left out. Empty without a first trace.
+        """
         first = self.traces_of(arm).get(0)
         if first is None:
             return {}
         nodes = len({operator.node for operator in first.operators})
         return {
-            number: place.sample.nodes_us
+            number: launch.sample.nodes_us
             for number, report in sorted(self.rounds.items())
-            for place in report.samples
-            if place.arm == arm and place.sample is not None and len(place.sample.nodes_us) == nodes
+            for launch in report.samples
+            if launch.arm == arm and launch.sample is not None and len(launch.sample.nodes_us) == nodes
         }
 
-    def _places(self, arm: int) -> list[ArmSample]:
-        return [place for _, report in sorted(self.rounds.items()) for place in report.samples if place.arm == arm]
+    def _launches(self, arm: int) -> list[ArmSample]:
+        return [launch for _, report in sorted(self.rounds.items()) for launch in report.samples if launch.arm == arm]
 
 
 def read_pairs(samples: Iterable[SamplePair], read: Callable[[Sample], float | None]) -> list[Pair]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from statistics import fmean, median
+from typing import NamedTuple
 
 from farm.contract.document_comparisons import MetricChange
 from farm.contract.verdicts import MetricVerdict, Verdict
@@ -12,7 +13,7 @@ from farm.rules.cells.metrics import BY_NAME, COMPARED, JUDGED
 from farm.rules.comparing import differences, fastest, look_levels, repeats, verdicts
 from farm.rules.comparing.comparisons import Comparison
 from farm.rules.comparing.pooled import Pair, judge_enough, pool_rounds
-from farm.rules.comparing.repeats import Repeated, Way
+from farm.rules.comparing.repeats import Direction, Repeated
 from farm.rules.judging import counted_rounds
 from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.judging.counted_rounds import RATE
@@ -21,8 +22,17 @@ from farm.rules.planning.estimates import ROUNDS
 from farm.rules.wording.numbers import counted, percent
 
 
+class _PairedLaunches(NamedTuple):
+    """The figures of a metric in launches of both arms, by wall-clock time or by processor time."""
+
+    pairs: list[Pair]
+    is_processor: bool
+
+
 def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
-    """List for each comparison the headline, then every further metric; nothing for arms that cannot be compared.
+    """List the changes of metrics for each comparison: the headline, then every further metric in the table's order.
+
+    `judged` are comparisons of this judge. The list of arms that cannot be compared is empty.
 
     A metric is listed where launches of both arms give it in at least two rounds. One that a repeat decides is listed
     after a single round too, as undecided with the reason.
@@ -47,11 +57,11 @@ def find_pairs(judge: BlockJudge, judged: Judged, change: MetricChange) -> list[
     """Return the (baseline, candidate) pairs of launches that a change rests on."""
     if change.name == JUDGED.name:
         return judge.pair_rounds(judged.planned).deciding
-    return _pair_launches(judge, judged, BY_NAME[change.name])[0]
+    return _pair_launches(judge, judged, BY_NAME[change.name]).pairs
 
 
 def _list_headline(judge: BlockJudge, judged: Judged) -> list[MetricChange]:
-    """List the headline as the comparison's own fields say it; empty where it has no figures."""
+    """List the change of latency, or of the highest rate where that is looked for; empty without figures."""
     figures = judged.figures
     if figures is None or judged.verdict == "not comparable":
         return []
@@ -70,19 +80,22 @@ def _judge_by_repeat(
 ) -> list[MetricChange | None]:
     changes: list[MetricChange | None] = []
     for comparison in judged:
-        # other programs do not change what a launch takes
         arms = comparison.planned.baseline, comparison.planned.candidate
+        # other programs do not change how much memory a launch takes
         all_pairs = judge.evidence.pairs(*arms, metric=metric, with_disturbed=True)
         pairs = [pair for pair in all_pairs if min(pair) > 0.0]
+
+        # the larger of the metric's margin and that of its A/A pairs on the node, in the metric's unit
         baseline = median(old for old, _ in pairs) if pairs else 0.0
-        margin = judging.margin * (baseline if judging.is_share and pairs else 1.0)
-        repeated = repeats.judge(pairs, margin=max(margin, judge.block.margins.get(metric.name, 0.0) * baseline))
+        margin = judging.margin * baseline if judging.is_share and pairs else judging.margin
+        node_margin = judge.block.margins.get(metric.name, 0.0) * baseline
+        repeated = repeats.judge(pairs, margin=max(margin, node_margin))
         if repeated is None:
             changes.append(None)
             continue
         reason = ""
         if repeated.rounds < repeats.MIN_ROUNDS:
-            reason = counted_rounds.single_round_sentence(is_out_of_time=judge.evidence.is_out_of_time)
+            reason = counted_rounds.explain_single_pair(is_out_of_time=judge.evidence.is_out_of_time)
         changes.append(_make_repeat_change(repeated, metric, judging, reason=reason))
     return changes
 
@@ -96,7 +109,7 @@ def _make_repeat_change(repeated: Repeated, metric: Metric, judging: Judging, *,
         ratio=repeated.ratio,
         ci_low=repeated.low,
         ci_high=repeated.high,
-        verdict=_choose_word(repeated.way, judging.words),
+        verdict=_choose_word(repeated.direction, judging.words),
         margin=repeated.margin,
         rounds=repeated.rounds,
         reason=reason,
@@ -107,7 +120,7 @@ def _judge_by_difference(
     judge: BlockJudge, judged: Sequence[Judged], metric: Metric, judging: Judging
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
-    blocks = [_pair_launches(judge, comparison, metric)[0] for comparison in judged]
+    blocks = [_pair_launches(judge, comparison, metric).pairs for comparison in judged]
     pooled = [pool_rounds(pairs, per_pair=per_pair, mean=fmean) for pairs in blocks]
     results = judge_enough(pooled, partial(differences.judge_many, margin=judging.margin))
     changes: list[MetricChange | None] = []
@@ -128,27 +141,27 @@ def _judge_by_ratio(
 ) -> list[MetricChange | None]:
     per_pair = ROUNDS[judge.block.budget].per_pair
     launches = [_pair_launches(judge, comparison, metric) for comparison in judged]
-    blocks = [[pair for pair in pairs if min(pair) > 0.0] for pairs, _ in launches]
-    # at least what does not matter, and what the metric's own A/A pairs on the node differ by
+    blocks = [[pair for pair in paired.pairs if min(pair) > 0.0] for paired in launches]
+    # the larger of the metric's margin and that of its A/A pairs on the node
     margin = max(judging.margin, judge.block.margins.get(metric.name, judge.block.margin))
     judge_many = fastest.judge_many if judging.by == "fastest" else verdicts.judge_many
     pooled = [pool_rounds(pairs, per_pair=per_pair) for pairs in blocks]
     results = judge_enough(pooled, partial(judge_many, margin=margin))
     changes: list[MetricChange | None] = []
-    for comparison, pairs, figures, (_, is_processor) in zip(judged, blocks, results, launches, strict=True):
+    for comparison, pairs, figures, paired in zip(judged, blocks, results, launches, strict=True):
         if figures is None:
             changes.append(None)
             continue
         word = _choose_word(figures.verdict, judging.words)
         change = _make_change(pairs, figures, metric, word, rounds=figures.rounds_used * per_pair)
         reason = _explain_undecided(figures, timed=len(pairs), rounds=comparison.rounds)
-        update = {"is_processor": is_processor, "reason": reason}
+        update = {"is_processor": paired.is_processor, "reason": reason}
         changes.append(_add_ratio(change, figures).model_copy(update=update))
     return changes
 
 
 def _explain_undecided(figures: Comparison, *, timed: int, rounds: int) -> str:
-    """Say what keeps a metric undecided: rounds that did not time it, too few, or noise; empty if decided."""
+    """Say what keeps a metric undecided: noise, or too few rounds, some of which did not time it; empty if decided."""
     if figures.verdict != "undecided":
         return ""
     if figures.rounds_used >= look_levels.LOOKS[0]:
@@ -165,11 +178,10 @@ _JUDGES = {
 }
 
 
-def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[list[Pair], bool]:
+def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> _PairedLaunches:
     """Pair the launches of the rounds that count for latency, where both report the metric.
 
-    The second value is whether the pairs are of processor time: they are where latency rests on it and every launch has
-    one.
+    The pairs are of processor time where the verdict on latency is and every launch has it.
     """
     arms = judged.planned.baseline, judged.planned.candidate
     paired = counted_rounds.pair_rounds(
@@ -179,10 +191,10 @@ def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> tuple[l
     samples = [by_round[number] for number in paired.numbers]
     by_clock = read_pairs(samples, metric.read_figure)
     if paired.verdict_from != "processor":
-        return by_clock, False
+        return _PairedLaunches(by_clock, is_processor=False)
     by_processor = read_pairs(samples, metric.read_processor_time)
     is_processor = 0 < len(by_processor) == len(by_clock)
-    return (by_processor if is_processor else by_clock), is_processor
+    return _PairedLaunches(by_processor if is_processor else by_clock, is_processor)
 
 
 def _make_change(
@@ -206,7 +218,7 @@ def _add_ratio(change: MetricChange, figures: Comparison) -> MetricChange:
     return change.model_copy(update={"ratio": figures.ratio, "ci_low": figures.ci_low, "ci_high": figures.ci_high})
 
 
-def _choose_word(verdict: Verdict | Way, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
+def _choose_word(verdict: Verdict | Direction, words: tuple[MetricVerdict, MetricVerdict]) -> MetricVerdict:
     """Return the verdict in the metric's own words, which are those for more of it and for less."""
     if verdict in ("slower", "more"):
         return words[0]

@@ -29,9 +29,9 @@ class TimingsProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """A cell's figures."""
+    """A cell's figures over all its launches."""
 
-    # the figures of metrics that every launch gives, by name
+    # by name, the figures of metrics of which each launch gives one value
     launched: Mapping[str, Figure]
     # milliseconds per inference over all timings together; a percentile that needs more timings is None
     mean_ms: float
@@ -49,7 +49,7 @@ class CellSummary:
 
 
 def unpack_timings(sample: Sample) -> NDArray[np.float64]:
-    """Unpack the timings of a sample in milliseconds: all `n`, or evenly spaced ones where the node left some out.
+    """Unpack the timings of a sample in milliseconds: all `n`, or evenly spaced ones where the node sent fewer.
 
     Raises TimingsProblem where there are none, where they cannot be read, or where there are more than `n` or
     MAX_TIMINGS.
@@ -81,7 +81,7 @@ def pack_timings(nanoseconds: Sequence[int]) -> str:
 def summarise_cell(
     samples: Sequence[Sample], *, batch: int | None = None, concurrency: int = 1, is_loaded: bool = False
 ) -> CellSummary | None:
-    """Summarise a cell's samples, disturbed ones included; None without any.
+    """Summarise a cell's samples, disturbed ones included; None without any. Raises TimingsProblem.
 
     Throughput is batch × 1000 / p50; with concurrent streams, or under a load (`is_loaded`), it is the batch times the
     median of the launches' inferences per second.
@@ -113,12 +113,13 @@ def summarise_cell(
 def summarise_launches(metric: Metric, samples: Sequence[Sample]) -> Figure | None:
     """Summarise the launches' figures as the metric says, with an interval of their median where its noise is known.
 
-    The summary is None without figures, and for a metric that is not summarised over launches.
+    None without figures, and for a metric that is not summarised over launches.
     """
     values = [value for sample in samples if (value := metric.read_figure(sample)) is not None]
     if not values or metric.summary is None:
         return None
-    low, high = (metric.noise != "unknown" and median_interval(values)) or (None, None)
+    interval = None if metric.noise == "unknown" else median_interval(values)
+    low, high = interval or (None, None)
     unit, better = metric.unit, metric.better
     return Figure(value=metric.summary(values), unit=unit, better=better, low=low, high=high, samples=values)
 

@@ -29,9 +29,9 @@ def with_operators(
 
     How much these changed is read from the comparison's metrics.
     """
-    planned, prompts_of = judged.planned, judge.evidence.prompts_of
+    planned, prompt_traces_of = judged.planned, judge.evidence.prompt_traces_of
     whole = attribute_change(judge, judged)
-    prompt = _attribute_same_rounds(prompts_of(planned.baseline), prompts_of(planned.candidate))
+    prompt = _attribute_same_rounds(prompt_traces_of(planned.baseline), prompt_traces_of(planned.candidate))
     update = {
         "traces": whole.traces,
         "operators": make_operator_changes(_share_out(whole.nodes, find_latency_change(comparison))),

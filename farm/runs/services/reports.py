@@ -16,7 +16,7 @@ from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import AccuracyReport, CheckReport, EndReport, Reply, Report, RoundReport
 from farm.fleet.models import Node
 from farm.fleet.states import NodeEventKind
-from farm.rules.judging.block_verdicts import BlockJudge, goes_on_anyway
+from farm.rules.judging.block_verdicts import BlockJudge, goes_on_in_any_case
 from farm.rules.planning.plans import max_rounds_to_order
 from farm.runs import clocks
 from farm.runs.models import NO_INDEX, Arm, Attempt, Block
@@ -179,7 +179,7 @@ def _check_report(report: Report, claim: Claim, *, measured: int) -> float:
 
 def _make_reply(report: Report, claim: Claim) -> Reply:
     """Make the answer. Only the answer to a later round needs the statistics of the whole block."""
-    if goes_on_anyway(report, claim.block.plan, max_rounds=claim.block.max_rounds):
+    if goes_on_in_any_case(report, claim.block.plan, max_rounds=claim.block.max_rounds):
         return Reply(go_on=True)
     if not isinstance(report, RoundReport):
         return BlockJudge(claim.block.plan).reply(report)

@@ -60,7 +60,7 @@ def settle(*, block_id: int, attempt: int) -> bool:
 
     with transaction.atomic():
         run = lock_run(block.run_id)
-        if not block.finish(attempt=attempt, rounds=judge.rounds):
+        if not block.finish(attempt=attempt, rounds=judge.round_count):
             return False
         block.attempts.filter(number=attempt, state=AttemptState.REPORTED).update(state=AttemptState.DONE)
         _replace_documents(block, document, {arm.name: arm for arm in arms})

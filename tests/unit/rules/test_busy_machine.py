@@ -9,7 +9,7 @@ import pytest
 from farm.contract.reports import Sample
 from farm.rules.comparing import sides
 from farm.rules.judging import counted_rounds
-from farm.rules.judging.block_verdicts import BlockJudge, goes_on_anyway
+from farm.rules.judging.block_verdicts import BlockJudge, goes_on_in_any_case
 from farm.rules.judging.counted_rounds import Paired
 from farm.rules.presenting.times import Times
 from farm.rules.reporting.documents import BlockRecord, RunRecord, assemble
@@ -52,7 +52,7 @@ def test_on_a_machine_that_stays_busy_the_verdict_is_that_of_processor_time_and_
 
 
 def test_wall_time_that_is_known_to_no_useful_factor_gets_no_figure():
-    paired = Paired([], [], "processor", both=(0, 1), disturbed=(0, 1))
+    paired = Paired([], [], "processor", measured=(0, 1), disturbed=(0, 1))
     wall = judged()[1].wall
     assert "known to no useful factor" in counted_rounds.describe_disturbance(
         paired, wall=replace(wall, ci_low=1e-9, ci_high=1e9)
@@ -119,8 +119,8 @@ def test_a_round_that_was_the_last_to_fit_ends_the_block_and_its_comparison_says
 
 def test_a_last_round_is_never_answered_without_looking():
     report = make_round(0, {0: 1.0, 1: 1.0})
-    assert goes_on_anyway(report, make_block(), max_rounds=8)
-    assert not goes_on_anyway(report.model_copy(update={"is_last": True}), make_block(), max_rounds=8)
+    assert goes_on_in_any_case(report, make_block(), max_rounds=8)
+    assert not goes_on_in_any_case(report.model_copy(update={"is_last": True}), make_block(), max_rounds=8)
 
 
 def document(**how):

@@ -73,14 +73,16 @@ def test_whoever_surely_goes_on_is_told_so_by_the_whole_evidence(budget, broken,
     rounds = [make_round(n, {0: 1.0, 1: make_reason() if n == broken else 1.25}) for n in range(20)]
     reports = [make_facts(), make_check(0), make_check(1), *rounds, EndReport()]
     _, replies = fed(block, reports, max_rounds=max_rounds)
-    sure = [block_verdicts.goes_on_anyway(report, block, max_rounds=max_rounds) for report in reports]
+    sure = [block_verdicts.goes_on_in_any_case(report, block, max_rounds=max_rounds) for report in reports]
     assert all(reply.go_on for reply, is_sure in zip(replies, sure, strict=True) if is_sure)
     assert sum(sure) == 3 + min(block.min_rounds, max_rounds_to_order(max_rounds)) - 1
 
 
 def test_a_round_in_which_every_arm_broke_is_judged_by_the_whole_evidence():
     block = make_block()
-    assert not block_verdicts.goes_on_anyway(make_round(0, {0: make_reason(), 1: make_reason()}), block, max_rounds=8)
+    assert not block_verdicts.goes_on_in_any_case(
+        make_round(0, {0: make_reason(), 1: make_reason()}), block, max_rounds=8
+    )
 
 
 def _disturbed_rounds(count, *, disturbed):
@@ -97,7 +99,7 @@ def test_a_round_whose_pair_was_dropped_is_measured_again():
 def test_a_block_that_was_told_how_many_rounds_measures_no_more_of_them():
     block = make_block().model_copy(update={"is_replacing": False})
     judge, replies = fed(block, _disturbed_rounds(8, disturbed={2, 5}))
-    assert ([reply.go_on for reply in replies], judge.rounds) == ([True] * 7 + [False], 8)
+    assert ([reply.go_on for reply in replies], judge.round_count) == ([True] * 7 + [False], 8)
     assert block_verdicts.rounds_to_order(block) == 8
     assert block_verdicts.rounds_to_order(make_block()) == 12
 
@@ -199,7 +201,7 @@ def test_the_same_report_twice_changes_nothing():
     judge, replies = fed(make_block(), reports)
     again = [judge.take(report) for report in (reports[0], reports[1], reports[-1])]
     assert again == [replies[0], replies[1], replies[-1]]
-    assert judge.rounds == 8
+    assert judge.round_count == 8
     assert len(judge.evidence.facts) == 1
 
 

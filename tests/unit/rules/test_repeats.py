@@ -36,14 +36,14 @@ SIDES = {"old": Runtime.of("onnxruntime==1.23.1"), "new": Runtime.of("onnxruntim
 )
 def test_a_difference_that_every_repeat_shows_is_one(pairs: list[tuple[float, float]], way: str) -> None:
     judged = repeats.judge(pairs, margin=16)
-    assert judged.way == way
+    assert judged.direction == way
     assert judged.low <= judged.ratio <= judged.high
     assert judged.margin == pytest.approx(16 / judged.baseline)
 
 
 def test_one_launch_is_no_repeat() -> None:
     judged = repeats.judge([(320, 833)], margin=16)
-    assert (judged.way, judged.rounds) == ("undecided", 1)
+    assert (judged.direction, judged.rounds) == ("undecided", 1)
     assert repeats.judge([], margin=16) is None
 
 
