@@ -214,7 +214,7 @@ def _format_accuracy(cell: Cell) -> Text:
     accuracy = cell.accuracy
     if accuracy is None or accuracy.value is None:
         return Text("" if accuracy is None else "not measured")
-    text = f"{accuracy.metric} {accuracy_metrics.metric_of(accuracy).format_reached(accuracy)}"
+    text = f"{accuracy.metric} {accuracy_metrics.metric_of(accuracy).format_with_interval(accuracy)}"
     return Text(text, style=COLOURS["slower"] if is_less_accurate(accuracy) else "")
 
 

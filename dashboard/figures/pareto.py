@@ -57,7 +57,7 @@ class Judged:
 
     @property
     def words(self) -> str:
-        return f"{self.time}<br>{accuracy_metrics.metric_of(self.accuracy).format_reached(self.accuracy)}"
+        return f"{self.time}<br>{accuracy_metrics.metric_of(self.accuracy).format_with_interval(self.accuracy)}"
 
     @property
     def time(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from farm.contract.reasons import ReasonCode
 from farm.contract.reports import OutputParity
-from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, inputs_from_outside
+from farm.rules.quality.divergence import FirstDifference, Graph, GraphNode, inputs_of_part
 from farm.rules.quality.looks import CandidateError, Divergence, Look, Sides
 from farm.workshop import arrays, confined, replies
 from farm.workshop.confined import Answer
@@ -69,7 +69,7 @@ class _Search:
     def find_first_differing_output(self) -> OutputParity | None:
         """Compare the whole model's outputs and return the first in order of execution that differs, if any."""
         look = self._expose_on_both_sides([name for name in self._listed.outputs if name in self.visible])
-        differing = {output.name: output for output in self._sides.find_failing_outputs(look, inside=False)}
+        differing = {output.name: output for output in self._sides.find_failing_outputs(look, are_intermediate=False)}
         self._differing |= differing
         order = [name for node in self.graph.nodes for name in node.outputs if name in differing]
         return differing[order[0]] if order else None
@@ -99,7 +99,7 @@ class _Search:
             parity=parity,
             tensor_parity=self._differing[difference.tensor],
             part_parity=cut.differing,
-            looks=difference.seen,
+            looks=difference.compared,
         )
 
     def _grow_part(self, tensor: str) -> "_Cut":
@@ -159,7 +159,7 @@ class _Search:
 
         Return None if a value that the part reads is no plain tensor.
         """
-        names = inputs_from_outside(part, self._listed.stored)
+        names = inputs_of_part(part, self._listed.stored)
         inside = [name for name in names if name in _list_made_tensors(self.graph)]
         values = _read_values(self._inputs)
         if inside:
@@ -168,7 +168,7 @@ class _Search:
             return None
         inputs = arrays.write_npz(self._make_folder() / "inputs.npz", {name: values[name] for name in names})
         places = [self.graph.nodes.index(node) for node in part]
-        payload = {"places": places, "tensors": self.graph.outputs_leaving(part)}
+        payload = {"places": places, "tensors": self.graph.outputs_of_part(part)}
         return self._write_model("cut_nodes", payload, of=self._bundles.original, inputs=inputs)
 
     def _write_model(

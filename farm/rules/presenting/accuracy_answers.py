@@ -72,7 +72,7 @@ def _write_headline(worst: Mapping[str, Accuracy], slowest: tuple[str, str]) -> 
         keep, lose = _conjugate("keep", keeping), _conjugate("lose", losing)
         headline = f"{listed(keeping)} {keep} accuracy, {listed(losing)} {lose} it"
     else:
-        loss = metric_of(worst[losing[0]]).format_loss(worst[losing[0]])
+        loss = metric_of(worst[losing[0]]).format_change(worst[losing[0]])
         headline = f"{listed(losing)} {_conjugate('lose', losing)} accuracy: {loss}"
     if is_short(headline):
         return headline

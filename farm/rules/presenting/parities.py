@@ -109,11 +109,11 @@ def _compare_pair(
 ) -> doc_cells.EngineParity:
     first, second = block.arms[pair.one], block.arms[pair.other]
     if model.draws:
-        return doc_cells.EngineParity(cell=first.id, text=parity.judge_random(model.draws).text, unjudged=True)
+        return doc_cells.EngineParity(cell=first.id, text=parity.judge_random_model(model.draws).text, unjudged=True)
     if first.spec.artifact_sha256 != second.spec.artifact_sha256:
         preset = parity.ANY
         judgement = parity.judge_models(
-            pair.outputs, own=parity.presets_from_tolerances(block.tolerances), is_labelled=are_labelled
+            pair.outputs, by_output=parity.presets_from_tolerances(block.tolerances), is_labelled=are_labelled
         ).with_reference_named(f"{first.id}'s")
     else:
         preset = parity.preset_between(first.spec, second.spec, model.uploaded)

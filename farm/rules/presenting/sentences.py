@@ -182,7 +182,7 @@ def describe_wrong_cells(wrong: Sequence[Cell], names: str, *, measured: int) ->
         parts.append(f"{failed} of {counted(measured, 'cell')} fail{'s' if failed == 1 else ''} parity")
     if lossy:
         verb = "loses accuracy," if len(lossy) == 1 else "lose accuracy, worst"
-        loss = accuracy_metrics.metric_of(lossy[0]).format_loss(lossy[0])
+        loss = accuracy_metrics.metric_of(lossy[0]).format_change(lossy[0])
         parts.append(f"{len(lossy)} of {counted(measured, 'cell')} {verb} {loss}")
     owner = f" of {names}" if len(wrong) < measured else ""
     return f"Wrong outputs{owner}: {'; '.join(parts)}"

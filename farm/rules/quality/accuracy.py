@@ -1,8 +1,8 @@
 """Computes accuracy on labelled data with intervals, and tests whether a variant lost some on the same samples.
 
 Sources. Interval of a share: Wilson (JASA 22, 1927). Paired difference of shares: Newcombe's method 10 (Statistics in
-Medicine 17, 1998). Test: McNemar's, exact. Difference of mean errors: paired t. scipy.stats would say the same and cost
-every web process 50 MB, so these stand on scipy.special.
+Medicine 17, 1998). Test: McNemar's, exact. Difference of mean errors: paired t. scipy.stats computes the same and costs
+every web process 50 MB, so that only scipy.special is used.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,14 @@ Change = Literal["lower", "higher", "no difference shown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Estimate:
     """A share of samples, 0–1, or a mean error, with its interval at LEVEL."""
 
     value: float
     ci_low: float
     ci_high: float
+    # how many samples it is of
     n: int
-
-    def __str__(self) -> str:
-        return f"{self.value:.2%} ({self.ci_low:.2%}–{self.ci_high:.2%}, n = {self.n:,})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +50,23 @@ class Difference:
 
     @property
     def change(self) -> Change:
-        """Say what the test shows of the metric's value; whether lower is worse depends on the metric."""
+        """Which way the value changed significantly; whether lower is worse depends on the metric."""
         if self.p >= 1 - LEVEL:
             return "no difference shown"
         return "lower" if self.value < 0 else "higher"
 
 
-def share_of_right(correct: Correct) -> Share:
-    """Return the share of samples that are right, with its interval. Raises ValueError without samples."""
+def estimate_share(correct: Correct) -> Estimate:
+    """Estimate the share of samples that are right, with its Wilson interval. Raises ValueError without samples."""
     right = np.asarray(correct, dtype=bool)
     if right.size == 0:
         raise ValueError("There are no samples to judge: give labelled data.")
     low, high = _compute_wilson(int(right.sum()), right.size)
-    return Share(value=float(right.mean()), ci_low=low, ci_high=high, n=right.size)
+    return Estimate(value=float(right.mean()), ci_low=low, ci_high=high, n=right.size)
 
 
-def mean_error(errors: Errors) -> Share:
-    """Return the mean error of the samples with its t interval; of a single sample the interval is the value itself.
+def estimate_mean_error(errors: Errors) -> Estimate:
+    """Estimate the mean error of the samples with its t interval; that of a single sample has no width.
 
     Raises ValueError without samples.
     """
@@ -78,7 +76,7 @@ def mean_error(errors: Errors) -> Share:
     mean = float(values.mean())
     spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
     half = float(special.stdtrit(values.size - 1, (1 + LEVEL) / 2)) * spread / np.sqrt(values.size) if spread else 0.0
-    return Share(value=mean, ci_low=mean - float(half), ci_high=mean + float(half), n=values.size)
+    return Estimate(value=mean, ci_low=mean - float(half), ci_high=mean + float(half), n=values.size)
 
 
 def compare_shares(old: Correct, new: Correct) -> Difference:
@@ -100,7 +98,7 @@ def compare_shares(old: Correct, new: Correct) -> Difference:
 def compare_errors(old: Errors, new: Errors) -> Difference:
     """Test the difference, new minus old, of two mean errors on the same samples in the same order.
 
-    Raises ValueError where the numbers of samples differ, or are under two.
+    Raises ValueError where the numbers of samples differ, or where there are fewer than two.
     """
     before, after = np.asarray(old, dtype=np.float64), np.asarray(new, dtype=np.float64)
     _check_paired(before.shape, after.shape)
@@ -116,26 +114,26 @@ def compare_errors(old: Errors, new: Errors) -> Difference:
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the indices of the points (cost, accuracy) that no cheaper point equals or beats, the cheapest first."""
-    order = sorted(range(len(points)), key=lambda at: (points[at][0], -points[at][1]))
+    """Return the indices of the (cost, accuracy) points that no cheaper point equals or beats, the cheapest first."""
     front: list[int] = []
-    best = -np.inf
-    for at in order:
-        if points[at][1] > best:
-            front.append(at)
-            best = points[at][1]
+    best_accuracy = -np.inf
+    for index in sorted(range(len(points)), key=lambda index: (points[index][0], -points[index][1])):
+        accuracy = points[index][1]
+        if accuracy > best_accuracy:
+            front.append(index)
+            best_accuracy = accuracy
     return front
 
 
 def find_undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
-    """Return the indices of the points that no other point beats.
+    """Return the indices of the points that no other point dominates, in order; of equal points all stay.
 
-    A point beats another that is at least as good in everything and better in something. Every coordinate is a cost:
-    give what should be high with its sign turned. Of equal points all stay.
+    Every coordinate is a cost: give what should be high with its sign turned. A point dominates another where none of
+    its costs is higher and at least one is lower.
     """
     return [
-        at
-        for at, point in enumerate(points)
+        index
+        for index, point in enumerate(points)
         if not any(other != point and all(map(le, other, point)) for other in points)
     ]
 

@@ -1,7 +1,7 @@
-"""How outputs are judged on labelled data: the table of accuracy metrics, one entry each, ours and packages'.
+"""How outputs are judged on labelled data: the table of accuracy metrics, our own and those of installed packages.
 
-What a metric says of one sample is worked out beside the outputs, by a module of the runner; it is such that the mean
-over samples is the metric. So every metric has an interval, and two cells are compared sample by sample.
+A module of the runner computes a figure for each sample, whose mean over the samples is the metric. Every metric
+therefore has an interval, and two cells are compared sample by sample.
 """
 
 import re
@@ -26,30 +26,29 @@ MAX_TITLE, MAX_NOTE, MAX_AT_ONCE = 60, 200, 4096
 class AccuracyMetric:
     """A metric of accuracy."""
 
-    # as recipes have it
+    # as recipes name it
     name: str
-    # in words
+    # as pages name it
     title: str
-    # the module whose `Outside` judges, which is copied beside the runner; for our own, `module:name` there
+    # the module whose `Outside` computes it, which is copied beside the runner; for our own, `module:name` there
     judge: str
     labels: LabelShape
-    # what a sample is in it, in words
+    # what the figure of a sample means
     note: str
     higher_is_better: bool = True
-    # whether it is written in percent and points
+    # whether it is written in percent, and a difference in points
     is_share: bool = True
-    # whether a sample is right or wrong, and what a right one is called
+    # whether each sample is right or wrong, and how sentences describe right ones
     is_yes_or_no: bool = False
     right: str = "right"
-    # the smallest and the largest value that it can have
+    # the smallest and the largest value that the metric can have
     least: float = 0.0
     most: float = 1.0
     # how many samples are judged in a batch
     at_once: int = 64
 
     def format_value(self, value: float | None) -> str:
-        """Format a value as a percentage, `98.1 %`, or with three digits; None gives the mark of what was not
-        measured."""
+        """Format a value as a percentage, `98.1 %`, or with three digits; None gives `not measured`."""
         if value is None:
             return numbers.NOT_MEASURED
         return numbers.accuracy(value) if self.is_share else numbers.plain(value)
@@ -61,31 +60,31 @@ class AccuracyMetric:
         low, high = max(self.least, low), min(self.most, high)
         return f"{self.format_value(low).removesuffix(' %')}{' to ' if low < 0 else '–'}{self.format_value(high)}"
 
-    def format_reached(self, accuracy: "Accuracy") -> str:
-        """Format what a cell reached, with its interval where it has one: `98.1 % (96.6–99.0 %)`."""
+    def format_with_interval(self, accuracy: "Accuracy") -> str:
+        """Format a cell's value, with its interval where it has one: `98.1 % (96.6–99.0 %)`."""
+        value = self.format_value(accuracy.value)
         interval = self.format_interval(accuracy.ci_low, accuracy.ci_high)
-        return f"{self.format_value(accuracy.value)}{f' ({interval})' if interval else ''}"
+        return f"{value} ({interval})" if interval else value
 
     def format_difference(self, accuracy: "Accuracy") -> str:
-        """Format the difference to the baseline with its sign and interval; empty where none is known."""
+        """Format the difference from the baseline, `−1.20 points (−2.10 to −0.30)`; empty where none is known."""
         if accuracy.difference is None:
             return ""
-        shown = self._format_signed(accuracy.difference) + (" points" if self.is_share else "")
+        difference = self._format_signed(accuracy.difference) + (" points" if self.is_share else "")
         low, high = accuracy.difference_low, accuracy.difference_high
         if low is None or high is None:
-            return shown
-        return f"{shown} ({self._format_signed(low)} to {self._format_signed(high)})"
+            return difference
+        return f"{difference} ({self._format_signed(low)} to {self._format_signed(high)})"
 
-    def format_loss(self, accuracy: "Accuracy") -> str:
-        """Format what the baseline reached and what this cell reached: `top-1 98.0 → 0.6 %`; empty where one is
-        unknown."""
+    def format_change(self, accuracy: "Accuracy") -> str:
+        """Format the values of the baseline and of this cell: `top-1 98.0 → 0.6 %`; empty where one is not known."""
         if accuracy.value is None or accuracy.difference is None:
             return ""
-        before, after = (self.format_value(value) for value in (accuracy.value - accuracy.difference, accuracy.value))
+        before, after = self.format_value(accuracy.value - accuracy.difference), self.format_value(accuracy.value)
         return f"{self.title} {before.removesuffix(' %') if self.is_share else before} → {after}"
 
     def describe(self, accuracy: "Accuracy") -> str:
-        """Say in one sentence what a cell reached, or why it has no value."""
+        """Describe the value of a cell in one sentence, or say why it has none."""
         if accuracy.value is None:
             return accuracy.text
         if self.is_yes_or_no:
@@ -95,7 +94,7 @@ class AccuracyMetric:
         title = f"{self.title[0].upper()}{self.title[1:]}"
         sha256 = accuracy.judge_sha256
         by = f", by the user's own {accuracy.recipe} (sha256 {sha256[:12]})" if sha256 else ""
-        return f"{title} {self.format_reached(accuracy)} over {accuracy.n:,} samples{by}."
+        return f"{title} {self.format_with_interval(accuracy)} over {accuracy.n:,} samples{by}."
 
     def _format_signed(self, number: float) -> str:
         text = numbers.fixed(100 * number, 2) if self.is_share else numbers.plain(number)
@@ -103,17 +102,13 @@ class AccuracyMetric:
 
 
 def _make_recall(count: int) -> AccuracyMetric:
-    return AccuracyMetric(
-        f"recall{count}",
-        f"recall@{count}",
-        f"judges.embeddings:RECALL{count}",
-        "group",
-        f"right when one of the {count} most similar other samples (by cosine) has its label"
-        if count > 1
-        else "right when the most similar other sample (by cosine) has its label",
-        is_yes_or_no=True,
-        right=f"found among their {count} nearest" if count > 1 else "nearest to one of their label",
-    )
+    nearest, right = "the most similar other sample (by cosine)", "nearest to one of their label"
+    if count > 1:
+        nearest = f"one of the {count} most similar other samples (by cosine)"
+        right = f"found among their {count} nearest"
+    note = f"right when {nearest} has its label"
+    module = f"judges.embeddings:RECALL{count}"
+    return AccuracyMetric(f"recall{count}", f"recall@{count}", module, "group", note, is_yes_or_no=True, right=right)
 
 
 OWN = (
@@ -210,12 +205,12 @@ OWN = (
 
 
 def _find_malformed(entry: AccuracyMetric, taken: Sequence[AccuracyMetric]) -> Iterator[str]:
-    for what, value, pattern in (("name", entry.name, _NAME), ("judge", entry.judge, _MODULE)):
+    for field, value, pattern in (("name", entry.name, _NAME), ("judge", entry.judge, _MODULE)):
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            yield f"{what} has {value!r:.80}, which cannot be one."
-    for what, value, length in (("title", entry.title, MAX_TITLE), ("note", entry.note, MAX_NOTE)):
-        if not isinstance(value, str) or not 0 < len(value) <= length:
-            yield f"{what} has {value!r:.80}: write a few words."
+            yield f"{field} has {value!r:.80}, which cannot be one."
+    for field, value, max_length in (("title", entry.title, MAX_TITLE), ("note", entry.note, MAX_NOTE)):
+        if not isinstance(value, str) or not 0 < len(value) <= max_length:
+            yield f"{field} has {value!r:.80}: write a few words."
     shapes, batches = get_args(LabelShape), range(1, MAX_AT_ONCE + 1)
     for is_wrong, sentence in (
         (entry.name in (metric.name for metric in (*OWN, *taken)), f"{entry.name!r} is taken."),
@@ -238,8 +233,10 @@ METRICS: Mapping[str, AccuracyMetric] = {entry.name: entry for entry in (*OWN, *
 
 
 def metric_of(accuracy: "Accuracy") -> AccuracyMetric:
-    """Return the metric of a cell's accuracy; an unknown one, of a package or a user's judge, becomes a plain
-    number."""
+    """Return the metric of a cell's accuracy.
+
+    One that is not in the table, of a package that is not installed or of a user's own judge, is a plain number.
+    """
     return METRICS.get(accuracy.metric) or AccuracyMetric(
         accuracy.metric,
         accuracy.metric,

@@ -1,8 +1,8 @@
 """Reads and writes recipes of accuracy, and the judged samples that nodes send, as text.
 
 A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
-means `top1` after it. Judged samples travel as `b1:` and the bits of right (1) and wrong (0), or `f4:` and
-little-endian float32 figures, both compressed by zlib and written as base64.
+means `top1` after it. Judged samples are sent as `b1:` and the bits of right (1) and wrong (0), or as `f4:` and
+little-endian float32 figures, both compressed by zlib and encoded as base64.
 """
 
 import base64
@@ -24,7 +24,7 @@ _MAX_TEXT = 300
 _MAX_UNPACKED = 4 * MAX_SAMPLES
 _ROUNDED = 1e-5
 
-# truths, or float64 figures
+# whether each sample is right, or a float64 figure of each
 Judged = NDArray[Any]
 
 
@@ -57,14 +57,14 @@ def format_recipe(recipe: EvaluationRecipe) -> str:
 
 
 def pack_samples(judged: Judged) -> str:
-    """Pack judged samples (truths, or figures) as text."""
+    """Pack judged samples as text, `b1:BASE64` for booleans or `f4:BASE64` for figures."""
     if judged.dtype.kind == "b":
         return "b1:" + base64.b64encode(zlib.compress(np.packbits(judged).tobytes(), 9)).decode()
     return "f4:" + base64.b64encode(zlib.compress(judged.astype("<f4").tobytes(), 9)).decode()
 
 
 def unpack_samples(report: AccuracyReport) -> Judged:
-    """Unpack the `n` judged samples of a report: truths, or float64 figures.
+    """Unpack the `n` judged samples of a report: booleans, or float64 figures.
 
     Raises SamplesProblem where the text is damaged, too long, or not of the kind and range of the report's metric.
     """

@@ -1,7 +1,7 @@
-"""What the agent and the workshop agree on for the search for the first divergent node.
+"""The interface between the agent and the workshop in the search for the first divergent node.
 
-The agent runs the candidate, the workshop the confined processes that cut a model open, and neither imports the other:
-what starts a search hands it to the agent.
+The agent runs the candidate. The workshop runs the confined processes that cut a model into parts. Neither imports the
+other: who starts a search hands it to the agent.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from farm.rules.quality.parity import FP32, Preset, judge
 
 
 class CandidateError(Exception):
-    """The candidate could not run what it was given. This ends the search only where it concerns the whole model."""
+    """The candidate could not run a model. This ends the search only where that is the whole model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,15 @@ class Look:
     reference: Path
 
 
+# runs the candidate and compares its outputs
 Compare = Callable[[Look], Sequence[OutputParity]]
-# writes `reference` of a look, which is not there yet
+# computes the outputs of the reference, and writes them to the `reference` of a look
 Refer = Callable[[Look], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """Candidate and reference: how both are asked, and by what they are judged.
+    """Candidate and reference: how both are run, and by which preset they are judged.
 
     Without `refer` the reference is the CPU without optimisations. `check` is called before each look and may raise to
     end the search.
@@ -46,12 +47,15 @@ class Sides:
     preset: Preset = FP32
     check: Callable[[], None] = lambda: None
 
-    def find_failing_outputs(self, look: Look, *, inside: bool = True) -> list[OutputParity]:
-        """Compare one look and return the outputs that fail the preset.
+    def find_failing_outputs(self, look: Look, *, are_intermediate: bool = True) -> list[OutputParity]:
+        """Run the candidate and return the outputs that fail the preset.
 
-        With `inside`, agreement on the largest value is not asked for, since it only matters for a model's own outputs.
+        Of intermediate tensors the agreement on the largest value is not judged, since it only matters for the outputs
+        of a whole model.
         """
-        preset = replace(self.preset, min_agreement=0.0) if inside and self.preset.min_agreement else self.preset
+        preset = self.preset
+        if are_intermediate and preset.min_agreement:
+            preset = replace(preset, min_agreement=0.0)
         return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
 
 
@@ -62,23 +66,23 @@ class Divergence:
     # the first tensor that differs, and the node that makes it
     tensor: str
     node: GraphNode
-    # the nodes of the smallest cut of the model that still shows it
+    # the names of the nodes of the smallest part of the model that still shows it
     part: tuple[str, ...]
-    # where that cut is written, with its inputs and the reference of its output
+    # where that part is written, with its inputs and the reference of its output
     folder: Path
     main: str
     inputs: Path
     reference: Path
-    # the candidate's on the whole model, of the tensor, and on the cut; None where no cut within reach shows the
-    # difference
+    # of the output of the whole model, of the tensor, and of the output of the part, which is None where no part that
+    # was tried shows the difference
     parity: OutputParity
     tensor_parity: OutputParity
     part_parity: OutputParity | None
-    # the tensors that were compared, each with whether it agreed
+    # (tensor, whether it agreed) of each comparison, in order
     looks: tuple[tuple[str, bool], ...]
 
     def sentence(self) -> str:
-        """Say which tensor is the first beyond tolerance, which node makes it, and how few nodes show that alone."""
+        """Say which tensor is the first beyond tolerance, which node makes it, and which nodes alone show it."""
         node = self.node.name or self.tensor
         text = f"The first tensor beyond tolerance is {self.tensor}, made by {node} ({self.node.op_type})"
         if self.part_parity is None:
@@ -89,7 +93,7 @@ class Divergence:
 
 
 class Search(Protocol):
-    """Where the outputs of a model part; `farm.workshop.divergence.find_first_divergence` is the one there is."""
+    """Finds where two sides diverge, as `farm.workshop.divergence.find_first_divergence` does."""
 
     def __call__(
         self,

@@ -1,7 +1,7 @@
-"""Judges whether outputs are right, by tolerances for each type and scale, and says why.
+"""Judges whether outputs are right, by tolerances for each precision, and says why.
 
 Element-wise rule of the float presets: |candidate - reference| <= atol * scale + rtol * |reference|, where the scale is
-the reference's own root mean square, and at least 1 (docs/accuracy.md has the sources). Variants of few bits are judged
+the root mean square of the reference, and at least 1 (docs/accuracy.md has the sources). Quantised variants are judged
 by direction (cosine) and by the class they choose.
 """
 
@@ -21,16 +21,16 @@ _NO_TOLERANCE = 1e30
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What an output must keep. Shares and cosines are 0–1."""
+    """The limits that an output must keep. Shares and cosines are 0–1."""
 
     name: str
     atol: float = 0.0
     rtol: float = 0.0
-    # None where it is not asked for
+    # None where the cosine to the reference is not judged
     min_cosine: float | None = None
-    # None where it is not asked for
+    # the share of the same choices, as of the largest score; None where it is not judged
     min_agreement: float | None = None
-    # by how much whole numbers of 8 bits, which stand for steps of a scale, may be off
+    # by how much 8-bit integers, which stand for steps of a scale, may be off
     max_step: int = 0
 
     @property
@@ -39,9 +39,9 @@ class Preset:
 
     @property
     def tolerance(self) -> Tolerance:
-        """The tolerance that values are counted by.
+        """The tolerance by which violations are counted.
 
-        Where the cosine is what counts, it is so wide that only what is not finite, or has another shape, is beyond it.
+        Where the cosine is judged instead, it is so wide that only values that are not finite violate it.
         """
         if self.min_cosine is not None:
             return Tolerance(atol=_NO_TOLERANCE, rtol=0.0)
@@ -50,17 +50,17 @@ class Preset:
 
 OWN: Final = "own"
 FP32 = Preset("fp32", atol=1e-5, rtol=1e-4)
-# eight units in the last place of the scale, and of the value: 24 layers rounded after each operator keep within six
+# eight units in the last place of the scale, and of the value: rounding after each operator of 24 layers costs six
 FP16 = Preset("fp16", atol=2**-7, rtol=2**-7)
 BF16 = Preset("bf16", atol=2**-4, rtol=2**-4)
-# a model that came in few bits
+# a model that was quantised before its upload
 STEPS = Preset("few bits", atol=1e-5, rtol=1e-4, max_step=1)
 INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99, max_step=1)
 INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9, max_step=1)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
 MAX_PLACES: Final = 16
-# one model against another, where nobody says how close it should come
+# one model against another, where nobody says how close they should be
 ANY = Preset("any", atol=_NO_TOLERANCE)
 _WIDTH = (FP32, STEPS, LEVELS, FP16, BF16, INT8, INT4)
 _UPLOADED = {"fp16": FP16, "bf16": BF16, "int8": STEPS, "int8 QDQ": STEPS, "int4": STEPS}
@@ -75,7 +75,7 @@ class Judgement:
     text: str
     # the preset that the sentence is about, where outputs were judged by several
     preset: Preset | None = field(default=None, compare=False)
-    # whether nobody can say what is right
+    # whether outputs differ or are random, and nothing says what is right
     is_unjudged: bool = field(default=False, compare=False)
 
     def with_reference_named(self, other: str) -> "Judgement":
@@ -85,11 +85,11 @@ class Judgement:
 def preset_for(precision: Precision, uploaded: str = "") -> Preset:
     """Return the preset for the precision of a recipe.
 
-    `uploaded` is the precision that the model came in; it decides where the recipe changes nothing, and can only widen
-    fp16.
+    `uploaded` is the number type of the uploaded model, as `recipes.describe_uploaded` names it. It decides for fp32,
+    which leaves the model as it is, and may widen the preset of fp16.
     """
-    own = _UPLOADED.get(uploaded, FP32)
-    return {"fp32": own, "fp16": max(own, FP16, key=_WIDTH.index), "int4": INT4}.get(precision, INT8)
+    of_upload = _UPLOADED.get(uploaded, FP32)
+    return {"fp32": of_upload, "fp16": max(of_upload, FP16, key=_WIDTH.index), "int4": INT4}.get(precision, INT8)
 
 
 def presets_from_tolerances(tolerances: Mapping[str, Tolerance]) -> dict[str, Preset]:
@@ -97,9 +97,9 @@ def presets_from_tolerances(tolerances: Mapping[str, Tolerance]) -> dict[str, Pr
 
 
 def preset_between(spec: CellSpec, other: CellSpec, uploaded: str = "") -> Preset:
-    """Return the preset for comparing two engines: the wider of both precisions' presets.
+    """Return the preset for comparing two cells with each other: the wider of those of both precisions.
 
-    It is that of optimisation levels where only the level differs.
+    It is LEVELS where their optimisation levels differ and neither is wider than FP32 or STEPS.
     """
     first, second = (preset_for(side.recipe.precision, uploaded) for side in (spec, other))
     wider = max(first, second, key=_WIDTH.index)
@@ -111,27 +111,28 @@ def judge(
     outputs: Sequence[OutputParity],
     preset: Preset,
     *,
-    own: Mapping[str, Preset] | None = None,
+    by_output: Mapping[str, Preset] | None = None,
     missing: Sequence[str] = (),
 ) -> Judgement:
     """Judge all outputs against the reference.
 
-    `own` are presets of single outputs by name. `missing` are outputs of the reference that were not computed; any
-    fails. Without a reference the verdict is `not_measured`, as it is where no output fails and one is NaN everywhere
-    on both sides.
+    `by_output` has the presets of outputs, by name, for which `preset` does not hold. `missing` are outputs of the
+    reference that were not computed; any fails. Without a reference the verdict is `not_measured`, as it is where no
+    output fails and one is NaN everywhere on both sides.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
         return Judgement("fail", f"The output {missing[0]!r} of the reference was not computed.")
     if not compared:
         return Judgement("not_measured", "There is no reference to compare the outputs with.")
-    presets = {
-        output.name: (own or {}).get(output.name) or preset_for_dtype(preset, output.dtype) for output in compared
-    }
+
+    presets = {output.name: preset_for_dtype(preset, output.dtype) for output in compared}
+    presets |= {name: given for name, given in (by_output or {}).items() if name in presets}
     all_nan = [output for output in compared if output.is_nan_everywhere]
-    judged = [output for output in compared if output not in all_nan]
     faults = {
-        output.name: fault for output in judged if (fault := _find_fault(output, presets[output.name])) is not None
+        output.name: fault
+        for output in compared
+        if output not in all_nan and (fault := _find_fault(output, presets[output.name])) is not None
     }
     if faults:
         name, fault = next(iter(faults.items()))
@@ -145,35 +146,42 @@ def judge(
 
 
 def preset_for_dtype(preset: Preset, dtype: str) -> Preset:
+    """Return the preset, or that of float16 or bfloat16 where an output of this type needs a wider one."""
     return max(preset, _TYPES.get(dtype, preset), key=_WIDTH.index) if preset in _WIDTH else preset
 
 
-def judge_models(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool = False) -> Judgement:
-    """Judge a model's outputs against those of another model, by the tolerances that the user gave.
+def judge_models(
+    outputs: Sequence[OutputParity], *, by_output: Mapping[str, Preset], is_labelled: bool = False
+) -> Judgement:
+    """Judge a model's outputs against those of another model, by the presets that the user gave for outputs.
 
-    Without a tolerance an output that differs is not judged: how close a retrained or pruned model should come is for
-    its team to say. Another shape fails in any case, as do values that are not finite where the other's are. With
-    `is_labelled`, labelled data judge the difference.
+    An output that differs and has none is not judged, because only the team knows how close a retrained or pruned model
+    should be. Another shape fails in any case, as do values that are not finite where the other's are. `is_labelled`
+    says that labelled data judge the difference.
     """
-    judgement = _judge_model_outputs(outputs, own=own, is_labelled=is_labelled)
+    judgement = _judge_model_outputs(outputs, by_output, is_labelled=is_labelled)
     renamed = [f"{out.reference_name!r} is now called {out.name!r}" for out in outputs if out.reference_name]
     if not renamed:
         return judgement
     return replace(judgement, text=f"{judgement.text} Output {', '.join(renamed)}: callers that name it break.")
 
 
-def _judge_model_outputs(outputs: Sequence[OutputParity], *, own: Mapping[str, Preset], is_labelled: bool) -> Judgement:
+def _judge_model_outputs(
+    outputs: Sequence[OutputParity], presets: Mapping[str, Preset], *, is_labelled: bool
+) -> Judgement:
     compared = [output for output in outputs if output.reference_shape is not None]
     if not compared:
         return Judgement("not_measured", "No outputs of the two models could be compared.")
     faults = [
-        fault for output in compared if (fault := _find_fault_between_models(output, own.get(output.name))) is not None
+        fault
+        for output in compared
+        if (fault := _find_fault_between_models(output, presets.get(output.name))) is not None
     ]
     if faults:
         return Judgement("fail", f"{faults[0]}.")
-    unjudged = [output for output in compared if output.name not in own and not output.is_same]
+    unjudged = [output for output in compared if output.name not in presets and not output.is_same]
     if not unjudged:
-        text = _describe_pass(compared, next(iter(own.values()))) if own else "All outputs are the same."
+        text = _describe_pass(compared, next(iter(presets.values()))) if presets else "All outputs are the same."
         return Judgement("pass", text)
     largest = max(unjudged, key=lambda output: output.max_abs or 0.0)
     gap = "" if largest.max_abs is None else f": {largest.name!r} differs by up to {largest.max_abs:.3g}"
@@ -183,8 +191,8 @@ def _judge_model_outputs(outputs: Sequence[OutputParity], *, own: Mapping[str, P
     return _make_unjudged(f"{gap}; {way_out}.")
 
 
-def judge_random(operators: str) -> Judgement:
-    """Return `not_measured` for a model that draws random numbers, whose outputs cannot be compared between runs."""
+def judge_random_model(operators: str) -> Judgement:
+    """Return `not_measured` for a model that draws random numbers; `operators` names those that do in the sentence."""
     return _make_unjudged(f": the model draws random numbers ({operators}).")
 
 
@@ -201,7 +209,7 @@ def _find_fault_between_models(output: OutputParity, preset: Preset | None) -> s
 
 
 def _find_fault(output: OutputParity, preset: Preset) -> str | None:
-    """Say what is wrong with one output, without a full stop; None when it is right."""
+    """Say what is wrong with one output, without a full stop; None where it is right."""
     if output.reference_shape is not None and output.shape != output.reference_shape:
         return f"Output {output.name!r} has the shape {list(output.shape)}, not {list(output.reference_shape)}"
     if output.dtype in ("int8", "uint8") and output.max_abs is not None and output.max_abs <= preset.max_step:

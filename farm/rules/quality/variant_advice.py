@@ -1,18 +1,18 @@
-"""Suggests what to try next with an 8-bit variant, from how it was made and where its error is."""
+"""Suggests what to try next with an 8-bit variant, by its recipe and by the layers that lose the most signal."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from farm.rules.cells import recipes
 
-# a layer is worth leaving out when so little signal is left, and others have much more
+# a layer whose signal-to-noise ratio is lower is worth leaving in floating point
 WEAK_DB = 20.0
-NAMED = 3
-FEW, ENOUGH = 100, 500
+MAX_NAMED_LAYERS = 3
+MIN_SAMPLES, GOOD_SAMPLES = 100, 500
 
 
 class Layer(Protocol):
-    """A tensor of the ranking: its node, and the signal left in decibels, None where nothing was lost."""
+    """A quantised tensor: its node, and its signal-to-noise ratio in decibels, None where nothing was lost."""
 
     @property
     def node(self) -> str: ...
@@ -30,8 +30,9 @@ def advise(
 ) -> list[str]:
     """Suggest what to try next, as sentences, the most important first.
 
-    `samples` is the number of calibration samples; `layers` are ordered from the worst; `instruction_sets` are those of
-    a processor that measured the variant.
+    `options` are those of the recipe. `samples` is the number of calibration samples, None where it is not known.
+    `layers` are ordered from the lowest ratio. `instruction_sets` are those of a processor that measured the variant.
+    Empty where nothing is to be suggested.
     """
     return [
         *_advise_by_samples(precision, options, samples),
@@ -67,10 +68,11 @@ def _advise_by_samples(precision: str, options: Mapping[str, str], samples: int 
             "so that its accuracy says nothing about real ones."
         )
         return [text]
-    if samples is not None and samples < FEW:
-        return [f"Give more calibration data: {samples} samples are few, take at least {FEW}, better {ENOUGH}."]
-    if samples is not None and samples < ENOUGH:
-        return [f"{ENOUGH} calibration samples or more give steadier ranges than {samples}."]
+    if samples is not None and samples < MIN_SAMPLES:
+        wanted = f"take at least {MIN_SAMPLES}, better {GOOD_SAMPLES}"
+        return [f"Give more calibration data: {samples} samples are few, {wanted}."]
+    if samples is not None and samples < GOOD_SAMPLES:
+        return [f"{GOOD_SAMPLES} calibration samples or more give steadier ranges than {samples}."]
     return []
 
 
@@ -78,15 +80,18 @@ def _advise_by_layers(precision: str, options: Mapping[str, str], layers: Sequen
     weak = [layer for layer in layers if layer.model_db is not None and layer.model_db < WEAK_DB]
     if not weak:
         return []
-    ideas = []
+    advice = []
     if "per-channel" not in options:
-        with_scales = _format_precision(precision, {**options, "per-channel": "true"})
-        ideas.append(f"Try {with_scales}: a scale for each channel keeps more of weights that differ between channels.")
+        recipe = _format_precision(precision, {**options, "per-channel": "true"})
+        advice.append(f"Try {recipe}: a scale for each channel keeps more of weights that differ between channels.")
     if precision in recipes.STATIC and "calibration" not in options:
-        ideas.append("Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor.")
-    names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:NAMED]
-    if names and all(not set(",+:") & set(name) for name in names):
-        left = sorted({*recipes.split_names(options.get("exclude-nodes", "")), *names})
-        recipe = _format_precision(precision, {**options, "exclude-nodes": ",".join(left)})
-        ideas.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
-    return ideas
+        advice.append(
+            "Try calibration=percentile or entropy: minmax lets a single outlier widen the range of a tensor."
+        )
+    names = list(dict.fromkeys(layer.node for layer in weak if layer.node))[:MAX_NAMED_LAYERS]
+    # names with these signs cannot be written in a recipe
+    if names and not set(",+:") & set("".join(names)):
+        excluded = sorted({*recipes.split_names(options.get("exclude-nodes", "")), *names})
+        recipe = _format_precision(precision, {**options, "exclude-nodes": ",".join(excluded)})
+        advice.append(f"Try {recipe}: under {WEAK_DB:.0f} dB of signal are left behind {', '.join(names)}.")
+    return advice

@@ -41,7 +41,7 @@ def make_accuracy(report: AccuracyReport, *, measured_by: str | None = None) -> 
         figures = {"value": judge.value}
     else:
         samples = evaluation.unpack_samples(report)
-        mean = accuracy.share_of_right(samples) if samples.dtype.kind == "b" else accuracy.mean_error(samples)
+        mean = accuracy.estimate_share(samples) if samples.dtype.kind == "b" else accuracy.estimate_mean_error(samples)
         figures = {"value": mean.value, "ci_low": mean.ci_low, "ci_high": mean.ci_high, "samples": report.samples}
     return _add_text(accuracy_without_value.model_copy(update=figures))
 
@@ -124,7 +124,7 @@ def _compare_with_earlier(new: doc_cells.Accuracy, earlier: Sequence[doc_cells.A
     )
     if not has_excessive_loss(compared):
         return new
-    loss = accuracy_metrics.metric_of(compared).format_loss(compared)
+    loss = accuracy_metrics.metric_of(compared).format_change(compared)
     return _add_text(compared, f"An earlier version on the same data: {loss}.")
 
 

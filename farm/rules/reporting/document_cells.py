@@ -281,9 +281,9 @@ def _judge_outputs(
     if check is None or check.reason is not None:
         return doc_cells.Parity(text="The outputs were not computed.")
     if draws := record.model_of(spec).draws:
-        return doc_cells.Parity(text=parity.judge_random(draws).text, unjudged=True)
+        return doc_cells.Parity(text=parity.judge_random_model(draws).text, unjudged=True)
     preset = record.preset or _choose_preset(spec, record)
-    judgement = parity.judge(check.outputs, preset, own=parity.presets_from_tolerances(tolerances))
+    judgement = parity.judge(check.outputs, preset, by_output=parity.presets_from_tolerances(tolerances))
     is_measured, preset = judgement.verdict != "not_measured", judgement.preset or preset
     if not is_measured and (replaced := parities.replace_reference(spec, check)) is not None:
         return replaced

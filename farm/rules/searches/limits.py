@@ -115,7 +115,7 @@ class Limits:
             return f"accuracy {NOT_MEASURED}" if accuracy is None else accuracy.text
         metric = accuracy_metrics.metric_of(accuracy)
         difference = metric.format_difference(accuracy) if self.min_accuracy is None else ""
-        return ", ".join(filter(None, (f"{metric.title} {metric.format_reached(accuracy)}", difference)))
+        return ", ".join(filter(None, (f"{metric.title} {metric.format_with_interval(accuracy)}", difference)))
 
     def _judge_early_times(self, cell: Cell) -> Iterator[Judgement]:
         """Judge the times of a few launches, each of which may be wrong by MARGIN. A single one shows nothing."""

@@ -128,7 +128,7 @@ def _make_setting(contender: Contender, race: Race, outcome: Outcome) -> FoundSe
     reached = ""
     if cell.accuracy is not None and cell.accuracy.value is not None:
         metric = accuracy_metrics.metric_of(cell.accuracy)
-        reached = f"{metric.title} {metric.format_reached(cell.accuracy)}"
+        reached = f"{metric.title} {metric.format_with_interval(cell.accuracy)}"
     return FoundSetting.model_validate(
         {name: getattr(cell, name) for name in FIGURES}
         | {"label": contender.label, "settings": contender.settings, "accuracy": reached}

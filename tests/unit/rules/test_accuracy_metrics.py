@@ -104,5 +104,5 @@ def test_an_entry_that_is_none_is_left_out_and_told(
 def test_a_loss_is_told_by_what_was_reached_before_and_now():
     entry = METRICS["top1"]
     known = {"metric": "top1", "value": 0.006, "difference": -0.974}
-    assert entry.format_loss(Accuracy.model_validate(known)) == "top-1 98.0 → 0.6 %"
-    assert not entry.format_loss(Accuracy.model_validate({**known, "difference": None}))
+    assert entry.format_change(Accuracy.model_validate(known)) == "top-1 98.0 → 0.6 %"
+    assert not entry.format_change(Accuracy.model_validate({**known, "difference": None}))

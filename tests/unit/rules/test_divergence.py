@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.rules.quality.divergence import Graph, GraphNode, inputs_from_outside
+from farm.rules.quality.divergence import Graph, GraphNode, inputs_of_part
 
 
 def chain(length: int) -> Graph:
@@ -28,7 +28,7 @@ def test_in_a_chain_the_culprit_is_found_in_as_many_looks_as_bits(culprit: int) 
     visible = {f"t{i}" for i in range(100)}
     found = graph.find_first_difference("t99", agrees=lambda name: int(name[1:]) < culprit, visible=visible)
     assert (found.tensor, found.node.name) == (f"t{culprit}", f"n{culprit}")
-    assert len(found.seen) <= 8
+    assert len(found.compared) <= 8
 
 
 @pytest.mark.parametrize(("differing", "culprit"), [("d", "join"), ("cd", "right"), ("bd", "left"), ("abcd", "top")])
@@ -40,7 +40,7 @@ def test_where_branches_join_the_right_branch_is_followed(differing: str, culpri
 def test_only_visible_tensors_are_looked_at() -> None:
     found = chain(10).find_first_difference("t9", agrees=lambda name: int(name[1:]) < 3, visible={"t2", "t5", "t9"})
     assert found.tensor == "t5"
-    assert {name for name, _ in found.seen} <= {"t2", "t5"}
+    assert {name for name, _ in found.compared} <= {"t2", "t5"}
 
 
 def test_a_tensor_that_no_node_makes_is_an_error() -> None:
@@ -56,12 +56,12 @@ def test_a_part_grows_around_a_tensor_and_keeps_the_order() -> None:
 
 def test_what_leaves_a_part_is_read_outside_or_by_nobody() -> None:
     graph = diamond()
-    assert graph.outputs_leaving(graph.nodes_around("b", 1)) == ("a", "d")
-    assert graph.outputs_leaving(graph.nodes_around("b", 0)) == ("b",)
+    assert graph.outputs_of_part(graph.nodes_around("b", 1)) == ("a", "d")
+    assert graph.outputs_of_part(graph.nodes_around("b", 0)) == ("b",)
 
 
 def test_the_borders_of_a_part_are_what_it_reads_from_outside() -> None:
-    assert inputs_from_outside(diamond().nodes_around("d", 1), {"w"}) == ("a",)
+    assert inputs_of_part(diamond().nodes_around("d", 1), {"w"}) == ("a",)
 
 
 def test_the_maker_of_a_tensor_is_known_and_inputs_have_none() -> None:

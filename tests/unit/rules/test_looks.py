@@ -26,7 +26,7 @@ def test_what_is_within_the_preset_does_not_differ() -> None:
 def test_which_value_is_largest_counts_for_the_models_outputs_alone() -> None:
     swapped = parity("scores", cosine=0.999, top1_agreement=0.5)
     sides = Sides(compare=lambda look: [swapped], preset=INT8)
-    assert sides.find_failing_outputs(LOOK, inside=False) == [swapped]
+    assert sides.find_failing_outputs(LOOK, are_intermediate=False) == [swapped]
     assert sides.find_failing_outputs(LOOK) == []
 
 

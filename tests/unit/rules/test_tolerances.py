@@ -43,7 +43,7 @@ def test_what_is_no_tolerance_is_told_in_one_sentence(written: Any) -> None:
 def test_an_output_is_judged_by_its_own_tolerance_and_the_others_by_their_precision() -> None:
     far, near = make_output(violations=2, max_abs=0.5), make_output(name="z", violations=0)
     own = parity.presets_from_tolerances({"y": Tolerance(atol=0.1, rtol=0.0)})
-    judged = parity.judge((far, near), parity.INT8, own=own)
+    judged = parity.judge((far, near), parity.INT8, by_output=own)
     assert (judged.verdict, "beyond atol 0.1 + rtol 0" in judged.text) == ("fail", True)
 
 
