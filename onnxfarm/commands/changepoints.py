@@ -50,7 +50,7 @@ def changepoints(
     with require_extra("node"):
         from farm.rules.comparing import changepoints as rules
     columns, times = read_series(read_text(file), where=str(file))
-    shifts = [rules.find_changepoints(column.values, smallest=margin) for column in columns]
+    shifts = [rules.find_changepoints(column.values, min_magnitude=margin) for column in columns]
     for column, points in zip(columns, shifts, strict=True):
         print(_describe_shifts(column, points, times=times, margin=margin), file=sys.stderr if is_json else sys.stdout)
     if is_json:

@@ -15,7 +15,7 @@ from farm.rules.cells import outside_metrics
 from farm.rules.cells.metric import SIZE, TIME, Judging, Metric
 from farm.rules.cells.scenario_metrics import OF_SCENARIOS
 from farm.rules.cells.scenarios import OUTSIDE
-from farm.rules.comparing.enough import COUNT_FOR
+from farm.rules.comparing.percentile_counts import MIN_TIMINGS
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import MIB
 
@@ -93,14 +93,14 @@ OWN: tuple[Metric, ...] = (
     Metric("std_ms", "standard deviation", "ms", "less"),
     Metric("min_ms", "min", "ms", "less", summary=min),
     Metric("max_ms", "max", "ms", "less", summary=max),
-    Metric("p90_ms", "p90", "ms", "less", from_timings=COUNT_FOR["p90"]),
-    Metric("p95_ms", "p95", "ms", "less", from_timings=COUNT_FOR["p95"]),
+    Metric("p90_ms", "p90", "ms", "less", from_timings=MIN_TIMINGS["p90"]),
+    Metric("p95_ms", "p95", "ms", "less", from_timings=MIN_TIMINGS["p95"]),
     Metric(
         "p99_ms",
         "p99",
         "ms",
         "less",
-        from_timings=COUNT_FOR["p99"],
+        from_timings=MIN_TIMINGS["p99"],
         judging=Judging(TIME, margin=0.1, kinds=("load",), is_told=True),
     ),
     Metric("throughput", "throughput", "items/s", "more", note="by the clock"),

@@ -1,14 +1,14 @@
-"""Where a series changes its level: shifts that last, told apart from spikes, drifts and autocorrelated noise.
+"""Finds where a series changes its level for good, and ignores spikes, drifts and autocorrelated noise.
 
-1. Values turn to logarithms, unless one is zero or below.
-2. Spikes, excursions of one or two values from the running median, give way to that median.
-3. Optimal partitioning (Jackson and others, 2005; pruned as in PELT, Killick and others, 2012) proposes more cuts than
-   there are.
-4. The least likely cut is dropped and its neighbours are judged again by `farm.rules.comparing.jumps`, until every cut
-   is a jump with p ≤ 1e-5 and at least the smallest magnitude; in a series whose held values wander, also by how far
-   its other moves go (`farm.rules.comparing.steps`).
+1. Take the logarithms of the values, unless one is zero or below.
+2. Replace spikes, excursions of one or two values from the running median, by that median.
+3. Propose cuts by optimal partitioning (Jackson and others, 2005; pruned as in PELT, Killick and others, 2012), more
+   than there are level shifts.
+4. Drop the least likely cut and judge its neighbours again by `farm.rules.comparing.jumps`, until every cut is a jump
+   with p ≤ 1e-5 and at least the smallest magnitude. Where constant stretches wander, a jump must also be larger than
+   the other steps explain (`farm.rules.comparing.steps`).
 
-Nothing is random: the same values give the same answer.
+Nothing is random: the same values give the same result.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ import numpy as np
 from farm.rules.comparing import jumps, steps
 from farm.rules.comparing.jumps import Jump
 from farm.rules.comparing.statistics import Floats
-from farm.rules.comparing.steps import FLOOR
+from farm.rules.comparing.steps import FLOOR, Cut
 
 P_LEVEL = 1e-5
 MIN_MAGNITUDE = 0.02
@@ -53,27 +53,25 @@ class _Series:
 
     values: Floats
     is_log: bool
-    walk: steps.Walk
+    wandering: steps.Wandering
 
-    def magnitude(self, jump: Jump, *, start: int, place: int) -> float | None:
+    def magnitude(self, jump: Jump, cut: Cut) -> float | None:
         """Compute new / old − 1; None where the old level, on a linear scale the mean of its values, is 0."""
         if self.is_log:
             return expm1(jump.size)
-        old = float(self.values[start:place].mean())
+        old = float(self.values[cut.start : cut.index].mean())
         return None if abs(old) <= FLOOR else jump.size / old
 
-    def judge_cut(self, span: tuple[int, int, int], *, memory: float) -> ChangePoint:
-        """Judge the cut in the middle of a span (start, cut, stop)."""
-        start, place, stop = span
-        jump = jumps.judge_jump(self.values, start=start, place=place, stop=stop, memory=memory)
-        p = max(jump.p, self.walk.p(jump.size, start=start, place=place, stop=stop))
-        return ChangePoint(place, self.magnitude(jump, start=start, place=place), p)
+    def judge_cut(self, cut: Cut, *, autocorrelation: float) -> ChangePoint:
+        jump = jumps.judge_jump(self.values, cut, autocorrelation=autocorrelation)
+        p = max(jump.p, self.wandering.p_of_jump(jump.size, cut))
+        return ChangePoint(cut.index, self.magnitude(jump, cut), p)
 
 
-def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUDE) -> list[ChangePoint]:
+def find_changepoints(values: Sequence[float], *, min_magnitude: float = MIN_MAGNITUDE) -> list[ChangePoint]:
     """Find the level shifts of a series, in order; none in fewer than six values.
 
-    `smallest`: the smallest shift to report, as a fraction. Raises ValueError when a value is not finite.
+    `min_magnitude` is the smallest shift to report, as a fraction. Raises ValueError when a value is not finite.
     """
     raw = np.asarray(values, dtype=np.float64)
     if not np.isfinite(raw).all():
@@ -83,11 +81,11 @@ def find_changepoints(values: Sequence[float], *, smallest: float = MIN_MAGNITUD
     is_log = bool((raw > 0.0).all())
     scaled = np.log(raw) if is_log else raw / max(FLOOR, float(np.abs(raw).max()))
     cleaned = _remove_spikes(scaled)
-    series = _Series(cleaned, is_log, steps.Walk(cleaned))
+    series = _Series(cleaned, is_log, steps.Wandering(cleaned))
     cuts = _find_best_cuts(series.values)
     while True:
-        # Autocorrelation is estimated between the cuts that are left, and decides which are left; none ever comes back.
-        points = _select_surviving(series, cuts, smallest=smallest)
+        # Autocorrelation is estimated between the remaining cuts, and decides which remain; dropped cuts never return.
+        points = _select_surviving(series, cuts, min_magnitude=min_magnitude)
         if len(points) == len(cuts):
             return points
         cuts = [point.index for point in points]
@@ -138,23 +136,25 @@ def _trace_cuts(count: int, last: list[int]) -> list[int]:
     return cuts[::-1]
 
 
-def _select_surviving(series: _Series, cuts: list[int], *, smallest: float) -> list[ChangePoint]:
+def _select_surviving(series: _Series, cuts: list[int], *, min_magnitude: float) -> list[ChangePoint]:
     """Drop the weakest cut until all others hold: first the smallest of those too small, then the least significant."""
-    memory = jumps.estimate_memory(series.values, cuts)
-    judged: dict[tuple[int, int, int], ChangePoint] = {}
-    left = list(cuts)
+    autocorrelation = jumps.estimate_autocorrelation(series.values, cuts)
+    judged: dict[Cut, ChangePoint] = {}
+    remaining = list(cuts)
     while True:
-        bounds = [0, *left, len(series.values)]
-        spans = list(zip(bounds, bounds[1:], bounds[2:], strict=False))
-        for span in spans:
-            if span not in judged:
-                judged[span] = series.judge_cut(span, memory=memory)
-        points = [judged[span] for span in spans]
-        weak = [point for point in points if point.p > P_LEVEL or _size(point) < smallest]
+        bounds = [0, *remaining, len(series.values)]
+        spans = [Cut(*span) for span in zip(bounds, bounds[1:], bounds[2:], strict=False)]
+        for cut in spans:
+            if cut not in judged:
+                judged[cut] = series.judge_cut(cut, autocorrelation=autocorrelation)
+        points = [judged[cut] for cut in spans]
+
+        weak = [point for point in points if point.p > P_LEVEL or _size(point) < min_magnitude]
         if not weak:
             return points
-        small = [point for point in weak if _size(point) < smallest]
-        left.remove((min(small, key=_size) if small else max(weak, key=lambda point: point.p)).index)
+        small = [point for point in weak if _size(point) < min_magnitude]
+        weakest = min(small, key=_size) if small else max(weak, key=lambda point: point.p)
+        remaining.remove(weakest.index)
 
 
 def _size(point: ChangePoint) -> float:

@@ -1,4 +1,4 @@
-"""A comparison: what is known about the ratio of two arms, and the sentence that says it."""
+"""The result of comparing two arms: the verdict on their ratio with its figures, and the sentence that gives them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ INTERVAL_LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is known about new / old. Ratio and interval are factors; margin and smallest_detectable are fractions.
+    """The verdict on new / old. Ratio and interval are factors; margin and smallest_detectable are fractions.
 
     `p` is that of `test` after `rounds_used` rounds. `p_total` corrects it for the other looks and tests: it is 1 %
     where a comparison is just significant. `ci_level` is lower than 95 % where so few rounds allow no such interval.
     `rounds_needed` is the number of rounds that decided, or that are expected to decide; None when no number within the
-    maximum will. `set_aside` counts the rounds used that do not count, because one of their launches was slow.
-    `reason` is empty when the figures say enough.
+    maximum will. `set_aside` counts those of the rounds used that do not count, because one of their launches was slow.
+    `reason` says in sentences why there is no verdict; it is empty when the figures say enough.
     """
 
     verdict: Verdict
@@ -47,7 +47,7 @@ def mark_not_comparable(comparison: Comparison, *, reasons: Sequence[str]) -> Co
 
 
 def describe_comparison(comparison: Comparison) -> str:
-    """Write the verdict in words, with the figures that it rests on."""
+    """Write the verdict with the figures that it rests on: `slower: new / old = 1.05 (…), beyond the margin of 2 %.`"""
     figures = (
         f"new / old = {comparison.ratio:.4g} ({percent(comparison.ci_level)} interval {comparison.ci_low:.4g} to "
         f"{comparison.ci_high:.4g}, {comparison.rounds_used} rounds, {comparison.test} p = {comparison.p:.2g})"

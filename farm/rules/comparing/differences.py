@@ -29,9 +29,9 @@ class Difference:
 
 
 def judge_many(blocks: Sequence[Sequence[tuple[float, float]]], *, margin: float) -> list[Difference]:
-    """Judge the (old, new) pairs of each block, in time order; `margin` is in their unit and above zero.
+    """Judge the (old, new) pairs of each block, in the order of blocks; `margin` is in their unit and above zero.
 
-    Raises ValueError when a block has fewer than two pairs.
+    Pairs are in time order. Raises ValueError when a block has fewer than two pairs.
     """
     scale = margin / log1p(MARGIN)
     limit = MAX_MARGINS * margin

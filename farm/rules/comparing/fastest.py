@@ -1,12 +1,12 @@
 """Verdicts on what each launch does once, in a few milliseconds, such as creating a session.
 
-Other work of the machine hits so short a time in one launch of ten and makes it slow by half; one such launch in eight
-rounds is enough for the t test to miss a change. The precedence test (Nelson, Technometrics 5, 1963) looks at the
-fastest launches instead: where nothing differs, the six fastest of sixteen launches belong to the same arm in 0.7 % of
+In one launch of ten, other work of the machine makes so short a step slower by half. One such launch in eight rounds is
+enough for the t test to miss a change. The precedence test (Nelson, Technometrics 5, 1963) compares the fastest
+launches instead: where nothing differs, the six fastest of sixteen launches belong to the same arm in 0.7 % of
 comparisons, however slow the others are. It ignores rounds, so two launches of one round must be no more and no less
 alike than two of different rounds.
 
-This test has three quarters of the 1 % level, at the first look alone; the rule of `verdicts` has the rest.
+The precedence test has three quarters of the 1 % level, at the first look only. The tests of `verdicts` have the rest.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ ROUNDS = look_levels.LOOKS[0]
 
 
 def judge_many(blocks: Sequence[ArrayLike], *, margin: float) -> list[Comparison]:
-    """Judge as `verdicts.judge_many` does, except that the fastest launches of the first look may decide too."""
+    """Judge blocks of pairs as `verdicts.judge_many` does, but let the fastest launches of the first look decide."""
     judged = verdicts.judge_many(blocks, margin=margin, share=1.0 - SHARE)
     return [
         _judge_fastest(comparison, np.asarray(pairs, dtype=np.float64))
@@ -34,9 +34,12 @@ def judge_many(blocks: Sequence[ArrayLike], *, margin: float) -> list[Comparison
     ]
 
 
-def precedence_p(ahead: int, rounds: int) -> float:
-    """Compute the two-sided p of the precedence test: that the `ahead` fastest launches are all of the same arm."""
-    return 2.0 * comb(rounds, ahead) / comb(2 * rounds, ahead)
+def precedence_p(fastest: int, rounds: int) -> float:
+    """Compute the two-sided p of the precedence test: that so many `fastest` launches are all of the same arm.
+
+    Each arm has one launch in each of `rounds`.
+    """
+    return 2.0 * comb(rounds, fastest) / comb(2 * rounds, fastest)
 
 
 def _judge_fastest(judged: Comparison, pairs: statistics.Floats) -> Comparison:
@@ -44,8 +47,8 @@ def _judge_fastest(judged: Comparison, pairs: statistics.Floats) -> Comparison:
     if len(pairs) < ROUNDS:
         return judged
     old, new = np.sort(statistics.logarithms(pairs[:ROUNDS].T))
-    old_ahead, new_ahead = int((old < new[0]).sum()), int((new < old[0]).sum())
-    p = precedence_p(max(old_ahead, new_ahead), ROUNDS)
+    old_fastest, new_fastest = int((old < new[0]).sum()), int((new < old[0]).sum())
+    p = precedence_p(max(old_fastest, new_fastest), ROUNDS)
     if p / SHARE > TOTAL_LEVEL or (judged.rounds_used == ROUNDS and judged.p_total <= p / SHARE):
         return judged
     first = verdicts.judge_pairs(pairs[:ROUNDS], margin=judged.margin)
@@ -56,7 +59,7 @@ def _judge_fastest(judged: Comparison, pairs: statistics.Floats) -> Comparison:
     edge = next(count for count in range(ROUNDS) if precedence_p(count, ROUNDS) <= 1.0 - INTERVAL_LEVEL) - 1
     return replace(
         first,
-        verdict="slower" if old_ahead > new_ahead else "faster",
+        verdict="slower" if old_fastest > new_fastest else "faster",
         ci_low=exp(min(location, new[0] - old[edge])),
         ci_high=exp(max(location, new[edge] - old[0])),
         rounds_needed=ROUNDS,

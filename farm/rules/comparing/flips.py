@@ -1,11 +1,11 @@
-"""The trimmed sign-flip test: exact, and not blinded by a slow launch in ten.
+"""The trimmed sign-flip test: exact, and robust against a slow launch in ten.
 
-A pair whose |d| lies above 3 × the median |d| is set aside: a launch of one of its sides was slow. The rule looks at
-sizes alone, never at signs, so that under "no difference" every sign of the rest is still a fair coin, and the sum of
-the rest is held against its sums under all sign flips (Fisher, 1935). The sums of 2ⁿ flips are counted exactly, as
-whole numbers, by sorting the sums of each half of the pairs (Horowitz and Sahni, 1974). Above 24 pairs sizes are
-rounded to a 64th of their mean, and the chance of every sum follows pair by pair: the rounding knows no sign either, so
-that the test of the rounded sizes is exact too.
+A pair whose |d| is above 3 × the median |d| is set aside, because one of its launches was slow. Only sizes decide that,
+never signs. Where nothing differs, each sign of the other pairs is therefore as likely plus as minus, and their sum is
+compared with the sums under all sign flips (Fisher, 1935). The sums of 2ⁿ flips are counted exactly, as integers, by
+sorting the sums of each half of the pairs (Horowitz and Sahni, 1974). Above 24 pairs sizes are rounded to a 64th of
+their mean, and the distribution of the sum is computed pair by pair. Rounding does not depend on signs either, so that
+the test of the rounded sizes is exact too.
 """
 
 from math import sqrt

@@ -1,10 +1,10 @@
-"""When a comparison is looked at, and at which level, so that its rate of false alarms holds however often that is.
+"""Fixes after which rounds a comparison is tested (a *look*), and at which level, so that false alarms stay at 1 %.
 
 A verdict changes only at a look, after a fixed number of rounds; in between it is that of the last look. The planned
 looks use most of the 1 %. Longer measurements have later looks, as many as needed: the k-th of them has
 1 / (2 k (k + 1)) of the level that each test has at a planned look (alpha spending, Lan and DeMets, 1983), so that all
-of them together have half of it. The level of `equal` is spent in the same way. tests/bench/continuing.py compares this
-with rules that look after every round.
+of them together have half of it. The level of `equal` is divided in the same way. tests/bench/continuing.py has a
+comparison with rules that look after every round.
 """
 
 from typing import NamedTuple
@@ -35,29 +35,27 @@ class Levels(NamedTuple):
     equality: float
 
 
-def levels_at(place: int, *, share: float = 1.0) -> Levels:
-    """Compute the levels of the look with this place among the looks, counted from 0.
+def levels_at(look: int, *, share: float = 1.0) -> Levels:
+    """Compute the levels of a look by its index among the looks, from 0.
 
-    `share`: the part of each test's level to use, where another test has the rest.
+    `share` is the part of each test's level to use, where another test has the rest; that of equality is not divided.
     """
-    later = 1.0 if place < PLANNED else _compute_later_share(place - PLANNED + 1)
+    later = 1.0 if look < PLANNED else _compute_later_share(look - PLANNED + 1)
     part = share * later
     return Levels(part * T_LEVEL, part * FLIP_LEVEL, part * SIGN_LEVEL, 1.0 - later * (1.0 - EQUALITY_LEVEL))
 
 
 def describe_looks(rounds: int) -> str:
-    """Say how many looks there were, where some came after the planned ones; else empty."""
+    """Say how many looks there were up to these rounds; empty where none came after the planned ones."""
     count = sum(look <= rounds for look in LOOKS)
     return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
 
 
 def describe_later_rounds(count: int, *, look: int) -> str:
     """Say that so many rounds came after the last look and do not count yet; empty where none did."""
-    return (
-        f"{counted(count, 'round')} after the last look, at {look} rounds, {'is' if count == 1 else 'are'} left out."
-        if count
-        else ""
-    )
+    if not count:
+        return ""
+    return f"{counted(count, 'round')} after the last look, at {look} rounds, {'is' if count == 1 else 'are'} left out."
 
 
 def explain_too_few_rounds(rounds: int, *, min_rounds: int = LOOKS[0]) -> str:

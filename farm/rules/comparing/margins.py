@@ -1,7 +1,7 @@
-"""What a node's own A/A comparisons show: its noise floor, its margin, and its rate of false alarms.
+"""Estimates the noise floor, the margin and the rate of false alarms of a node from its A/A comparisons.
 
-In an A/A comparison the same cell is measured in two arms of a block, so that every difference is noise. Estimates are
-ln(ratio).
+In an A/A comparison the same cell is measured in two arms of a block, so that every difference is noise. `estimates`
+are the ln(ratio) of such comparisons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MIN_MARGIN = 0.02
 MAX_MARGIN = 0.05
 # of other metrics than latency; with a larger margin nothing would ever be called
 MAX_METRIC_MARGIN = 0.9
-ENOUGH_COMPARISONS = 100
+MIN_COMPARISONS = 100
 PERCENTILE = 99.0
 
 
@@ -53,21 +53,21 @@ def margin_from_null(estimates: Sequence[float]) -> float:
 
     With fewer than a hundred comparisons it is 2 %.
     """
-    if len(estimates) < ENOUGH_COMPARISONS:
+    if len(estimates) < MIN_COMPARISONS:
         return MARGIN
     sizes = np.abs(np.asarray(estimates, dtype=np.float64))
     return float(np.clip(expm1(np.percentile(sizes, PERCENTILE)), MIN_MARGIN, MAX_MARGIN))
 
 
 def metric_margins(estimates: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Compute the margins of metrics other than latency in the same way, but with a limit of 90 %.
+    """Compute margins by name of metric as `margin_from_null` does for latency, but from 2 % to 90 %.
 
     Metrics with fewer than a hundred A/A comparisons are left out.
     """
-    sizes = {name: np.abs(ratios) for name, ratios in estimates.items() if len(ratios) >= ENOUGH_COMPARISONS}
     return {
-        name: float(np.clip(expm1(np.percentile(of_metric, PERCENTILE)), MIN_MARGIN, MAX_METRIC_MARGIN))
-        for name, of_metric in sizes.items()
+        name: float(np.clip(expm1(np.percentile(np.abs(ratios), PERCENTILE)), MIN_MARGIN, MAX_METRIC_MARGIN))
+        for name, ratios in estimates.items()
+        if len(ratios) >= MIN_COMPARISONS
     }
 
 

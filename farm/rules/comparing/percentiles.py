@@ -6,7 +6,7 @@ from math import log1p, sqrt
 import numpy as np
 
 from farm.rules.comparing import statistics
-from farm.rules.comparing.enough import COUNT_FOR
+from farm.rules.comparing.percentile_counts import MIN_TIMINGS
 
 # Engelman and Hartigan (JASA 64, 1969) split sorted values where the most variance lies between the two sides. Evenly
 # spread values, the least clustered ones that still have no middle, give 3/4 of it; with few of them chance gives more.
@@ -33,7 +33,7 @@ def summarise_timings(timings: Sequence[float]) -> dict[str, float | None]:
         "min": float(values.min()),
         "max": float(values.max()),
     }
-    for name, count in COUNT_FOR.items():
+    for name, count in MIN_TIMINGS.items():
         summary[name] = float(np.percentile(values, float(name[1:]))) if len(values) >= count else None
     return summary
 

@@ -1,7 +1,7 @@
-"""What a number of rounds can detect, and how many rounds the detection of a change takes.
+"""Estimates which changes a number of rounds can detect, and how many rounds it takes to detect a change.
 
 Changes, margins and s, the standard deviation of ln(new / old) over rounds, are fractions. docs/results.md,
-"Power", has the simulated share of blocks that keep what is promised here.
+"Power", has the share of simulated blocks in which these estimates hold.
 """
 
 from collections.abc import Sequence
@@ -27,17 +27,17 @@ LATER_EQUALITY_WIDTH = 3.5
 
 
 def smallest_detectable(deviation: float, rounds: int, margin: float) -> float:
-    """Estimate the smallest change that so many rounds call slower or faster, by a rule of thumb.
+    """Estimate the smallest change, as a fraction, that so many rounds call slower or faster, by a rule of thumb.
 
-    It is called in 95 of 100 blocks while s / √rounds stays under 0.3 %. With more noise the t test often misses it: it
-    is called in half of the blocks at 8 rounds, in 87 of 100 at 24.
+    It is detected in 95 of 100 blocks while s / √rounds stays under 0.3 %. With more noise the t test often misses it:
+    it is detected in half of the blocks at 8 rounds, in 87 of 100 at 24.
     """
     error = deviation / sqrt(rounds)
     return max(margin + BEYOND_MARGIN * error, SIGNIFICANT * error)
 
 
 def rounds_for(change: float, deviation: float, margin: float, *, looks: Sequence[int] = PLANNED_LOOKS) -> int | None:
-    """Find the first look, in rounds, that calls a change of this size in 95 of 100 blocks; None when none does.
+    """Return after how many rounds a look calls a change of this size in 95 of 100 blocks; None when no look does.
 
     A change within the margin is never called slower or faster, whatever the rounds.
     """
@@ -47,9 +47,9 @@ def rounds_for(change: float, deviation: float, margin: float, *, looks: Sequenc
 def rounds_to_decide(
     location: float, deviation: float, margin: float, *, looks: Sequence[int] = PLANNED_LOOKS
 ) -> int | None:
-    """Find the first look, in rounds, that is expected to decide if the estimate so far holds; None when none is.
+    """Return after how many rounds a look is expected to decide if the estimate so far holds; None when no look is.
 
-    `location` is the estimate on the log scale: beyond the margin a look has to say slower or faster, within it equal.
+    `location` is the estimate of ln(new / old). Beyond the margin the look has to be slower or faster, within it equal.
     """
     inside = log_edge(margin) - abs(location)
     if inside <= 0.0:

@@ -7,7 +7,7 @@ its interval are the inverse of those of latency, times the ratio of the batches
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log, log1p
+from math import log, log1p
 from typing import Literal
 
 from farm.contract.document_cells import Cell
@@ -37,8 +37,8 @@ WIDTH_FOR_CHANGE, WIDTH_FOR_EQUALITY = 1.48, 1.2
 class Change:
     """A comparison in one quantity: its verdict, and candidate / baseline with the ends of its interval.
 
-    The figures are None where they are not known. `unit` follows the verdict's word, such as ` items/s`, where the
-    change is decided and is not of latency.
+    The figures are None where they are not known. `words` are those for a ratio above and below 1. `unit` is what
+    sentences write after the verdict, such as ` items/s`; empty for latency and for a change that is not decided.
     """
 
     quantity: Quantity
@@ -81,8 +81,9 @@ class Change:
 
     @property
     def interval(self) -> str:
-        is_directed = self.is_decided
-        return numbers.change_interval(self.low, self.high, ratio=self.ratio, words=self.words, is_directed=is_directed)
+        return numbers.change_interval(
+            self.low, self.high, ratio=self.ratio, words=self.words, is_directed=self.is_decided
+        )
 
     @property
     def size(self) -> float:
@@ -99,7 +100,7 @@ class Change:
 
 
 def change_of(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
-    """Express a comparison in its quantity. `cells`: by id; where one of the two is missing, it is latency."""
+    """Express a comparison in its quantity, as latency where one of its two cells is not among `cells`, by id."""
     baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if baseline is None or candidate is None:
         return Change("latency", comparison.verdict, comparison.ratio, comparison.ci_low, comparison.ci_high)
@@ -124,7 +125,7 @@ def change_between(comparison: Comparison, baseline: Cell, candidate: Cell) -> C
     ratio, low, high = (factor / end for end in (change.ratio or 1.0, change.high or 1.0, change.low or 1.0))
     # Before the first look neither latency nor items per second is decided.
     is_early = word == "undecided" and comparison.smallest_detectable is None
-    items_word = word if is_early else judge_items((ratio, low, high), margin=comparison.margin)
+    items_word = word if is_early else judge_items(ratio, low, high, margin=comparison.margin)
     return Change("items", items_word, ratio, low, high)
 
 
@@ -149,35 +150,31 @@ def items_factor(baseline: Cell, candidate: Cell) -> float | None:
     return candidate.batch / baseline.batch
 
 
-def judge_items(figures: tuple[float, float, float], *, margin: float) -> ItemsVerdict:
-    """Judge the ratio of items per second with its 95 % interval: `figures` are ratio, low and high.
+def judge_items(ratio: float, low: float, high: float, *, margin: float) -> ItemsVerdict:
+    """Judge the ratio of items per second with its 95 % interval, all above zero.
 
     It is more or fewer where the ratio is beyond the margin and the 99 % interval leaves out 1, and equal where the
     97.5 % interval lies within the margin.
     """
-    ratio, edge = figures[0], log1p(margin)
-    low, high = _widen(figures, WIDTH_FOR_CHANGE)
-    if abs(log(ratio)) > edge and not low <= 1.0 <= high:
+    edge, location = log1p(margin), log(ratio)
+    below, above = location - log(low), log(high) - location
+    is_significant = abs(location) > WIDTH_FOR_CHANGE * (below if location > 0.0 else above)
+    if abs(location) > edge and is_significant:
         return "more" if ratio > 1.0 else "fewer"
-    low, high = _widen(figures, WIDTH_FOR_EQUALITY)
-    return "equal" if -edge < log(low) and log(high) < edge else "undecided"
+    is_within = -edge < location - WIDTH_FOR_EQUALITY * below and location + WIDTH_FOR_EQUALITY * above < edge
+    return "equal" if is_within else "undecided"
 
 
 def judge_series_value(
     ratio: float, low: float | None, high: float | None, *, is_undecided: bool, words: numbers.Words
 ) -> str:
-    """Choose the verdict's word for a value of a long series.
+    """Return the verdict on a value of a long series: `undecided`, `equal`, or the word for its direction.
 
-    `is_undecided` says that its round left it so. `words` are those for a ratio above and below 1. Without an interval
-    it is undecided.
+    `ratio` is new / old with its 95 % interval, without which the verdict is `undecided`. So it is where `is_undecided`
+    says that the value's own round did not decide. `words` are those for a ratio above and below 1.
     """
     if is_undecided or low is None or high is None or low <= 0:
         return "undecided"
     if low <= 1.0 <= high:
-        return "equal" if judge_items((ratio, low, high), margin=MARGIN) == "equal" else "undecided"
+        return "equal" if judge_items(ratio, low, high, margin=MARGIN) == "equal" else "undecided"
     return words[0] if low > 1.0 else words[1]
-
-
-def _widen(figures: tuple[float, float, float], factor: float) -> tuple[float, float]:
-    middle, low, high = (log(figure) for figure in figures)
-    return exp(middle - factor * (middle - low)), exp(middle + factor * (high - middle))

@@ -10,6 +10,7 @@ from farm.contract.document import Document
 from farm.contract.document_comparisons import Comparison, MetricChange, OperatorChange
 from farm.rules.wording.vocabulary import opposite_of
 
+# comparisons by the ids of (baseline, candidate)
 BySides = Mapping[tuple[str, str], Comparison]
 
 
@@ -18,7 +19,10 @@ def index_by_sides(comparisons: Iterable[Comparison]) -> BySides:
 
 
 def comparison_between(by_sides: BySides, baseline: str, candidate: str) -> Comparison | None:
-    """Find the comparison of two cells, with its sides swapped where it was made the other way round; None for none."""
+    """Find the comparison of two cells by their ids; None where they were not compared.
+
+    Its sides are swapped where it was made the other way round.
+    """
     comparison = by_sides.get((baseline, candidate))
     if comparison is not None:
         return comparison

@@ -1,7 +1,7 @@
-"""Slow launches: processes that took much longer than most others of their arm, and whether they became more frequent.
+"""Counts slow launches, processes that took much longer than most others of their arm, and compares both arms' counts.
 
-Verdicts set them aside. Users notice them nevertheless, so that a change of their number is reported too, judged by
-Fisher's exact test (Fisher, 1935).
+Verdicts set slow launches aside. Users notice them nevertheless, so that a change of their number is reported too,
+judged by Fisher's exact test (Fisher, 1935).
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ LEVEL = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SlowLaunches:
-    """How many of `launches` of either arm were slow; `p` is two-sided.
+    """How many of the `launches` of each arm were slow; `p` is two-sided.
 
-    `is_finding` says that their number differs beyond chance.
+    `is_finding` says that the two numbers differ beyond chance.
     """
 
     baseline: int
@@ -68,7 +68,7 @@ def describe_slow_launches(slow: SlowLaunches, *, set_aside: int, rounds: int) -
 
 
 def _count_slow(samples: statistics.Floats) -> int:
-    away = statistics.logarithms(samples)
-    away = away - np.median(away)
-    edge = max(statistics.log_edge(SLOWER_BY), BEYOND_SPREAD * float(np.median(np.abs(away))))
-    return int(np.count_nonzero(away > edge))
+    logs = statistics.logarithms(samples)
+    distances = logs - np.median(logs)
+    edge = max(statistics.log_edge(SLOWER_BY), BEYOND_SPREAD * float(np.median(np.abs(distances))))
+    return int(np.count_nonzero(distances > edge))

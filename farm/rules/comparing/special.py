@@ -1,4 +1,4 @@
-"""scipy.special, imported when one of its functions is first used.
+"""Stands in for scipy.special, which is imported when one of its functions is first used.
 
 It takes 27 MB, and a web process that only receives uploads needs none of it.
 """

@@ -25,7 +25,7 @@ def logarithms(samples: Floats) -> Floats:
 
 
 def log_edge(margin: float) -> float:
-    """Convert a margin from a fraction to the log scale."""
+    """Convert a margin from a fraction to the log scale: ln(1 + margin)."""
     return round(log1p(margin), DECIMALS)
 
 
@@ -94,7 +94,10 @@ def rank_sum_p(old: Floats, new: Floats) -> float:
 
 
 def rank_sum_interval_rank(olds: int, news: int, level: float) -> tuple[int, float]:
-    """Find which of the olds × news sorted differences bound an interval; the result is as of `sign_interval_rank`."""
+    """Find which of the sorted differences new − old, one of each two samples, bound an interval.
+
+    The result is as that of `sign_interval_rank`.
+    """
     chances = _split_chances(tuple(range(1, olds + news + 1)), news)
     return _find_bounding_rank(np.cumsum(chances[news * (news + 1) // 2 :]), level)
 
@@ -133,7 +136,7 @@ def _double_ranks(values: Floats) -> NDArray[np.int64]:
 
 
 def sign_flip_chances(ranks: Sequence[int]) -> Floats:
-    """Compute the chance of each sum, from 0 to that of all, where each rank is in or out by the toss of a coin."""
+    """Compute the probability of each sum of ranks, at the index of the sum, where each rank is in with probability ½."""
     chances = np.ones(1)
     for rank in ranks:
         flipped = np.zeros(len(chances) + rank)

@@ -1,7 +1,7 @@
-"""Two sets of launches that were not measured side by side: the exact Mann-Whitney test and its interval.
+"""Compares two sets of launches that were not measured side by side, by the exact Mann-Whitney test and its interval.
 
-Whatever changed on the machine between the two sets is in the ratio. A page therefore shows it without a verdict, or
-labelled as different hardware, and it never raises an alert.
+The ratio includes whatever else changed on the machine between the two sets. A page therefore shows it without a
+verdict, or labelled as different hardware, and it never raises an alert.
 """
 
 from math import exp, sqrt

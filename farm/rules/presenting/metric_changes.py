@@ -78,7 +78,7 @@ def _express_in_items(change: MetricChange, batches: tuple[int, int]) -> MetricC
     ratio, low, high = (factor / (end or change.ratio) for end in (change.ratio, change.ci_high, change.ci_low))
     # Before the first look neither times nor items are decided.
     is_early = change.verdict == "undecided" and change.rounds < LOOKS[0]
-    word = "undecided" if is_early else judge_items((ratio, low, high), margin=change.margin)
+    word = "undecided" if is_early else judge_items(ratio, low, high, margin=change.margin)
     verdict = {"more": "higher", "fewer": "lower"}.get(word, word)
     sides = {"baseline": 1000.0 * old_batch / change.baseline, "candidate": 1000.0 * new_batch / change.candidate}
     figures = {"ratio": ratio, "ci_low": low, "ci_high": high, **sides}

@@ -87,7 +87,7 @@ def test_a_shift_under_the_smallest_magnitude_is_left_out() -> None:
     values = level(noise=0.001)
     values[50:] *= 1.015
     assert changepoints.find_changepoints(values.tolist()) == []
-    assert len(changepoints.find_changepoints(values.tolist(), smallest=0.01)) == 1
+    assert len(changepoints.find_changepoints(values.tolist(), min_magnitude=0.01)) == 1
 
 
 def test_series_without_noise_are_certain() -> None:
@@ -140,8 +140,8 @@ def test_labelled_series_are_scored_well() -> None:
 
 
 def test_a_series_without_noise_or_long_segments_shows_no_memory() -> None:
-    assert jumps.estimate_memory(np.ones(50), []) == 0.0
-    assert jumps.estimate_memory(np.arange(12.0), [4, 8]) == 0.0
+    assert jumps.estimate_autocorrelation(np.ones(50), []) == 0.0
+    assert jumps.estimate_autocorrelation(np.arange(12.0), [4, 8]) == 0.0
 
 
 def test_memory_is_measured_about_right() -> None:
@@ -149,7 +149,7 @@ def test_memory_is_measured_about_right() -> None:
     noise = rng.normal(size=2000)
     for place in range(1, 2000):
         noise[place] += 0.4 * noise[place - 1]
-    assert jumps.estimate_memory(noise, list(range(50, 2000, 50))) == pytest.approx(0.4, abs=0.06)
+    assert jumps.estimate_autocorrelation(noise, list(range(50, 2000, 50))) == pytest.approx(0.4, abs=0.06)
 
 
 def held(moves: list[float], *, rows: int = 10) -> np.ndarray:
@@ -194,7 +194,7 @@ def test_the_noise_of_held_values_is_the_size_of_their_moves_and_how_often_they_
 
 def test_noise_that_comes_back_does_not_wander_however_often_it_repeats() -> None:
     noise = np.round(np.random.default_rng(6).normal(size=200))
-    assert steps.Walk(noise).p(0.01, start=0, place=100, stop=200) == 0.0
+    assert steps.Wandering(noise).p_of_jump(0.01, steps.Cut(0, 100, 200)) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_another_shape_fails() -> None:
 
 
 def test_an_output_may_have_a_preset_of_its_own() -> None:
-    judged = parity.judge([output(cosine=0.995, violations=0)], parity.FP32, own={"y": parity.INT8})
+    judged = parity.judge([output(cosine=0.995, violations=0)], parity.FP32, by_output={"y": parity.INT8})
     assert judged.verdict == "pass"
 
 
