@@ -26,7 +26,7 @@ def draw_map(card: "release_card.Card") -> HeatMap:
     models are in it."""
     first = {row.model: place for place, (row, _) in enumerate(card.changed)}
     ordered = sorted(card.rows, key=lambda row: (first.get(row.model, len(first)), row.name, row.model))
-    rows = [Row((row.name,), [_make_place(row.at(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
+    rows = [Row((row.name,), [_make_place(row.on_node(node)) for node in card.nodes]) for row in ordered[:MAX_ROWS]]
     return HeatMap(METRICS[0], axes.BY_NAME["node"], [axes.BY_NAME["model"]], card.nodes, rows)
 
 

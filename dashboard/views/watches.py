@@ -159,7 +159,7 @@ def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **mo
         "next": reading.describe_next_look(row, pages.list_index_looks()),
         "last": last,
         "judged_at": max((seen.judged_at for seen in rounds if seen.judged_at), default=None),
-        "rule": row.rule.words(),
+        "rule": row.rule.describe_kinds(),
         "models": models,
         "rounds": reading.make_rounds_table(rounds),
         "alert_table": alert_reading.make_table(alerts, writable=[row.team_id] if may_write else []),

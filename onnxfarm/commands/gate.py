@@ -193,7 +193,7 @@ def gate(  # noqa: PLR0913  every option of the command
     console = make_console(stderr=True)
     search = Gate(lambda: declared, sides, checks, confirm)
     outcome, took_s = _measure(search, request, place, against=against, console=console)
-    gate_request = gate_comment.Asked(str(model) if against else new, _make_repeat_command(), took_s)
+    gate_request = gate_comment.GateCall(str(model) if against else new, _make_repeat_command(), took_s)
     files = {"--summary": summary, "--comment": comment, "--junit": junit}
     _write_files(outcome, gate_request, files | {"--benchmark-json": benchmark_json, "--json": json_file})
     show(outcome.document, console=console, address=outcome.document.url or "")
@@ -367,7 +367,7 @@ def _read_runtime(text: str, option: str) -> Runtime:
         raise Usage(f"{option}: {problem}") from problem
 
 
-def _write_files(outcome: "GateOutcome", request: gate_comment.Asked, files: Mapping[str, Path | None]) -> None:
+def _write_files(outcome: "GateOutcome", request: gate_comment.GateCall, files: Mapping[str, Path | None]) -> None:
     """Write the answer to the files by option, None: not given, and to the step summary of GitHub. Raises Usage."""
     answer, document = outcome.answer, outcome.document
     comment = gate_comment.as_comment(answer, document, request)

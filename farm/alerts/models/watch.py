@@ -58,7 +58,7 @@ class Watch(models.Model):
 
     @property
     def rule(self) -> Rule:
-        return Rule.stored(self.rule_json)
+        return Rule.from_stored(self.rule_json)
 
     def runtime(self, version: str) -> Runtime:
         return Runtime(distribution=self.distribution, version=version)

@@ -74,7 +74,7 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
     """
     detections = [
         Detection(finding, watch_round.confirming, answer.again or document, document)
-        if finding.is_again
+        if finding.is_of_fresh_block
         else Detection(finding, watch_round.run, document, document)
         for finding in answer.findings
     ]

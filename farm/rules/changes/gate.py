@@ -1,4 +1,7 @@
-"""Judges by a bench document whether a candidate may replace its baseline."""
+"""Judges by a bench document whether a candidate may replace its baseline.
+
+A *check* is a kind of change, such as `slower` or `parity`; the gate fails on those that it was asked to fail on.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +39,7 @@ _REPEATED_METRICS = frozenset(metric.name for metric, judging in COMPARED if jud
 
 
 class Observation(NamedTuple):
-    """What one check sees in a pair of cells."""
+    """What one check finds in a pair of cells."""
 
     check: Check
     text: str
@@ -46,25 +49,24 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one pair of cells that found something."""
+    """What one check found in one pair of cells, and whether the gate fails because of it."""
 
     check: Check
     # the ids of both cells
     baseline: str
     candidate: str
     text: str
-    # whether the gate fails because of it
     is_failure: bool
     # the metric's name; empty for the headline and for memory
     metric: str = ""
-    # whether it would have failed the gate, had a fresh block not contradicted it or left it undecided
+    # whether a fresh block contradicted it or left it undecided, without which it would have failed the gate
     is_unconfirmed: bool = False
     # whether a fresh block showed it again
     is_confirmed: bool = False
 
     @property
     def is_noisy(self) -> bool:
-        """Whether a fresh block may contradict it, as it may for figures of all metrics."""
+        """Whether a fresh block may contradict it, as it may contradict any figure."""
         return self.check in NOISY_CHECKS or bool(self.metric)
 
     @property
@@ -83,21 +85,22 @@ class GateAnswer:
     """All findings of a document; the gate is passed when none is a failure."""
 
     findings: tuple[Finding, ...]
-    # the ids of the baseline and the candidate of each pair that was asked for
+    # the ids of (baseline, candidate) of each pair that was asked for
     pairs: tuple[tuple[str, str], ...] = ()
     # how many of the pairs ran on both sides
     compared: int = 0
+    # the checks that fail the gate
     fail_on: tuple[Check, ...] = ()
-    # why pairs ran on neither side
+    # the reasons of pairs that ran on neither side, each once
     unmeasured: tuple[str, ...] = ()
     # why something could not be measured, where neither model nor runtime is the cause; then nothing is judged
     infra: tuple[str, ...] = ()
-    # the subject and the candidate's id of what has a verdict, which can contradict a finding
+    # (subject of a finding, id of the candidate) of all that has a verdict, and so can contradict a finding
     decided: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def failures(self) -> tuple[Finding, ...]:
-        """The findings that fail the gate; none where something could not be measured at all."""
+        """The findings that fail the gate; none where nothing is judged, because of `infra`."""
         return tuple(finding for finding in self.findings if finding.is_failure and not self.infra)
 
     @property
@@ -122,14 +125,15 @@ def judge_gate(
     of_models: bool = False,
     max_slowdown: float = 0.0,
 ) -> GateAnswer:
-    """Compare each point of both runtimes, and fail the gate on what the checks in `fail_on` find.
+    """Compare the cells of two runtimes pair by pair, and fail the gate on what the checks in `fail_on` find.
 
-    `metrics` are checked besides the headline. With `of_models`, `old` and `new` are names of models. A p50 that is
-    slower by the fraction `max_slowdown` at most is no failure.
+    `metrics` are the names of those to check besides the headline. With `of_models`, `old` and `new` are names of
+    models. A latency that is slower by at most the fraction `max_slowdown` is no failure.
     """
     pairs = cell_pairs.pair_cells(document, old=old, new=new, of_models=of_models)
     if of_models:
         pairs += cell_pairs.pair_models(document, old=str(old), new=str(new))
+    unmeasured = [_describe_reason(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new))]
     findings = [
         Finding(
             observation.check,
@@ -147,11 +151,7 @@ def judge_gate(
         pairs=tuple((pair.old.id, pair.new.id) for pair in pairs),
         compared=sum(pair.is_finished for pair in pairs),
         fail_on=tuple(check for check in CHECKS if check in fail_on),
-        unmeasured=tuple(
-            dict.fromkeys(
-                _describe_reason(pair.new) for pair in pairs if not (_is_done(pair.old) or _is_done(pair.new))
-            )
-        ),
+        unmeasured=tuple(dict.fromkeys(unmeasured)),
         decided=frozenset(
             (subject, pair.new.id) for pair in pairs if pair.is_finished for subject in _list_decided_subjects(pair)
         ),
@@ -179,19 +179,19 @@ def _is_allowed(observation: Observation, pair: Pair, max_slowdown: float) -> bo
 
 
 def confirm_answer(
-    answer: GateAnswer, *, again: Collection[tuple[str, str]], decided: Collection[tuple[str, str]]
+    answer: GateAnswer, *, shown_again: Collection[tuple[str, str]], decided: Collection[tuple[str, str]]
 ) -> GateAnswer:
     """Return the answer after a fresh block: a noisy failure that the block contradicts is no failure any more.
 
-    One that the block left undecided becomes a finding of the check `undecided`. `again` has `check_and_metric` and the
-    candidate of what the block showed again, and `decided` has `subject` and candidate of all that it has a verdict on;
-    candidates are ids of the first document.
+    One that the block left undecided becomes a finding of the check `undecided`. `shown_again` has (`check_and_metric`,
+    candidate) of what the block found again, and `decided` has (`subject`, candidate) of all that it has a verdict on.
+    Candidates are ids of the first document.
     """
     findings = []
     for finding in answer.findings:
         if not (finding.is_failure and finding.is_noisy):
             findings.append(finding)
-        elif (finding.check_and_metric, finding.candidate) in again:
+        elif (finding.check_and_metric, finding.candidate) in shown_again:
             findings.append(replace(finding, is_confirmed=True, text=f"{finding.text}; {SHOWN_AGAIN}"))
         elif (finding.subject, finding.candidate) in decided:
             text = f"{finding.text}; a fresh block did not show it again"
@@ -207,7 +207,7 @@ def cell_label(cell: Cell) -> str:
 
 
 def point_label(cell: Cell) -> str:
-    """Return a label without the runtime, which no two cells of a runtime share."""
+    """Name a cell by its settings without the runtime; no two cells of one model and runtime have the same label."""
     hardware = "" if cell.hardware == "cpu" else f", {cell.hardware}"
     return label.series_label(cell) + hardware
 
@@ -217,7 +217,7 @@ def setting_label(old: Cell, new: Cell) -> str:
 
 
 def _list_observations(pair: Pair, metric_names: Collection[str]) -> list[Observation]:
-    """List all that a pair of cells shows, in the order of the checks."""
+    """List what the checks find in a pair of cells, in the order of the checks."""
     order = {check: place for place, check in enumerate(CHECKS)}
     observations = [*_compare_cells(pair, metric_names), *_compare_by_packages(pair)]
     return sorted(observations, key=lambda observation: order.get(observation.check, len(order)))
@@ -236,17 +236,16 @@ def _compare_cells(pair: Pair, metric_names: Collection[str]) -> Iterator[Observ
         ended = f"{cell_label(old)} {ENDINGS[old.status]}: {_describe_reason(old)}"
         yield Observation("undecided", f"{subject} has nothing to be compared with: {ended}")
         return
+
     metrics = [metric for metric in _list_further_metrics(pair) if metric.name in metric_names]
+    repeated = [metric for metric in metrics if metric.name in _REPEATED_METRICS]
+    others = [metric for metric in metrics if metric.name not in _REPEATED_METRICS]
     yield from _compare_headline(pair, subject, base)
-    yield from _compare_repeated_metrics(
-        [metric for metric in metrics if metric.name in _REPEATED_METRICS], subject, base
-    )
+    yield from _compare_repeated_metrics(repeated, subject, base)
     yield from _compare_outputs(old, new, subject, base)
     worse = (change for change in compare_cell_placements(old, new) if change.is_worse)
     yield from (Observation("placement", f"{subject}: {change.sentence()}") for change in worse)
-    yield from _compare_other_metrics(
-        [metric for metric in metrics if metric.name not in _REPEATED_METRICS], subject, base
-    )
+    yield from _compare_other_metrics(others, subject, base)
 
 
 def _compare_headline(pair: Pair, subject: str, base: str) -> Iterator[Observation]:
@@ -316,7 +315,7 @@ def _compare_outputs(old: Cell, new: Cell, subject: str, base: str) -> Iterator[
 
 
 def describe_outputs(outputs: EngineParity) -> str:
-    """Say how outputs differ from the base's, without the id of its cell, which a reader of a gate has not seen."""
+    """Say how outputs differ from the base's, without the id of its cell, which readers of an answer never see."""
     return outputs.text.replace(f"{outputs.cell}'s", "the base's")
 
 

@@ -1,4 +1,4 @@
-"""Renders a gate's answer as a comment on a pull request, in which names that people gave stay plain text."""
+"""Renders a gate's answer as a comment on a pull request; names that people gave cannot become Markdown in it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -41,17 +41,17 @@ _HEADLINES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a gate was asked: the candidate's name and the command that repeats the gate. It took `took_s` seconds."""
+class GateCall:
+    """One call of the gate: the candidate's name, the command that repeats the call, and how long it took."""
 
-    name: str
+    candidate: str
     command: str
-    took_s: float
+    duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting of the table, measured on both sides."""
+    """One setting of the table, with the cells of both sides; either may not have been measured."""
 
     old: Cell
     new: Cell
@@ -62,12 +62,12 @@ class Row:
     failures: Sequence[Finding]
 
     @property
-    def order(self) -> tuple[bool, float]:
+    def sort_key(self) -> tuple[bool, float]:
         return not self.failures, -self.line.change.size if self.line else 0.0
 
 
-def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
-    """Render the comment in Markdown: a headline, a table, and a list of what explains them."""
+def as_comment(answer: GateAnswer, document: Document, call: GateCall) -> str:
+    """Render the comment in Markdown: a headline, a table, and a list of reasons and facts."""
     rows = list_rows(answer, document)
     facts = [
         *map(as_text, _list_reasons(answer)[:MAX_REASONS]),
@@ -77,11 +77,11 @@ def as_comment(answer: GateAnswer, document: Document, asked: Asked) -> str:
         describe_detectable(document),
         *_suggest_budget(rows, Budget(document.budget)),
     ]
-    ending = f"{numbers.duration(asked.took_s)}; on your own machine: {as_code(asked.command)}"
+    ending = f"{numbers.duration(call.duration_s)}; on your own machine: {as_code(call.command)}"
     if document.url and _LINK.fullmatch(document.url):
         ending += f"; [the run]({document.url})"
     mark = "✅" if answer.is_passed else "❌"
-    parts = [f"### {mark} {format_headline(answer, rows, name=asked.name)}", _render_table(rows)]
+    parts = [f"### {mark} {format_headline(answer, rows, name=call.candidate)}", _render_table(rows)]
     parts.append("\n".join(f"- {fact}" for fact in (*facts, ending) if fact))
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -104,31 +104,28 @@ def _list_reasons(answer: GateAnswer) -> Sequence[str]:
 
 
 def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
-    """Make a row of every pair that was asked for: first those that fail the gate, then by the size of the change."""
+    """Make a row for each pair of the gate: those that fail it first, then by the size of the change."""
     cells, comparisons = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
     rows = []
     for old, new in answer.pairs:
         comparison = comparison_between(comparisons, old, new)
-        line = (
-            make_comparison_line(comparison, cells) if comparison is not None and comparison.ratio is not None else None
-        )
+        line = None
+        if comparison is not None and comparison.ratio is not None:
+            line = make_comparison_line(comparison, cells)
         failures = [finding for finding in answer.failures if (finding.baseline, finding.candidate) == (old, new)]
         rows.append(Row(cells[old], cells[new], comparison, line, failures))
-    return sorted(rows, key=lambda row: row.order)
+    return sorted(rows, key=lambda row: row.sort_key)
 
 
 def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     """Say in at most twelve words what fails the gate, or else what changed most; `name` is the candidate's.
 
-    Where the gate passed, what may still break callers follows behind `; `, beyond these words.
+    Where the gate passed, what may still break callers follows after `; `, beyond the twelve words.
     """
     candidate = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)
-    if any(
-        has_excessive_loss(accuracy)
-        for row in rows
-        if (accuracy := row.new.accuracy) and accuracy.baseline == row.old.id
-    ):
+    accuracies = [row.new.accuracy for row in rows if row.new.accuracy and row.new.accuracy.baseline == row.old.id]
+    if any(map(has_excessive_loss, accuracies)):
         return f"{candidate} is less accurate than its base"
     if not answer.is_passed:
         return _format_failure(answer, candidate, change)
@@ -170,17 +167,17 @@ def _quote_name(name: str) -> str:
 
 
 def describe_detectable(document: Document) -> str:
-    """Say which change could be detected here, by the A/A pairs or else by the comparisons.
+    """Say from which size on every change could be detected, by the A/A pairs or else by the comparisons.
 
-    The sentence is empty where neither has one.
+    Empty where neither says it.
     """
     detectable = [
         (pair.axis, pair.smallest_detectable) for pair in document.comparisons if pair.smallest_detectable is not None
     ]
-    if of_twins := [change for axis, change in detectable if axis == TWIN]:
-        return f"Changes under {numbers.percent(round(max(of_twins), 3))} are invisible here, by an A/A pair"
     if not detectable:
         return ""
+    if of_twins := [change for axis, change in detectable if axis == TWIN]:
+        return f"Changes under {numbers.percent(round(max(of_twins), 3))} are invisible here, by an A/A pair"
     return f"This could have seen a change of {numbers.percent(round(max(change for _, change in detectable), 3))}"
 
 

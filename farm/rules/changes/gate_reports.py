@@ -1,4 +1,4 @@
-"""Renders a gate's answer: Markdown for people, JUnit XML and benchmark entries for machines."""
+"""Renders a gate's answer: a sentence and Markdown for people, JUnit XML and benchmark entries for programs."""
 
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
@@ -15,15 +15,15 @@ from farm.rules.presenting.markdown import as_text
 from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
 
-# what the checks say of comparisons that were not judged or not decided
+# how sentences describe comparisons that were not judged or not decided, by check
 _OPEN_CHECKS = {"unjudged": "with outputs that differ and were not judged", "undecided": "undecided"}
 NOTHING = "Nothing was compared: no pair of cells ran on both sides."
 # characters that XML 1.0 cannot hold
 _UNPRINTABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
-def answer_sentence(answer: GateAnswer) -> str:
-    """Say the gate's answer in one sentence."""
+def describe_answer(answer: GateAnswer) -> str:
+    """Say in one sentence whether the gate passed, failed or could not be measured, and on how many comparisons."""
     if answer.infra:
         return f"The gate could not be measured: {answer.infra[0]}"
     if not answer.compared:
@@ -47,11 +47,11 @@ def _describe_open(answer: GateAnswer) -> str:
 
 
 def as_markdown(answer: GateAnswer, document: Document) -> str:
-    """Render a summary for a pull request in Markdown: verdict, comparisons, findings."""
+    """Render a summary in Markdown, as for a pipeline's job page: verdict, table of comparisons, table of findings."""
     mark = "✅" if answer.is_passed else "❌"
     is_unjudged = answer.is_passed and any(finding.check == "unjudged" for finding in answer.findings)
     unjudged = "; outputs differ and were not judged" if is_unjudged else ""
-    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(answer_sentence(answer)), ""]
+    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(describe_answer(answer)), ""]
     if document.sentence:
         lines += [as_text(document.sentence), ""]
     lines += _render_comparisons(answer, document)
@@ -72,7 +72,10 @@ def format_findings(answer: GateAnswer) -> str:
 
 
 def as_junit(answer: GateAnswer, document: Document) -> str:
-    """Render JUnit XML: a test case for each pair and each check in `fail_on`; an undecided latency is skipped."""
+    """Render JUnit XML: a test case for each pair and each check in `fail_on`; an undecided latency is skipped.
+
+    Where nothing was compared, another test case has that as its failure, or as its error where `infra` says why.
+    """
     cells = {cell.id: cell for cell in document.cells}
     cases = [
         _render_case(check, pair, answer, label=cell_label(cells[pair[1]]))
@@ -80,13 +83,10 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
         for check in answer.fail_on
     ]
     if answer.infra or not answer.compared:
-        nothing = f"<{'error' if answer.infra else 'failure'} message={_quote(answer_sentence(answer))}/>"
+        nothing = f"<{'error' if answer.infra else 'failure'} message={_quote(describe_answer(answer))}/>"
         cases.append(f'  <testcase classname="onnxfarm.gate" name="compared">{nothing}</testcase>')
-    counts = {
-        name: sum(f"<{tag}" in case for case in cases)
-        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
-    }
-    attributes = " ".join(f'{name}="{count}"' for name, count in counts.items())
+    tags = {"failures": "<failure", "errors": "<error", "skipped": "<skipped"}
+    attributes = " ".join(f'{name}="{sum(tag in case for case in cases)}"' for name, tag in tags.items())
     opening = f'<testsuite name="onnxfarm gate" tests="{len(cases)}" {attributes}>'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', opening, *cases, "</testsuite>"]) + "\n"
 
@@ -113,17 +113,16 @@ def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[st
 
 
 def _set_compared_medians(pair: Comparison, *sides: Cell) -> list[Cell]:
-    """Return both sides with the medians over the rounds that the verdict is of, as the summary has them."""
+    """Return both sides with the medians over the rounds that the verdict rests on, as the summary shows them."""
     change = None if pair.verdict_from == "rate" else metric_changes.find_headline_change(pair)
     if change is None:
         return list(sides)
-    medians = zip(sides, (change.baseline, change.candidate), strict=True)
-    return [
-        cell.model_copy(
-            update={"p50_ms": ms, "p50_ci_ms": cell.p50_ci_ms if pair.rounds == len(cell.samples_ms) else None}
-        )
-        for cell, ms in medians
-    ]
+    with_medians = []
+    for cell, p50_ms in zip(sides, (change.baseline, change.candidate), strict=True):
+        # the interval is that of all rounds
+        interval = cell.p50_ci_ms if pair.rounds == len(cell.samples_ms) else None
+        with_medians.append(cell.model_copy(update={"p50_ms": p50_ms, "p50_ci_ms": interval}))
+    return with_medians
 
 
 def _make_ratio_entry(point: str, pair: Comparison, *, old: Cell, new: Cell) -> dict[str, object]:
@@ -161,16 +160,10 @@ def _render_comparisons(answer: GateAnswer, document: Document) -> list[str]:
     rows: list[list[str]] = []
     for pair in _list_comparisons(answer, document):
         line = make_comparison_line(pair, cells)
+        setting = setting_label(cells[pair.baseline], cells[pair.candidate])
         values = [f"{value} {line.unit}" for value in line.sides or ()] or ["", ""]
-        figures = [*values, line.words, line.change.interval, str(line.rounds)]
-        rows.append(
-            [
-                setting_label(cells[pair.baseline], cells[pair.candidate]),
-                line.quantity,
-                *figures,
-                explain_change(pair) or line.why,
-            ]
-        )
+        verdict = [line.words, line.change.interval, str(line.rounds), explain_change(pair) or line.why]
+        rows.append([setting, line.quantity, *values, *verdict])
     if not rows:
         return []
     old, new = (cells[side] for side in answer.pairs[0])

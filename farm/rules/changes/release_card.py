@@ -1,7 +1,7 @@
 """Makes a release's report card: how each model on each node compares with an older release, and the headline.
 
-A point is one series on one node. The newest measurement of a point counts, so that a fresh block may take a change
-back; those of the farm's own searches count only where there are no others.
+A *point* is one series on one node. Its newest measurement counts, so that a fresh block may revoke a change. Those of
+the farm's own searches count only where there are no others.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ from farm.rules.wording.vocabulary import STATES, WRONG, Sign, sign_of
 PLACEMENT = "placement"
 # metrics that are judged as latency is, by the same pairs of launches
 _LIKE_LATENCY = {judging.alerts_as for judging in ALERTING.values() if judging.by == "ratio"}
-# kinds of change that a pair proves by itself; those of other metrics are shown once an alert has confirmed them
+# kinds of change that one measured pair proves; those of other metrics are shown once an alert has confirmed them
 SHOWN_KINDS = tuple(
     kind for kind in KINDS.values() if (kind.compare is not None or kind.key in _LIKE_LATENCY) and kind.key != PLACEMENT
 )
 OF_SEARCH = "Measured by a search of the farm for an alert."
-# how many models are named besides the headline's
+# how many models are named besides that of the headline
 MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPair:
-    """A cell of the older release and one of this release, measured in the run of this number."""
+    """A cell of the older release and the same cell of this release, measured in the run with this number."""
 
     run: int
     pair: Pair
@@ -45,7 +45,7 @@ class MeasuredPair:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedChange:
-    """A change that the alert of this number confirmed."""
+    """A change that the alert with this number confirmed."""
 
     alert: int
     kind: str
@@ -58,11 +58,13 @@ class ConfirmedChange:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The result of a model on a node: the point with the most serious change, or else the one to show."""
+    """The result of a model on a node: that of the point with the most serious change, or else of one without."""
 
+    # a word, a symbol and a tone for it
     sign: Sign
-    # the kind of the change; empty where nobody has to look at one
+    # the kind of the change; empty where there is none that somebody has to look at
     kind: str = ""
+    # sentences on the change, or on why the point failed; empty where there is neither
     text: str = ""
     # new / old; None where the change is no ratio
     size: float | None = None
@@ -77,9 +79,9 @@ class Place:
     points: int = 0
     # the smallest change that every point would have shown, as a fraction; None where a point could not be judged
     detectable: float | None = None
-    # what tells the point shown from those without its change
+    # the settings of the point shown, as far as points without its change differ in them
     point: str = ""
-    # the most serious change of each other kind
+    # a few words on the most serious change of each other kind
     also: tuple[str, ...] = ()
 
     @property
@@ -87,7 +89,7 @@ class Place:
         return ": ".join(filter(None, (self.point, self.sign.word)))
 
     @property
-    def weight(self) -> tuple[int, float]:
+    def severity_key(self) -> tuple[int, float]:
         return rank(self.kind), -abs(log(self.size or 1.0))
 
     @property
@@ -97,33 +99,32 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The model of this number on all nodes."""
+    """The results of the model with this number on all nodes."""
 
     model: int
     name: str
-    # its results by node
+    # by name of node
     places: Mapping[str, Place] = field(default_factory=dict)
-    # the nodes that measure it or have it queued, with which of the two
+    # `running` or `queued`, by name of the node that measures it or has it queued
     open: Mapping[str, str] = field(default_factory=dict)
     # how many nodes may take the same queued block
-    takers: int = 1
+    candidate_nodes: int = 1
 
-    def at(self, node: str) -> Place:
-        """Return the result on a node; where it has none, a place whose sign alone says measuring, queued or not
-        measured."""
+    def on_node(self, node: str) -> Place:
+        """Return the result on a node; without one, a place with no more than the sign of its state."""
         if node in self.places:
             return self.places[node]
         state = self.open.get(node, "not_measured")
         sign = sign_of(state)
-        is_shared = state == "queued" and self.takers > 1
-        return Place(replace(sign, word=f"queued for any of {self.takers} nodes") if is_shared else sign)
+        if state == "queued" and self.candidate_nodes > 1:
+            sign = replace(sign, word=f"queued for any of {self.candidate_nodes} nodes")
+        return Place(sign)
 
     @property
     def worst(self) -> Place | None:
         """The most serious result that somebody has to look at; None where no node has one."""
-        return min(
-            (place for place in self.places.values() if place.kind), key=lambda place: place.weight, default=None
-        )
+        changed = (place for place in self.places.values() if place.kind)
+        return min(changed, key=lambda place: place.severity_key, default=None)
 
     @property
     def is_clean(self) -> bool:
@@ -138,7 +139,7 @@ class Card:
     # the release that it is compared with; None where no older one was measured with it
     old: Runtime | None
     rows: Sequence[Row]
-    # a few words on what takes a change back, by the number of its alert
+    # a few words on the work-around for a change, by the number of its alert
     remedies: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -147,9 +148,9 @@ class Card:
 
     @property
     def changed(self) -> list[tuple[Row, Place]]:
-        """The models with a change to look at, each with its most serious result; the most serious model first."""
+        """(row, its most serious result) of each model with a change to look at, the most serious first."""
         changed = ((row, worst) for row in self.rows if (worst := row.worst))
-        return sorted(changed, key=lambda row_and_worst: row_and_worst[1].weight)
+        return sorted(changed, key=lambda row_and_worst: row_and_worst[1].severity_key)
 
     @property
     def detectable(self) -> float | None:
@@ -159,7 +160,7 @@ class Card:
 
     @property
     def headline(self) -> str:
-        """The answer: the most serious change, or that nothing was found, or that nothing is decided yet."""
+        """The most serious change, or that nothing was found, or that nothing is decided yet, in a few words."""
         if not self.changed:
             return self.nothing_found or self._undecided
         first, worst = self.changed[0]
@@ -172,7 +173,7 @@ class Card:
 
     @property
     def nothing_found(self) -> str:
-        """On how many of the compared models nothing slower or wrong was found; empty where no model is clean."""
+        """On how many of the compared models nothing slower or wrong was found, in words; empty where on none."""
         if self.detectable is None:
             return ""
         clean, compared = sum(row.is_clean for row in self.rows), sum(bool(row.places) for row in self.rows)
@@ -182,7 +183,7 @@ class Card:
 
     @property
     def because(self) -> str:
-        """The sentences after the headline: what else changed, on which models, and where nothing was found."""
+        """The sentences after the headline: what else changed, and on how many models nothing was found."""
         others = [f"{row.name} ({also})" for row, worst in self.changed[:1] for also in worst.also]
         others += [f"{row.name} ({worst.point_and_word})" for row, worst in self.changed[1:]]
         parts = [f"Also {numbers.listed(others, most=MAX_NAMED)}."] if others else []
@@ -200,7 +201,7 @@ class Card:
 def list_baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]:
     """List the older versions that a release may be compared with: those with the most models first, then the newest.
 
-    `models` maps each version to the numbers of the models that were measured with it and with the release.
+    `models` maps each version to the numbers of the models that were measured with it and with the release `new`.
     """
     order = release_order(new)
     older = [version for version in models if release_order(version) < order]
@@ -209,10 +210,10 @@ def list_baselines(models: Mapping[str, Collection[int]], new: str) -> list[str]
 
 
 def lies_between(old: str, new: str, *, good: str, bad: str, first_bad: str) -> bool:
-    """Whether the change of an alert surely came after the release `old`, and with `new` at the latest.
+    """Whether the change of an alert surely appeared after the release `old`, and with `new` at the latest.
 
-    `first_bad` is the release that brought the change. Where that is not known it is empty, and the change came after
-    `good` and with `bad` at the latest.
+    `first_bad` is the release in which the change appeared. Where that is not known it is empty, and the change
+    appeared after `good` and with `bad` at the latest.
     """
     low, high = release_order(old), release_order(new)
     if first_bad:
@@ -225,7 +226,7 @@ def judge_place(measured: Iterable[MeasuredPair], confirmed: Collection[Confirme
 
     At least one of `measured` and `confirmed` must not be empty.
     """
-    # the last of a point counts, so that pairs of searches come first
+    # the last pair of each point counts, so that pairs of searches come first
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
     points = list({(point.pair.series, point.pair.new.node): point for point in ordered}.values())
     proven_kinds = {kind.key for kind in SHOWN_KINDS} if points else set()
@@ -237,7 +238,8 @@ def judge_place(measured: Iterable[MeasuredPair], confirmed: Collection[Confirme
         worst = _choose_worst(changed, points)
         alert = next((change.alert for change in confirmed if change.kind == worst.kind), worst.alert)
         return replace(worst, alert=alert, points=len(points))
-    shown = min(map(_show_unchanged, points), key=lambda place: (_rank_unchanged(place), place.weight))
+
+    shown = min(map(_show_unchanged, points), key=lambda place: (_rank_unchanged(place), place.severity_key))
     comparisons = [point.pair.comparison for point in points]
     detectable = [comparison.smallest_detectable if comparison else None for comparison in comparisons]
     known = [change for change in detectable if change is not None]
@@ -251,15 +253,17 @@ def _show_confirmed(change: ConfirmedChange) -> Place:
 
 
 def _choose_worst(changed: Sequence[Place], points: Sequence[MeasuredPair]) -> Place:
-    """Choose the most serious change, and add its point where other points lack it, and each other kind of change."""
+    """Choose the most serious change, name its point where other points lack it, and add each other kind of change."""
     cells = {(point.run, point.pair.new.id): point.pair.new for point in points}
     # cells of different runs may have the same id
-    apart = {place: cell.model_copy(update={"id": str(place)}) for place, cell in cells.items()}
+    cells = {key: cell.model_copy(update={"id": str(key)}) for key, cell in cells.items()}
     worst_of_kind: dict[str, Place] = {}
-    for place in sorted(changed, key=lambda place: place.weight):
-        having = {(other.run, other.cell) for other in changed if other.kind == place.kind}
-        own = [apart[key] for key in [(place.run or 0, place.cell)] if key in apart and having != apart.keys()]
-        worst_of_kind.setdefault(place.kind, replace(place, point=name_cells(own, apart.values()) if own else ""))
+    for place in sorted(changed, key=lambda place: place.severity_key):
+        with_this_kind = {(other.run, other.cell) for other in changed if other.kind == place.kind}
+        key = (place.run or 0, place.cell)
+        is_named = key in cells and with_this_kind != cells.keys()
+        name = name_cells([cells[key]], cells.values()) if is_named else ""
+        worst_of_kind.setdefault(place.kind, replace(place, point=name))
     first, *others = worst_of_kind.values()
     also = tuple(place.point_and_word for place in others)
     text = f"{first.text} Also {numbers.listed(also)}." if also else first.text
@@ -267,7 +271,7 @@ def _choose_worst(changed: Sequence[Place], points: Sequence[MeasuredPair]) -> P
 
 
 def _list_changes(point: MeasuredPair) -> Iterator[Place]:
-    """Yield every change of the pair that somebody must look at, however small."""
+    """Yield a place for every change of the pair that somebody must look at, however small."""
     pair = point.pair
     for kind in SHOWN_KINDS:
         for change in find_changes(kind, pair, allowed=0.0):

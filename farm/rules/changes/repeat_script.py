@@ -2,9 +2,9 @@
 
     python repeat.py [--rounds 8]
 
-It makes two virtual environments beside itself from lock-old.txt and lock-new.txt, runs model/ on inputs.npz as
-repeat.json says, and prints the ratio of the medians and how far the outputs are apart. It imports nothing of onnxfarm,
-because it is copied into reports.
+It makes two virtual environments in its folder from lock-old.txt and lock-new.txt, runs model/ on inputs.npz as
+repeat.json says, and prints the median of the rounds' ratios and how far the outputs differ. It imports nothing of
+onnxfarm, because it is copied into reports.
 """
 
 import argparse
@@ -33,8 +33,8 @@ MIN_RUNS = 5
 PIN = re.compile(r"[a-z0-9][a-z0-9._-]*==[0-9][0-9A-Za-z.+!_-]*")
 
 
-class Order(TypedDict):
-    """What repeat.json says."""
+class Settings(TypedDict):
+    """The content of repeat.json."""
 
     model: str
     runtimes: dict[str, str]
@@ -53,15 +53,16 @@ class Order(TypedDict):
 
 
 def main() -> int:
-    """Measure, and print every round, the ratio and how far the outputs are apart."""
+    """Measure, and print every round, the ratio and how far the outputs differ; return the exit code."""
     parser = argparse.ArgumentParser(description="Repeat the measurement of this report.")
     parser.add_argument("--rounds", type=int, default=8, help="pairs of processes (default: 8)")
     parser.add_argument("--one", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--outputs", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    order = json.loads((HERE / "repeat.json").read_text(encoding="utf-8"))
+    settings = json.loads((HERE / "repeat.json").read_text(encoding="utf-8"))
+    # called again in the environment of a side
     if options.one:
-        print(json.dumps({"p50_ms": measure_p50_ms(order, options.one)}))
+        print(json.dumps({"p50_ms": measure_p50_ms(settings, options.one)}))
         return 0
     if options.outputs:
         print(*compare_outputs(), sep="\n")
@@ -69,22 +70,22 @@ def main() -> int:
     if options.rounds < 1:
         parser.error("--rounds is at least 1")
     pythons = {side: make_environment(side) for side in SIDES}
-    pairs = [measure_round(number, pythons, order) for number in range(1, options.rounds + 1)]
+    pairs = [measure_round(number, pythons, settings) for number in range(1, options.rounds + 1)]
     ratios = sorted(pair["new"] / pair["old"] for pair in pairs)
-    runtimes = f"{order['runtimes']['new']} / {order['runtimes']['old']}"
+    runtimes = f"{settings['runtimes']['new']} / {settings['runtimes']['old']}"
     print(f"{runtimes}: x{median(ratios):.3f} (rounds from x{ratios[0]:.3f} to x{ratios[-1]:.3f})")
-    print(f"measured before: {order['measured']}", *describe_left_out(order), sep="\n", flush=True)
+    print(f"measured before: {settings['measured']}", *describe_left_out(settings), sep="\n", flush=True)
     return subprocess.run([str(pythons["new"]), str(HERE / "repeat.py"), "--outputs"], check=False).returncode
 
 
-def describe_left_out(order: Order) -> list[str]:
-    """Say which settings of the measured session this script does not set; empty where it sets all."""
-    unset = ", ".join(f"{name} {json.dumps(value)}" for name, value in order.get("left_out", {}).items())
+def describe_left_out(settings: Settings) -> list[str]:
+    """Say in a line which settings of the measured session this script does not set; empty where it sets all."""
+    unset = ", ".join(f"{name} {json.dumps(value)}" for name, value in settings.get("left_out", {}).items())
     return [f"not set here: {unset}; `onnxfarm bench` sets it, with --matrix matrix.json"] if unset else []
 
 
 def make_environment(side: str) -> Path:
-    """Return the interpreter of a side, whose environment is installed from its lock file unless it is complete.
+    """Return the Python interpreter of a side, after installing its environment where that is not complete.
 
     Exits with a message where pip fails.
     """
@@ -116,8 +117,8 @@ def read_lock(side: str) -> list[str]:
     return packages
 
 
-def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[str, float]:
-    """Measure the p50 in ms of each side in a fresh process, in random order, and print both.
+def measure_round(number: int, pythons: dict[str, Path], settings: Settings) -> dict[str, float]:
+    """Measure the p50 in ms of each side in a fresh process, in random order, print both and return them by side.
 
     Exits with the error output of a process that fails.
     """
@@ -128,30 +129,30 @@ def measure_round(number: int, pythons: dict[str, Path], order: Order) -> dict[s
             command, capture_output=True, text=True, check=False, env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}
         )
         if process.returncode:
-            raise SystemExit(f"{order['runtimes'][side]} failed:\n{process.stderr[-2000:]}")
+            raise SystemExit(f"{settings['runtimes'][side]} failed:\n{process.stderr[-2000:]}")
         medians_ms[side] = json.loads(process.stdout.splitlines()[-1])["p50_ms"]
     old_ms, new_ms = medians_ms["old"], medians_ms["new"]
     print(f"round {number}: old {old_ms:.4g} ms, new {new_ms:.4g} ms, x{new_ms / old_ms:.3f}")
     return medians_ms
 
 
-def measure_p50_ms(order: Order, side: str) -> float:
-    """Measure the median of one inference in this process, in ms, after warming up, and save the outputs to a file."""
+def measure_p50_ms(settings: Settings, side: str) -> float:
+    """Measure the median time of an inference in this process, in ms, after warming up; save the outputs to a file."""
     import numpy as np
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.intra_op_num_threads = order["threads"]
-    options.inter_op_num_threads = order["inter_op_threads"]
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, order["optimization"])
-    options.execution_mode = getattr(ort.ExecutionMode, order["execution_mode"])
-    options.enable_cpu_mem_arena = order["arena"]
-    options.enable_mem_pattern = order["memory_pattern"]
-    for key, value in order["config"].items():
+    options.intra_op_num_threads = settings["threads"]
+    options.inter_op_num_threads = settings["inter_op_threads"]
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, settings["optimization"])
+    options.execution_mode = getattr(ort.ExecutionMode, settings["execution_mode"])
+    options.enable_cpu_mem_arena = settings["arena"]
+    options.enable_mem_pattern = settings["memory_pattern"]
+    for key, value in settings["config"].items():
         options.add_session_config_entry(key, value)
-    providers = [(name, provider_options) for name, provider_options in order["providers"]]
-    extra = {"disabled_optimizers": order["disabled_optimizers"]} if order["disabled_optimizers"] else {}
-    session = ort.InferenceSession(str(HERE / "model" / order["model"]), options, providers=providers, **extra)
+    providers = [(name, provider_options) for name, provider_options in settings["providers"]]
+    extra = {"disabled_optimizers": settings["disabled_optimizers"]} if settings["disabled_optimizers"] else {}
+    session = ort.InferenceSession(str(HERE / "model" / settings["model"]), options, providers=providers, **extra)
     input_names = {node.name for node in session.get_inputs()}
     with np.load(HERE / "inputs.npz", allow_pickle=False) as arrays:
         feed = {name: arrays[name] for name in arrays.files if name in input_names}
@@ -169,13 +170,13 @@ def outputs_of(side: str) -> Path:
 
 
 def compare_outputs() -> list[str]:
-    """Say for each output how far the new one is from the old one, from the files that `measure_p50_ms` saved."""
+    """Say in a line for each output how far the sides differ, from the files that `measure_p50_ms` saved."""
     import numpy as np
 
     sentences = []
     with np.load(outputs_of("old")) as old, np.load(outputs_of("new")) as new:
-        for place, name in enumerate(old["names"]):
-            before, after = (arrays[f"arr_{place}"].astype(np.float64) for arrays in (old, new))
+        for index, name in enumerate(old["names"]):
+            before, after = (arrays[f"arr_{index}"].astype(np.float64) for arrays in (old, new))
             if before.shape != after.shape:
                 sentences.append(f"output {name}: the shape is {after.shape}, before {before.shape}")
                 continue
@@ -189,7 +190,7 @@ def compare_outputs() -> list[str]:
 
 
 def time_inferences(session: "ort.InferenceSession", feed: "dict[str, np.ndarray]", *, seconds: float) -> list[int]:
-    """Run inferences for so many seconds, and at least MIN_RUNS of them, and return the nanoseconds of each."""
+    """Run inferences for at least so many seconds and MIN_RUNS times, and return the duration of each in ns."""
     durations_ns: list[int] = []
     ends_at = time.perf_counter() + seconds
     while len(durations_ns) < MIN_RUNS or time.perf_counter() < ends_at:

@@ -6,10 +6,10 @@ repeat.py         repeats the measurement by `python repeat.py`
 repeat.json       the settings that repeat.py measures with
 lock-*.txt        the packages of both sides
 matrix.json       the same settings for `onnxfarm bench`
-document.json     what was measured: both cells, their samples, the comparison with its operators
+document.json     the measurement: both cells, their samples, the comparison with its operators
 timings-*.csv     every timing
 facts.json        the machine
-issue.md          a text for the runtime's tracker
+issue.md          a text for the runtime's issue tracker
 """
 
 import json
@@ -65,16 +65,16 @@ class Case:
     document: Document
     old: Cell
     new: Cell
-    # the new cell's
+    # of the new cell
     spec: CellSpec
-    # the name of the .onnx file in its folder
+    # the name of the .onnx file in MODEL_FOLDER
     model: str
-    # says what changed
+    # what changed, in a sentence
     sentence: str
-    # sentences on what searches found: since which release, and what takes the change back; empty where they did not
+    # sentences on what searches found: since which release it is so, and a work-around; empty where they found none
     since: str = ""
     work_around: str = ""
-    # the work-around in Python
+    # Python code that applies the work-around
     code: str = ""
     # the kind of the alert's change; empty where the report is not about an alert
     kind: str = ""
@@ -85,12 +85,12 @@ class Case:
 
 
 def render_files(case: Case) -> dict[str, str]:
-    """Render the report's text files by name: all but the model, its inputs and the timings."""
+    """Render the report's text files, by name; the model, its inputs and the timings are not among them."""
     return {
         "README.md": render_readme(case),
         "issue.md": render_issue(case),
         "repeat.py": resources.files("farm.rules.changes").joinpath("repeat_script.py").read_text(encoding="utf-8"),
-        "repeat.json": _render_json(_make_order(case)),
+        "repeat.json": _render_json(_make_settings(case)),
         "lock-old.txt": make_lock(case.old),
         "lock-new.txt": make_lock(case.new),
         "matrix.json": _render_json(_make_matrix(case)),
@@ -102,7 +102,7 @@ def render_files(case: Case) -> dict[str, str]:
 def report_name(case: Case) -> str:
     """Make the name of the report's zip file: `report-encoder-1.29.0-1.31.1.zip`."""
     sides = (case.old.runtime.version, case.new.runtime.version)
-    model = "".join(sign if sign.isalnum() else "-" for sign in case.new.model or "model")
+    model = "".join(char if char.isalnum() else "-" for char in case.new.model or "model")
     return f"report-{model}-{sides[0]}-{sides[1]}.zip"
 
 
@@ -171,7 +171,7 @@ def _make_title(case: Case) -> str:
 
 
 def _describe_change(case: Case) -> str:
-    """Describe the measured change with its quantity, interval and rounds."""
+    """Describe the measured change with its interval, rounds and timed call; without figures by the case's sentence."""
     line = _make_line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")
@@ -235,8 +235,8 @@ def _render_operators(case: Case) -> list[str]:
     return parts if explanation or operators else []
 
 
-def _make_order(case: Case) -> dict[str, object]:
-    """Make repeat.json, in ONNX Runtime's own words."""
+def _make_settings(case: Case) -> dict[str, object]:
+    """Make repeat.json, with values as ONNX Runtime names them."""
     session = case.spec.session
     spinning = "1" if session.spinning else "0"
     spin = {f"session.{pool}.allow_spinning": spinning for pool in ("intra_op", "inter_op")}

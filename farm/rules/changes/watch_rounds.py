@@ -1,6 +1,6 @@
 """Judges a block of a watch: whether two runtimes differ in something that somebody must look at.
 
-Both runtimes were measured in the same block, and a number alerts by its verdict over the rounds, never by two values.
+Both runtimes were measured in the same block. A figure alerts by its verdict over the rounds, never by two values.
 Latency, session creation, first inference, memory and endings are noisy: a finding on one of them counts only once a
 fresh block has confirmed it. Parity and placement are deterministic.
 """
@@ -8,7 +8,7 @@ fresh block has confirmed it. Parity and placement are deterministic.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -48,7 +48,8 @@ Fraction = Annotated[float, Field(ge=0.0, le=100.0)]
 class Rule(Message):
     """Which kinds of change alert, and from which size on.
 
-    Limits are fractions: 0.05 allows 5 %. Forms show them by their titles. `latency` also limits the first token.
+    Limits are fractions: 0.05 allows 5 %. Forms show them by their titles. `latency` also limits the time to the first
+    token.
     """
 
     latency: Fraction = Field(0.05, title="Latency beyond")
@@ -69,15 +70,15 @@ class Rule(Message):
         return self.model_dump(mode="json", exclude={"kinds"} if set(self.kinds) >= set(KEYS) else None)
 
     @classmethod
-    def stored(cls, plain: Mapping[str, object]) -> "Rule":
+    def from_stored(cls, plain: Mapping[str, object]) -> "Rule":
         """Read a stored rule, without the kinds of packages that are not installed here."""
         rule = {**plain}
         if isinstance(kinds := plain.get("kinds"), list):
             rule["kinds"] = [kind for kind in kinds if kind in KINDS]
         return cls.model_validate(rule)
 
-    def words(self) -> list[str]:
-        """Describe each kind of change that alerts, with its limit."""
+    def describe_kinds(self) -> list[str]:
+        """Describe each kind of change that alerts, with its limit and whether a fresh block confirms it."""
         return [
             kind.alerts_on.format(limit=share(self.allowed(kind.key))) + (CONFIRMED if kind.is_noisy else "")
             for kind in map(KINDS.__getitem__, self.kinds)
@@ -98,16 +99,24 @@ class Finding:
     text: str
     # new / old; None where the change is no ratio
     size: float | None = None
-    # whether the ids are of the document of the fresh block, which showed the change again
-    is_again: bool = False
+    # whether it is of the fresh block, whose document then has the cells
+    is_of_fresh_block: bool = False
 
     @property
-    def place(self) -> tuple[Key, str, str | None]:
+    def key(self) -> tuple[Key, str, str | None]:
         return self.kind, self.series, self.node
 
     @property
     def is_noisy(self) -> bool:
         return KINDS[self.kind].is_noisy
+
+
+class SortedFindings(NamedTuple):
+    """Findings by what a fresh block says of them."""
+
+    confirmed: list[Finding]
+    contradicted: list[Finding]
+    undecided: list[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +128,20 @@ class Judgement:
     news: tuple[str, ...] = ()
     # sentences on series that need more rounds
     undecided: tuple[str, ...] = ()
-    # sentences on undecided series that surely changed by less than the rule allows
+    # sentences on undecided series whose change is surely smaller than the rule allows
     passed: tuple[str, ...] = ()
-    # why the pipeline itself failed
+    # why the farm itself failed to measure cells
     infra: tuple[str, ...] = ()
     # how many pairs of cells finished on both sides
     compared: int = 0
-    # (kind, series) that the measurement shows to be well: they may resolve an alert
+    # (kind, series) that the measurement shows to be in order: they may resolve an alert
     cleared: frozenset[tuple[Key, str]] = frozenset()
     # (kind, series, node) of finished pairs without an undecided change of the kind: they may contradict a finding
     settled: frozenset[tuple[Key, str, str | None]] = frozenset()
 
     @property
     def outcome(self) -> Outcome:
-        """One word for the judgement; where the pipeline failed it is never `quiet`."""
+        """The most important part of the judgement; a block that compared nothing is `infra`, and never `quiet`."""
         if self.findings:
             return "alert"
         if self.infra or not (self.compared or self.undecided):
@@ -143,7 +152,7 @@ class Judgement:
 
 
 def judge(document: Document, rule: Rule, *, old: Runtime | str, new: Runtime | str) -> Judgement:
-    """Judge every pair of cells of `old` and `new` by the rule; texts are names of models, and not runtimes."""
+    """Judge every pair of cells of two runtimes, or of two models by their names, by the rule."""
     pairs = pair_cells(document, old=old, new=new, of_models=isinstance(old, str))
     infra = [_find_infra_reason(pair) for pair in pairs]
     by_kind = [
@@ -199,42 +208,38 @@ def _describe_worse(pair: Pair, change: Change) -> str:
     return f"{change.text} {package_pairs.moved_sentence(pair.old.runtime, pair.new.runtime)}".rstrip()
 
 
-def sort_by_confirmation(
-    findings: Sequence[Finding], again: Judgement
-) -> tuple[list[Finding], list[Finding], list[Finding]]:
-    """Sort findings by a fresh block: those that hold, those that it contradicts, and those that it leaves undecided.
+def sort_by_confirmation(findings: Sequence[Finding], fresh: Judgement) -> SortedFindings:
+    """Sort findings by the judgement of a fresh block.
 
-    A finding that is not noisy always holds. A noisy one that holds is replaced by the fresh block's own finding, whose
-    size was not selected for being large.
+    A finding that is not noisy is always confirmed. A noisy one that is confirmed is replaced by the fresh block's own
+    finding, whose size was not selected for being large.
     """
-    shown_again = {finding.place: replace(finding, is_again=True) for finding in again.findings}
-    confirmed: list[Finding] = []
-    contradicted: list[Finding] = []
-    undecided: list[Finding] = []
+    shown_again = {finding.key: replace(finding, is_of_fresh_block=True) for finding in fresh.findings}
+    result = SortedFindings([], [], [])
     for finding in findings:
         if not finding.is_noisy:
-            confirmed.append(finding)
-        elif finding.place in shown_again:
-            confirmed.append(shown_again[finding.place])
-        elif finding.place in again.settled:
-            contradicted.append(finding)
+            result.confirmed.append(finding)
+        elif finding.key in shown_again:
+            result.confirmed.append(shown_again[finding.key])
+        elif finding.key in fresh.settled:
+            result.contradicted.append(finding)
         else:
-            undecided.append(finding)
-    return confirmed, contradicted, undecided
+            result.undecided.append(finding)
+    return result
 
 
 def find_worst(findings: Collection[Finding]) -> Finding:
-    """Return the finding of the most serious kind, and of several the one with the largest change.
+    """Return the finding of the most serious kind, and among several the one with the largest change.
 
-    At least one has to be given.
+    Raises ValueError without findings.
     """
     return min(findings, key=lambda finding: (rank(finding.kind), -abs(log(finding.size or 1.0))))
 
 
 def expected_false_alerts(comparisons: int, *, rate: float = TOTAL_LEVEL) -> float:
-    """Return how many false alerts on latency so many comparisons raise on average.
+    """Compute how many false alerts on latency so many comparisons raise on average.
 
-    `rate` is the share of A/A pairs that are called slower or faster. Half of these are called slower, and the fresh
-    block has to err in the same way.
+    `rate` is the share of A/A pairs that are called slower or faster. Half of these are called slower, and an alert
+    takes a fresh block with the same error.
     """
     return comparisons * (rate / 2.0) ** 2

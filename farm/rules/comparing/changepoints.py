@@ -59,13 +59,13 @@ class _Series:
         """Compute new / old − 1; None where the old level, on a linear scale the mean of its values, is 0."""
         if self.is_log:
             return expm1(jump.size)
-        old = float(self.values[cut.start : cut.index].mean())
+        old = float(self.values[cut.start : cut.at].mean())
         return None if abs(old) <= FLOOR else jump.size / old
 
     def judge_cut(self, cut: Cut, *, autocorrelation: float) -> ChangePoint:
         jump = jumps.judge_jump(self.values, cut, autocorrelation=autocorrelation)
         p = max(jump.p, self.wandering.p_of_jump(jump.size, cut))
-        return ChangePoint(cut.index, self.magnitude(jump, cut), p)
+        return ChangePoint(cut.at, self.magnitude(jump, cut), p)
 
 
 def find_changepoints(values: Sequence[float], *, min_magnitude: float = MIN_MAGNITUDE) -> list[ChangePoint]:

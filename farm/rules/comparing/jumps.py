@@ -49,9 +49,9 @@ class _Fit:
 
 def judge_jump(series: Floats, cut: Cut, *, autocorrelation: float) -> Jump:
     """Judge the jump between the values on both sides of a cut; `autocorrelation` is that of neighbouring values."""
-    start, stop = max(cut.start, cut.index - REACH), min(cut.stop, cut.index + REACH)
+    start, stop = max(cut.start, cut.at - REACH), min(cut.stop, cut.at + REACH)
     values = _remove_autocorrelation(series[start:stop], autocorrelation)
-    offsets = np.arange(start, stop) - cut.index + 0.5
+    offsets = np.arange(start, stop) - cut.at + 0.5
 
     level, slope = np.ones(stop - start), offsets / (stop - start)
     step = (offsets > 0.0).astype(np.float64)

@@ -136,7 +136,7 @@ def _double_ranks(values: Floats) -> NDArray[np.int64]:
 
 
 def sign_flip_chances(ranks: Sequence[int]) -> Floats:
-    """Compute the probability of each sum of ranks, at the index of the sum, where each rank is in with probability ½."""
+    """Compute the probability of each sum of ranks, by the sum, where each rank is in with probability ½."""
     chances = np.ones(1)
     for rank in ranks:
         flipped = np.zeros(len(chances) + rank)

@@ -28,10 +28,10 @@ WANDERING_SIGMAS = 2.5
 
 
 class Cut(NamedTuple):
-    """A place where the level may change, at `index`, between the cuts before and after it."""
+    """A place where the level may change, at index `at`, between the cuts before and after it."""
 
     start: int
-    index: int
+    at: int
     stop: int
 
 
@@ -64,7 +64,7 @@ class Wandering:
         """
         if not len(self._squares):
             return 0.0
-        others = max(0.0, self._total - float(self._squares[cut.index - 1])) / len(self._squares)
+        others = max(0.0, self._total - float(self._squares[cut.at - 1])) / len(self._squares)
         spread = sqrt(others * (cut.stop - cut.start) / 3.0)
         return 2.0 * float(special.ndtr(-abs(size) / spread if spread > FLOOR else -inf))
 

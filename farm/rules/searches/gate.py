@@ -23,7 +23,7 @@ class GateOutcome:
 
     @property
     def headline(self) -> str:
-        return gate_reports.answer_sentence(self.answer)
+        return gate_reports.describe_answer(self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Gate(Confirmation[GateOutcome]):
             shown = {(finding.check_and_metric, finding.candidate) for finding in judged.findings}
             again |= _translate_cells(shown, document, first)
             decided |= _translate_cells(judged.decided, document, first)
-        return confirm_answer(answer, again=again, decided=decided)
+        return confirm_answer(answer, shown_again=again, decided=decided)
 
 
 def _translate_cells(found: Collection[tuple[str, str]], fresh: Document, first: Document) -> set[tuple[str, str]]:

@@ -93,7 +93,7 @@ class Watching(Confirmation[RoundAnswer]):
         """Whether the last block leaves a finding undecided that more rounds may decide."""
         if len(self.judgements) == 1:
             return bool(self.judgements[0].undecided)
-        return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1])[-1])
+        return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1]).undecided)
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
         """Return the matrix of the noisy findings' cells, on the nodes they were found on; None where no finding is
@@ -125,7 +125,7 @@ class Watching(Confirmation[RoundAnswer]):
         """Say why the fresh block neither confirms nor contradicts a finding."""
         old, new = self.sides
         pairs = cell_pairs.pair_cells(self.measured[1].document, old=old, new=new)
-        mine = [pair for pair in pairs if (pair.series, pair.old.node) == found.place[1:]]
+        mine = [pair for pair in pairs if (pair.series, pair.old.node) == found.key[1:]]
         comparison = next((pair.comparison for pair in mine if pair.is_finished), None)
         if comparison is None:
             reasons = [cell.reason.text for pair in mine for cell in (pair.new, pair.old) if cell.reason is not None]

@@ -114,7 +114,7 @@ def test_the_api_and_rules_name_them(alert: Alert, member_api: Client) -> None:
     told = member_api.get(f"/api/v1/alerts/{alert.pk}").json()
     assert {symptom["kind"] for symptom in told["symptoms"]} == {"waits", "drift"}
     rule = Rule.model_validate({"kinds": ["waits", "drift"]})
-    assert [line.split()[0] for line in rule.words()] == ["a", "outputs"]
+    assert [line.split()[0] for line in rule.describe_kinds()] == ["a", "outputs"]
     order = Rule().kinds
     assert order.index("waits") + 1 == order.index("session")
     assert order[-1] == "drift"

@@ -92,10 +92,10 @@ def test_a_slower_candidate_fails_only_when_asked_to() -> None:
 
 def test_a_gate_that_passes_says_what_it_left_undecided() -> None:
     document = _document("undecided")
-    said = gate_reports.answer_sentence(_judged(document, fail_on=["slower", "parity"]))
+    said = gate_reports.describe_answer(_judged(document, fail_on=["slower", "parity"]))
     passed = "The gate passed: 1 comparison, no failures"
     assert said == f"{passed}, but 1 undecided, which --fail-on undecided would count as a failure."
-    assert gate_reports.answer_sentence(_judged(document, fail_on=["undecided"])).startswith(
+    assert gate_reports.describe_answer(_judged(document, fail_on=["undecided"])).startswith(
         "The gate failed: 1 finding"
     )
 
@@ -213,15 +213,15 @@ def test_a_noisy_failure_counts_when_a_fresh_block_shows_it_again() -> None:
     document = _document("slower", parity=Parity(verdict="fail"))
     answer = _judged(document, fail_on=["slower", "parity"])
     assert [finding.check for finding in answer.failures if finding.is_noisy] == ["slower"]
-    shown = gate.confirm_answer(answer, again={("slower", "2.0")}, decided=answer.decided)
+    shown = gate.confirm_answer(answer, shown_again={("slower", "2.0")}, decided=answer.decided)
     assert [one.check for one in shown.failures] == ["slower", "parity"]
     assert [one.text.endswith("a fresh block showed it again") for one in shown.failures] == [True, False]
-    gone = gate.confirm_answer(answer, again=set(), decided=answer.decided)
+    gone = gate.confirm_answer(answer, shown_again=set(), decided=answer.decided)
     assert [one.check for one in gone.failures] == ["parity"]
     assert gone.findings[0].text.endswith("a fresh block did not show it again")
     for fail_on, failing in (("slower", []), ("undecided", ["undecided"])):
         asked = _judged(_document("slower"), fail_on=["slower", fail_on])
-        left_open = gate.confirm_answer(asked, again=set(), decided={("failed", "2.0")})
+        left_open = gate.confirm_answer(asked, shown_again=set(), decided={("failed", "2.0")})
         assert [one.check for one in left_open.failures] == failing
         assert left_open.findings[0].text.endswith("a fresh block left it undecided")
 
@@ -358,8 +358,10 @@ def test_the_gate_speaks_of_what_a_scenario_is_about(change: MetricChange, text:
     assert text in found.text
     # a fresh block has to show the same metric again
     assert [finding for finding in answer.failures if finding.is_noisy] == [found]
-    assert gate.confirm_answer(answer, again={(change.verdict, "2.0")}, decided=answer.decided).is_passed
-    assert not gate.confirm_answer(answer, again={(found.check_and_metric, "2.0")}, decided=answer.decided).is_passed
+    assert gate.confirm_answer(answer, shown_again={(change.verdict, "2.0")}, decided=answer.decided).is_passed
+    assert not gate.confirm_answer(
+        answer, shown_again={(found.check_and_metric, "2.0")}, decided=answer.decided
+    ).is_passed
 
 
 def test_other_metrics_are_asked_for_by_name() -> None:

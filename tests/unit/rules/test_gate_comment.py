@@ -13,7 +13,7 @@ from farm.contract.document_comparisons import MetricChange, OperatorChange
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from farm.rules.changes import gate, gate_reports
 from farm.rules.changes.gate import DEFAULT_METRICS
-from farm.rules.changes.gate_comment import MAX_ROWS, NOT_JUDGED, Asked, as_comment
+from farm.rules.changes.gate_comment import MAX_ROWS, NOT_JUDGED, GateCall, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
 from farm.rules.presenting.markdown import as_text
@@ -48,7 +48,7 @@ def gated(
 def comment(document: Document, *, name: str = "encoder.onnx", command: str = COMMAND, fail_on: Any = None) -> str:
     checks = fail_on or ("slower", "lower", "parity", "placement", "failed")
     answer = gate.judge_gate(document, old="base", new="new", fail_on=checks, of_models=True)
-    return as_comment(answer, document, Asked(name, command, took_s=95.0))
+    return as_comment(answer, document, GateCall(name, command, duration_s=95.0))
 
 
 def head(text: str) -> str:
@@ -114,11 +114,11 @@ def test_outputs_that_nobody_judged_are_told_in_the_first_line(
     """They fail nothing until a team wants them to."""
     document = gated(verdict, new={"engines": [UNJUDGED.model_copy(update={"outputs": outputs})]})
     answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
-    answer = gate.confirm_answer(answer, again=(), decided=answer.decided)
-    told = [as_comment(answer, document, Asked("m", COMMAND, 1.0)), gate_reports.as_markdown(answer, document)]
+    answer = gate.confirm_answer(answer, shown_again=(), decided=answer.decided)
+    told = [as_comment(answer, document, GateCall("m", COMMAND, 1.0)), gate_reports.as_markdown(answer, document)]
     assert head(told[0]).startswith(f"`m` {words}")
     assert told[1].splitlines()[0] == "## ✅ onnxfarm gate: passed; outputs differ and were not judged"
-    assert "--fail-on unjudged would count as a failure" in gate_reports.answer_sentence(answer)
+    assert "--fail-on unjudged would count as a failure" in gate_reports.describe_answer(answer)
     failed = comment(document, fail_on=("unjudged",))
     assert failed.startswith("### ❌ `encoder.onnx` gives other outputs than its base, which nobody judged")
     assert "--tolerance y=ATOL" in failed
@@ -127,9 +127,9 @@ def test_outputs_that_nobody_judged_are_told_in_the_first_line(
 def test_the_comment_says_that_a_fresh_block_showed_it_again() -> None:
     document = gated("slower")
     answer = gate.judge_gate(document, old="base", new="new", fail_on=("slower",), of_models=True)
-    asked = Asked("m", COMMAND, 1.0)
+    asked = GateCall("m", COMMAND, 1.0)
     again = {(finding.check_and_metric, finding.candidate) for finding in answer.failures}
-    said = as_comment(gate.confirm_answer(answer, again=again, decided=answer.decided), document, asked)
+    said = as_comment(gate.confirm_answer(answer, shown_again=again, decided=answer.decided), document, asked)
     assert "\n- A fresh block showed it again\n" in said
     assert "showed it again" not in as_comment(answer, document, asked)
 
@@ -177,19 +177,19 @@ def test_runtimes_are_told_by_their_settings_and_cells_that_did_not_run_by_their
         make_cell("c1"), make_cell("c2", runtime="onnxruntime==1.31.1", status=CellStatus.CRASHED, reason=REFUSED)
     )
     answer = gate.judge_gate(document, old=document.cells[0].runtime, new=document.cells[1].runtime, fail_on=CHECKS)
-    text = as_comment(answer, document, Asked("1.31.1", COMMAND, took_s=1.0))
+    text = as_comment(answer, document, GateCall("1.31.1", COMMAND, duration_s=1.0))
     assert "| `CPU, fp32, batch 1, 1 thread` | done | ✕ crashed |  | failed |" in text
     document.cells[0].status, document.cells[1].status = CellStatus.REFUSED, CellStatus.REFUSED
     answer = gate.judge_gate(document, old=document.cells[0].runtime, new=document.cells[1].runtime, fail_on=CHECKS)
-    assert "| not compared |" in as_comment(answer, document, Asked("1.31.1", COMMAND, took_s=1.0))
+    assert "| not compared |" in as_comment(answer, document, GateCall("1.31.1", COMMAND, duration_s=1.0))
 
 
 def test_what_a_fresh_block_did_not_show_again_is_not_told_as_a_change() -> None:
     document = gated("slower")
     judged = gate.judge_gate(document, old="base", new="new", fail_on=["slower"], of_models=True)
     for decided, again in ((judged.decided, "not in a fresh block"), ((), "which a fresh block left undecided")):
-        answer = gate.confirm_answer(judged, again=set(), decided=decided)
-        lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
+        answer = gate.confirm_answer(judged, shown_again=set(), decided=decided)
+        lines = as_comment(answer, document, GateCall("encoder.onnx", COMMAND, duration_s=95.0)).splitlines()
         assert lines[0] == f"### ✅ `encoder.onnx` looked worse than its base, {again}"
         assert f"- {as_text(answer.findings[0].text)}" in lines
 
@@ -229,7 +229,7 @@ def test_what_could_not_be_measured_says_why_and_what_to_do_and_nothing_of_the_m
     document = gated(settings=2, new={"status": "failed", "reason": reason})
     judged = gate.judge_gate(document, old="base", new="new", fail_on=CHECKS, of_models=True)
     answer = replace(judged, infra=(reason.text,))
-    lines = as_comment(answer, document, Asked("encoder.onnx", COMMAND, took_s=95.0)).splitlines()
+    lines = as_comment(answer, document, GateCall("encoder.onnx", COMMAND, duration_s=95.0)).splitlines()
     assert lines[0] == "### ❌ `encoder.onnx` could not be measured"
     assert lines[lines.index("- No index answered.") + 1] == f"- {NOT_JUDGED}"
     assert (answer.is_passed, answer.failures, answer.verdict) == (False, (), "not measured")

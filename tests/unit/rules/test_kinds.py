@@ -37,7 +37,7 @@ def test_a_fresh_block_need_not_show_again_what_follows_from_graph_and_outputs()
 
 def test_rules_and_docs_say_of_the_same_kinds_that_a_fresh_block_confirms_them() -> None:
     noisy = [kind.key for kind in OWN if kind.is_noisy]
-    assert [kind for kind, line in zip(KEYS, Rule().words(), strict=True) if line.endswith(CONFIRMED)] == noisy
+    assert [kind for kind, line in zip(KEYS, Rule().describe_kinds(), strict=True) if line.endswith(CONFIRMED)] == noisy
     text = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
     told = re.search(r"Noisy kinds of change \((.*?)\) need a fresh block", text, re.DOTALL)
     assert told is not None
@@ -47,7 +47,7 @@ def test_rules_and_docs_say_of_the_same_kinds_that_a_fresh_block_confirms_them()
 def test_a_rule_says_what_it_lets_pass_of_each_kind() -> None:
     rule = Rule(latency=0.1, kinds=("slower", "ttft", "growth"))
     assert [rule.allowed(kind) for kind in rule.kinds] == [0.1, 0.1, 0.0]
-    assert ["10 %" in line for line in rule.words()] == [True, True, False]
+    assert ["10 %" in line for line in rule.describe_kinds()] == [True, True, False]
 
 
 def test_an_unknown_kind_is_shown_as_it_is() -> None:
@@ -56,15 +56,15 @@ def test_an_unknown_kind_is_shown_as_it_is() -> None:
 
 
 def test_a_stored_rule_loses_the_kinds_of_packages_that_are_gone_and_no_other_field() -> None:
-    assert Rule.stored({"kinds": ["waits", "parity"], "latency": 0.1}) == Rule(kinds=("parity",), latency=0.1)
-    assert Rule.stored({}) == Rule()
+    assert Rule.from_stored({"kinds": ["waits", "parity"], "latency": 0.1}) == Rule(kinds=("parity",), latency=0.1)
+    assert Rule.from_stored({}) == Rule()
 
 
 def test_a_rule_of_every_kind_is_kept_without_their_names_so_that_later_kinds_alert_too() -> None:
     assert "kinds" not in Rule(latency=0.1).as_stored
-    assert Rule.stored(Rule(latency=0.1).as_stored) == Rule(latency=0.1)
+    assert Rule.from_stored(Rule(latency=0.1).as_stored) == Rule(latency=0.1)
     some = Rule(kinds=("slower", "parity"))
-    assert Rule.stored(some.as_stored) == some
+    assert Rule.from_stored(some.as_stored) == some
 
 
 WAITS = Kind(

@@ -129,7 +129,7 @@ def test_what_leaves_the_farm_says_the_verdict_s_own_change_and_no_values_that_g
     case = Case(document, old, new, CellSpec(artifact_sha256="a" * 64, runtime=new.runtime), "m.onnx", "It changed.")
     issue = report.render_issue(case).splitlines()
     answer = gate.judge_gate(document, old=Runtime.of(OLD), new=Runtime.of(NEW), fail_on=CHECKS)
-    comment = gate_comment.as_comment(answer, document, gate_comment.Asked("m", "onnxfarm gate", 1.0)).splitlines()
+    comment = gate_comment.as_comment(answer, document, gate_comment.GateCall("m", "onnxfarm gate", 1.0)).splitlines()
     rows = [row.split(" | ") for row in (*issue, *comment)]
     told = [row[1] for row in rows if row[0].startswith("| onnxruntime==")]
     (compared_row,) = [row for row in rows if len(row) == 5 and row[0].startswith("| `CPU")]

@@ -147,14 +147,14 @@ def test_a_slower_prompt_is_no_clean_place() -> None:
 
 
 def test_where_a_model_was_not_measured_it_says_so() -> None:
-    assert Row(1, "encoder").at("pi").sign.word == NOT_MEASURED
+    assert Row(1, "encoder").on_node("pi").sign.word == NOT_MEASURED
     waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "running"})
-    words = {node: waits.at(node).sign.word for node in ("pi", "bench-1", "another")}
+    words = {node: waits.on_node(node).sign.word for node in ("pi", "bench-1", "another")}
     assert words == {"pi": "queued", "bench-1": "running", "another": NOT_MEASURED}
-    waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "queued", "mac": "running"}, takers=2)
-    shared = [waits.at(node).sign.word for node in ("pi", "bench-1", "mac")]
+    waits = Row(1, "encoder", open={"pi": "queued", "bench-1": "queued", "mac": "running"}, candidate_nodes=2)
+    shared = [waits.on_node(node).sign.word for node in ("pi", "bench-1", "mac")]
     assert shared == [*["queued for any of 2 nodes"] * 2, "running"]
-    assert row("encoder", measured()).at("bench-1").sign.word == "equal"
+    assert row("encoder", measured()).on_node("bench-1").sign.word == "equal"
 
 
 def test_nothing_was_found_where_every_point_was_judged() -> None:
@@ -232,4 +232,4 @@ def test_a_work_around_is_said_as_what_to_do(candidate: Candidate, words: str) -
 def test_a_place_without_figures_weighs_by_its_kind_alone() -> None:
     bare = judge_place([measured(new=CRASHED, is_compared=False)])
     assert isinstance(bare, Place)
-    assert bare.weight[1] == 0.0
+    assert bare.severity_key[1] == 0.0

@@ -297,7 +297,7 @@ def test_only_noisy_findings_need_to_be_shown_again() -> None:
     found = watch_rounds.sort_by_confirmation(first, again)
     assert [[each.kind for each in part] for part in found] == [["slower", "parity"], ["memory"], ["session"]]
     # what was shown again is told by the block that showed it; what had no need to by the first
-    assert [(each.size, each.is_again) for each in found[0]] == [(1.19, True), (None, False)]
+    assert [(each.size, each.is_of_fresh_block) for each in found[0]] == [(1.19, True), (None, False)]
 
 
 @pytest.mark.parametrize(
