@@ -11,7 +11,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.reasons import CellStatus
 from farm.fleet.states import NodeHealth
-from farm.rules.cells.axes import OWN_AXES
+from farm.rules.cells.axes import FIELD_AXES
 from farm.rules.presenting import parities
 from farm.rules.presenting.cell_counts import list_planned_cells
 from farm.rules.runtimes import engines, web
@@ -128,7 +128,7 @@ def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
 
 def list_cell_facts(cell: Cell) -> list[Fact]:
     """List the facts of one cell, the workload in full; facts without a text are left out."""
-    own = [axes.BY_NAME[axis.name] for axis in OWN_AXES if axis.name not in ("threads", "optimization", "call")]
+    own = [axes.BY_NAME[axis.name] for axis in FIELD_AXES if axis.name not in ("threads", "optimization", "call")]
     asked = axes.BY_NAME["precision"].label(cell)
     executed = f"{asked} asked, {cell.executed_precision} executed" if parities.ran_in_other_precision(cell) else asked
     facts = [

@@ -24,7 +24,7 @@ from farm.contract.numbers import is_row_number
 from farm.fleet.selectors import nodes_visible_to
 from farm.registry import selectors as registry
 from farm.registry.states import MakingState, VersionState
-from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
+from farm.rules.cells.axes import BY_NAME, FIELD_AXES, MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import Value, format_value, to_plain
 from farm.rules.matrices import matrix as matrices
@@ -64,8 +64,8 @@ LABELS = {
     "concurrency": ("Concurrency", "1, 2"),
 }
 # axes whose values say nothing without their name
-_NAMED = {"batch", "opset", *(axis.name for axis in OWN_AXES)}
-LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in OWN_AXES if axis.name not in LABELS}
+_NAMED = {"batch", "opset", *(axis.name for axis in FIELD_AXES)}
+LABELS |= {axis.name: (BY_NAME[axis.name].heading, axis.example) for axis in FIELD_AXES if axis.name not in LABELS}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from farm.contract.cells import Runtime
-from farm.rules.cells.axes import BY_NAME, OWN_AXES, MatrixAxis
+from farm.rules.cells.axes import BY_NAME, FIELD_AXES, MatrixAxis
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.matrices import matrix as matrices
 from farm.rules.matrices.points import unpaired_sentence
@@ -27,7 +27,7 @@ def add_axis_options(command: Callable[..., None]) -> Callable[..., None]:
 
     The command is then called with `axes` as a mapping from the name of an axis to the option's text.
     """
-    axes = [axis for axis in OWN_AXES if axis.help]
+    axes = [axis for axis in FIELD_AXES if axis.help]
 
     @functools.wraps(command)
     def run_command(**arguments: object) -> None:

@@ -1,7 +1,7 @@
-"""The axes of a cell: what tells cells apart, how a matrix declares each axis, and how its values are written.
+"""The table of axes: in what cells may differ, how a matrix declares each axis, and how its values are written.
 
-The table has one entry for each axis, in the order that pages, tables and sentences follow. Whatever reads, writes,
-shows, names, sorts or compares cells goes through this table.
+There is one entry for each axis, in the order of pages, tables and sentences. All code that reads, writes, shows,
+names, sorts or compares cells uses this table.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ from farm.rules.wording.numbers import counted
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-__all__ = ["AXES", "BY_NAME", "MATRIX_AXES", "NO_DEFAULT", "OWN_AXES", "Axis", "MatrixAxis"]
+__all__ = ["AXES", "BY_NAME", "FIELD_AXES", "MATRIX_AXES", "NO_DEFAULT", "Axis", "MatrixAxis"]
 
 MAX_BATCH = 65_536
 MAX_MEMORY_LIMIT_MB = readers.MAX_MEMORY_LIMIT_MB
@@ -35,26 +35,26 @@ _PRECISION_NAME = rf"^({'|'.join(recipes.PRECISIONS)})(:[a-z-]+(=[^:]*)?)*$"
 
 
 def format_pairs(entries: Mapping[str, object]) -> str:
-    """Write names with their values, sorted, as the command line takes them: `height=8 width=8`."""
+    """Write names with their values, sorted by name, as the command line takes them: `height=8 width=8`."""
     return " ".join(f"{name}={value}" for name, value in sorted(entries.items()))
 
 
-def _list_sizes(cell: Cell) -> Mapping[str, int]:
-    """Find the sizes of a cell's free dimensions.
-
-    Empty for a cell that generates: the scenario says its lengths, and the shapes are those of its check alone.
-    """
+def _shapes_of(cell: Cell) -> Mapping[str, int]:
+    # the lengths of a cell that generates are in its scenario, and its shapes are only those of the check pass
     return {} if scenarios.parse_recorded(cell.scenario).takes_prompts else cell.shapes
 
 
 def format_sizes(sizes: Mapping[str, int]) -> str:
-    """Write the sizes of dimensions as `height=8 width=8`; the lengths of a decoder's step as `1 token behind 256`."""
-    whole = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
-    past = [size for name, size in sizes.items() if "past" in name and name not in whole]
-    others = {name for name in sizes if "past" in name or "encoder" in name}
-    now = [size for name, size in sizes.items() if "seq" in name and name not in others | {*whole}]
-    if len(past) == len(now) == 1 and len(sizes) == len(whole) + 2 and {*whole.values()} <= {past[0] + now[0]}:
-        return f"{counted(now[0], 'token')} behind {past[0]}"
+    """Write the sizes of dimensions as `height=8 width=8`; those of a decoder's step as `1 token behind 256`."""
+    totals = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
+    pasts = [size for name, size in sizes.items() if "past" in name and name not in totals]
+    news = [
+        size
+        for name, size in sizes.items()
+        if "seq" in name and name not in totals and not ("past" in name or "encoder" in name)
+    ]
+    if len(pasts) == len(news) == 1 and len(sizes) == len(totals) + 2 and {*totals.values()} <= {pasts[0] + news[0]}:
+        return f"{counted(news[0], 'token')} behind {pasts[0]}"
     return format_pairs(sizes)
 
 
@@ -68,7 +68,7 @@ def session_name(cell: Cell) -> str:
 
 
 def _find_unusual_hardware(spec: CellSpec) -> str | None:
-    """Find the hardware tag of a cell; None where it is the tag that its provider needs anyway."""
+    """Return the hardware tag of a cell; None where it is the tag that its provider needs anyway."""
     provider = providers.find(spec.provider)
     usual = provider.tag_with(spec.provider_options) if provider is not None else None
     return spec.hardware if spec.hardware != usual else None
@@ -150,10 +150,10 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "shapes",
         "Shapes",
-        value_of=lambda c: cast("SupportsRichComparison", _list_sizes(c)),
-        short_of=lambda c: format_sizes(_list_sizes(c)),
-        label_of=lambda c: format_sizes(_list_sizes(c)) or "default shapes",
-        sort_key_of=lambda c: sorted(_list_sizes(c).items()),
+        value_of=lambda c: cast("SupportsRichComparison", _shapes_of(c)),
+        short_of=lambda c: format_sizes(_shapes_of(c)),
+        label_of=lambda c: format_sizes(_shapes_of(c)) or "default shapes",
+        sort_key_of=lambda c: sorted(_shapes_of(c).items()),
         default={},
         declared=MatrixAxis(
             "shapes",
@@ -274,17 +274,17 @@ AXES: tuple[Axis, ...] = (
 )
 BY_NAME: Mapping[str, Axis] = {axis.name: axis for axis in AXES}
 # the axes whose value is a field of a CellSpec's session or workload, unchanged
-OWN_AXES: tuple[MatrixAxis, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
+FIELD_AXES: tuple[MatrixAxis, ...] = tuple(axis.declared for axis in AXES if axis.declared and axis.declared.part)
 
 
 def order_axes(first: Iterable[str], last: Iterable[str] = ()) -> tuple[str, ...]:
-    """List the names of all axes that a matrix may declare: `first`, the others in the order of AXES, then `last`."""
+    """List the names of `first`, of all other axes that a matrix may declare, in the order of AXES, and of `last`."""
     first, last = tuple(first), tuple(last)
     others = (axis.name for axis in AXES if axis.declared and axis.name not in {*first, *last})
     return (*first, *others, *last)
 
 
-# In a product the last one varies fastest.
+# In the product of a matrix the last axis varies fastest.
 _MATRIX_ORDER = order_axes(
     ("opset", "runtime", "provider", "batch", "shapes", "precision", "threads", "session", "optimization"),
     ("hardware", "concurrency", "scenario"),
@@ -292,12 +292,12 @@ _MATRIX_ORDER = order_axes(
 MATRIX_AXES: Mapping[str, MatrixAxis] = {
     name: declared for name in _MATRIX_ORDER if (declared := BY_NAME[name].declared) is not None
 }
-# Blocks are split along the first one first; the values of the last are kept together longest.
+# Cells that do not fit into one block are split along the first axis first, and along the last one last.
 SPLIT_ORDER = order_axes(
     ("hardware", "scenario", "shapes", "batch", "concurrency", "threads", "precision", "opset"),
     ("optimization", "session", "provider", "runtime", "model"),
 )
-# Comparisons along the first one are what a reader asks for first.
+# Comparisons along the first axis are shown and explained first.
 ASKED_ORDER = order_axes(
     ("model", "runtime", "provider", "opset", "session", "optimization", "precision", "threads", "concurrency"),
     ("batch", "hardware", "shapes", "scenario"),

@@ -1,4 +1,4 @@
-"""What an axis is: how it is read off a document's cell and off a CellSpec, and how a matrix declares it."""
+"""The type of an axis: how values are read from documents' cells and from CellSpecs, and how a matrix declares them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class MatrixAxis:
     read: Callable[[object], Value]
     # the JSON schema of a written value
     schema: Schema
-    # reads the value of a CellSpec; None where a matrix need not write it
+    # reads the value from a CellSpec; the result is None where a matrix need not write it
     value_in: Callable[[CellSpec], Value | None]
-    # the part of a CellSpec that holds the value as a field; None where planning works the value out
+    # the part of a CellSpec that has the value as a field; None where planning computes the value
     part: Part | None = None
     # the help text of the option of `bench` for this axis, and a few values
     help: str = ""
@@ -81,7 +81,7 @@ class Axis:
         return self.value_of(cell) if self.value_of else getattr(cell, self.fields[0])
 
     def short(self, cell: Cell) -> str:
-        """Write the value as it stands under the heading: `8`, `on`; empty for None."""
+        """Write the value as a table column with the axis' heading shows it: `8`, `on`; empty for None."""
         if self.short_of:
             return self.short_of(cell)
         value = self.value(cell)
@@ -97,7 +97,7 @@ class Axis:
         return f"{self.heading.lower()} {self.short(cell)}" if needs_heading else self.short(cell)
 
     def sort_key(self, cell: Cell) -> SupportsRichComparison:
-        """Return what a cell is sorted by along the axis: its value, unless the axis has an order of its own."""
+        """Return what cells are sorted by along the axis: the value, unless the axis declares another key."""
         if self.sort_key_of:
             return self.sort_key_of(cell)
         value: SupportsRichComparison = (self.value_of or attrgetter(self.fields[0]))(cell)
@@ -112,7 +112,7 @@ def declare_from_kind(name: str, kind: Kind, *, value_in: Callable[[CellSpec], V
 
 
 def declare_from_field(name: str, part: Part, *, help: str = "") -> MatrixAxis:
-    """Declare an axis whose written values are those that its field in a part of a CellSpec accepts."""
+    """Declare an axis whose values are those that the field of its name in this part of a CellSpec accepts."""
     field = PARTS[part].model_fields[_field(name)]
     written = (Field(strict=True), AS_TEXT) if field.annotation in (int, bool) else (Field(),)
     kind = Kind(Annotated[(field.annotation, *field.metadata, *written)])

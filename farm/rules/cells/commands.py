@@ -1,8 +1,8 @@
-"""The command lines that repeat the work of one cell without a farm.
+"""Writes the command lines that people copy to repeat the work of a cell.
 
-They are written from the cell and the name of its model's file alone, never from what a node answered. Every word is
-quoted for a POSIX shell; what no option can carry safely stands in the JSON of `--matrix`, which escapes all but plain
-signs. `main` is the name of the model's file everywhere.
+They are written from the cell and `main`, the name of its model's file, and never from what a node reported. Every word
+is quoted for a POSIX shell. What no option can carry safely is in the JSON of `--matrix`, which escapes all but plain
+characters.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from farm.contract.blocks import Tolerance
 from farm.contract.cells import PROGRAM_ENDING, CellSpec, Runtime, SessionSettings
 from farm.rules.cells import recipes, scenarios
-from farm.rules.cells.axes import BY_NAME, MATRIX_AXES, OWN_AXES
+from farm.rules.cells.axes import BY_NAME, FIELD_AXES, MATRIX_AXES
 from farm.rules.cells.session_sets import session_set_of
 from farm.rules.cells.values import format_value, to_plain
 from farm.rules.runtimes import plugins
@@ -23,7 +23,7 @@ from farm.rules.runtimes.models import CALIBRATION, INPUTS, PROMPTS
 
 # session settings that `onnxfarm diverge` takes, and `call`, which changes no output
 _DIVERGE_SETTINGS = {"threads", "optimization", "call"}
-# names that --shape and --tolerance take as they are, because no shell, option or list gives their signs a meaning
+# names that --shape and --tolerance take as they are, because no shell, option or list gives their characters a meaning
 _PLAIN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", re.ASCII)
 # values that --input takes as they are, for the same reason
 _TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+\Z", re.ASCII)
@@ -32,43 +32,41 @@ _TEXT = re.compile(r"^[A-Za-z0-9_+.:@-]+\Z", re.ASCII)
 def repeat_command(cell: CellSpec, main: str, *, tolerances: Mapping[str, Tolerance] | None = None) -> str:
     """Write `onnxfarm bench …` with every setting of the cell that is not bench's default.
 
-    `tolerances`: how far the outputs of the run may differ, by output name.
+    `tolerances` says by name of output how far the outputs may differ.
     """
+    tolerances = tolerances or {}
     declared = _list_settings_without_option(cell)
-    samples = cell.recipe.options.get(recipes.SAMPLES, recipes.RANDOM)
-    own = tolerances or {}
-    if not all(map(_PLAIN.match, own)):
-        declared["tolerance"] = {name: limit.model_dump() for name, limit in own.items()}
-    words = ["onnxfarm", "bench", file_argument(main), "--ort", _format_release(cell.runtime)]
-    words += [] if is_known(cell.runtime.distribution) else ["--allow-package", cell.runtime.distribution]
-    words += (
-        ["--source", file_argument(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")] if cell.recipe.is_program else []
-    )
-    words += _list_options(
-        # an option replaces the matrix's axis
-        ("--provider", cell.provider if "provider" not in declared else None),
-        ("--batch", cell.workload.batch),
+    if not all(map(_PLAIN.match, tolerances)):
+        declared["tolerance"] = {name: limit.model_dump() for name, limit in tolerances.items()}
+    tolerance_options = [("--tolerance", f"{name}={limit.atol},{limit.rtol}") for name, limit in tolerances.items()]
+    distribution, recipe, work = cell.runtime.distribution, cell.recipe, cell.workload
+    has_calibration = recipe.options.get(recipes.SAMPLES, recipes.RANDOM) != recipes.RANDOM
+    program = file_argument(f"{main.removesuffix('.onnx')}{PROGRAM_ENDING}")
+    options = [
+        ("--ort", _format_release(cell.runtime)),
+        ("--allow-package", None if is_known(distribution) else distribution),
+        ("--source", program if recipe.is_program else None),
+        # an option would replace what the matrix declares
+        ("--provider", None if "provider" in declared else cell.provider),
+        ("--batch", work.batch),
         ("--threads", cell.session.threads),
-        ("--precision", cell.recipe.precision if "precision" not in declared else None),
-        ("--opset", cell.recipe.opset if cell.recipe.opset != "as-is" else None),
+        ("--precision", None if "precision" in declared else recipe.precision),
+        ("--opset", None if recipe.opset == "as-is" else recipe.opset),
         *(
             (f"--{axis.name}", format_value(value))
-            for axis in OWN_AXES
+            for axis in FIELD_AXES
             if axis.help and (value := axis.value_in(cell)) is not None and value != BY_NAME[axis.name].default
         ),
-        ("--seed", cell.workload.seed or None),
-    )
-    words += _list_shape_options(cell) if "shapes" not in declared else []
-    words += _list_input_options(cell) if "inputs" not in declared else []
-    if "tolerance" not in declared:
-        words += _list_options(*(("--tolerance", f"{name}={limit.atol},{limit.rtol}") for name, limit in own.items()))
-    words += _list_options(
-        ("--inputs", INPUTS if cell.workload.inputs_sha256 else None),
+        ("--seed", work.seed or None),
+        *([] if "shapes" in declared else _list_shape_options(cell)),
+        *([] if "inputs" in declared else _list_input_options(cell)),
+        *([] if "tolerance" in declared else tolerance_options),
+        ("--inputs", INPUTS if work.inputs_sha256 else None),
         ("--prompts", PROMPTS if scenarios.of_cell(cell).prompts_sha256 else None),
-        ("--calibration", CALIBRATION if samples != recipes.RANDOM else None),
-    )
-    words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
-    return shlex.join(words)
+        ("--calibration", CALIBRATION if has_calibration else None),
+        ("--matrix", json.dumps(declared, sort_keys=True) if declared else None),
+    ]
+    return _write_command("bench", main, options)
 
 
 def matrix_command(
@@ -76,101 +74,99 @@ def matrix_command(
 ) -> str:
     """Write `onnxfarm bench …` for a whole matrix in plain values, with the files that `cell` was given.
 
-    `packages` are the packages to allow beyond the known distributions; None writes `onnxfarm submit …` instead, with
-    `--wait`, since a farm knows what it allows. Files beside the model are named as farms take them: model.inputs.npz.
+    `packages` are the packages to allow beyond the known distributions. None writes `onnxfarm submit … --wait` instead,
+    since a farm knows what it allows. Files beside the model are named as farms take them: model.inputs.npz.
     """
     stem = main.removesuffix(".onnx")
     declared = dict(matrix)
     is_here = packages is not None
     # an `exclude` may name a release, and is read together with the releases of its matrix
     releases = declared.pop("runtime", []) if is_here and "exclude" not in declared else []
-    given = {
-        PROGRAM_ENDING: ("--source", cell.recipe.is_program),
-        f".{INPUTS}": ("--inputs", cell.workload.inputs_sha256),
-        f".{PROMPTS}": ("--prompts", scenarios.of_cell(cell).prompts_sha256),
-        f".{CALIBRATION}": ("--calibration", has_calibration),
-    }
-    words = ["onnxfarm", "bench" if is_here else "submit", file_argument(main)]
-    words += ["--ort", ",".join(_format_release(Runtime.of(release)) for release in releases)] if releases else []
-    words += [word for name in sorted(packages or ()) for word in ("--allow-package", name)]
-    words += ["--matrix", json.dumps(declared, sort_keys=True)] if declared else []
-    words += _list_options(("--seed", cell.workload.seed or None))
-    words += [
-        word
-        for ending, (option, is_given) in given.items()
-        if is_given
-        for word in (option, file_argument(f"{stem}{ending}"))
+    given_files = [
+        ("--source", PROGRAM_ENDING, cell.recipe.is_program),
+        ("--inputs", f".{INPUTS}", cell.workload.inputs_sha256),
+        ("--prompts", f".{PROMPTS}", scenarios.of_cell(cell).prompts_sha256),
+        ("--calibration", f".{CALIBRATION}", has_calibration),
     ]
-    return shlex.join(words if is_here else [*words, "--wait"])
+    options = [
+        ("--ort", ",".join(_format_release(Runtime.of(release)) for release in releases) or None),
+        *(("--allow-package", name) for name in sorted(packages or ())),
+        ("--matrix", json.dumps(declared, sort_keys=True) if declared else None),
+        ("--seed", cell.workload.seed or None),
+        *((option, file_argument(f"{stem}{ending}")) for option, ending, is_given in given_files if is_given),
+    ]
+    return _write_command("bench", main, options) if is_here else _write_command("submit", main, options, "--wait")
 
 
 def diverge_command(
     cell: CellSpec, main: str, *, against: Runtime | None = None, has_inputs: bool | None = None
 ) -> str:
-    """Write `onnxfarm diverge …` for a cell, or an empty text where the cell has settings that it does not take.
+    """Write `onnxfarm diverge …` for a cell; empty where the cell has settings that diverge does not take.
 
-    `against`: the runtime to compare with; None: the CPU without optimisations. `has_inputs`: whether a file of inputs
-    lies beside the model; None: only where the cell was given one.
+    `against` is the runtime to compare with, and None the CPU without optimisations. `has_inputs` says whether a file
+    of inputs lies beside the model; None takes one only where the cell was given it.
     """
-    plain = SessionSettings().model_dump(exclude=_DIVERGE_SETTINGS)
-    has_plain_work = _has_plain_shapes(cell) and _has_plain_fills(cell)
-    is_plain = (
-        cell.session.model_dump(exclude=_DIVERGE_SETTINGS) == plain and has_plain_work and not cell.recipe.is_program
+    work, recipe = cell.workload, cell.recipe
+    has_default_session = cell.session.model_dump(exclude=_DIVERGE_SETTINGS) == SessionSettings().model_dump(
+        exclude=_DIVERGE_SETTINGS
     )
-    if cell.provider_options or cell.recipe.options or not is_plain or not is_known(cell.runtime.distribution):
+    is_plain = has_default_session and _has_plain_shapes(cell) and _has_plain_fills(cell) and not recipe.is_program
+    if cell.provider_options or recipe.options or not is_plain or not is_known(cell.runtime.distribution):
         return ""
-    words = ["onnxfarm", "diverge", file_argument(main), "--ort", _format_release(cell.runtime)]
-    words += _list_options(
-        ("--against", _format_release(against) if against is not None else None),
-        ("--provider", cell.provider),
-        ("--threads", cell.session.threads),
-        ("--level", cell.session.optimization if cell.session.optimization != "all" else None),
-        ("--precision", cell.recipe.precision if cell.recipe.precision != "fp32" else None),
-    )
-    is_given = bool(cell.workload.inputs_sha256) if has_inputs is None else has_inputs
-    batch = _list_options(("--batch", cell.workload.batch))
-    made = [
-        *batch,
+    made_inputs = [
+        ("--batch", work.batch),
         *_list_shape_options(cell),
         *_list_input_options(cell),
-        *_list_options(("--seed", cell.workload.seed or None)),
+        ("--seed", work.seed or None),
     ]
-    return shlex.join([*words, *(["--inputs", INPUTS] if is_given else made)])
+    is_given = bool(work.inputs_sha256) if has_inputs is None else has_inputs
+    options = [
+        ("--ort", _format_release(cell.runtime)),
+        ("--against", None if against is None else _format_release(against)),
+        ("--provider", cell.provider),
+        ("--threads", cell.session.threads),
+        ("--level", None if cell.session.optimization == "all" else cell.session.optimization),
+        ("--precision", None if recipe.precision == "fp32" else recipe.precision),
+        *([("--inputs", INPUTS)] if is_given else made_inputs),
+    ]
+    return _write_command("diverge", main, options)
 
 
 def bisect_command(main: str, *, good: str, bad: str, provider: str) -> str:
-    return shlex.join(["onnxfarm", "bisect", file_argument(main), "--good", good, "--bad", bad, "--provider", provider])
+    return _write_command("bisect", main, [("--good", good), ("--bad", bad), ("--provider", provider)])
 
 
 def submit_command(main: str, *, matrix: str = "") -> str:
-    return shlex.join(["onnxfarm", "submit", file_argument(main), *(["--matrix", matrix] if matrix else []), "--wait"])
+    return _write_command("submit", main, [("--matrix", matrix or None)], "--wait")
 
 
 def plan_command(main: str, *, matrix: str) -> str:
-    return shlex.join(["onnxfarm", "plan", file_argument(main), "--matrix", matrix])
+    return _write_command("plan", main, [("--matrix", matrix)])
 
 
-def file_argument(main: str) -> str:
+def file_argument(name: str) -> str:
     """Write a file's name so that a leading dash does not make it an option."""
-    return f"./{main}" if main.startswith("-") else main
+    return f"./{name}" if name.startswith("-") else name
+
+
+def _write_command(command: str, main: str, options: Iterable[tuple[str, object]], *flags: str) -> str:
+    # options whose value is None are left out
+    words = [word for name, value in options if value is not None for word in (name, str(value))]
+    return shlex.join(["onnxfarm", command, file_argument(main), *words, *flags])
 
 
 def _format_release(runtime: Runtime) -> str:
     return runtime.version if runtime.distribution == DEFAULT_DISTRIBUTION else plugins.format_runtime(runtime)
 
 
-def _list_options(*options: tuple[str, object]) -> list[str]:
-    return [word for name, value in options if value is not None for word in (name, str(value))]
-
-
-def _list_shape_options(cell: CellSpec) -> list[str]:
+def _list_shape_options(cell: CellSpec) -> list[tuple[str, object]]:
     if cell.workload.inputs_sha256 is not None:
         return []  # given inputs have them
-    return [word for name, size in sorted(cell.workload.shapes.items()) for word in ("--shape", f"{name}={size}")]
+    return [("--shape", f"{name}={size}") for name, size in sorted(cell.workload.shapes.items())]
 
 
-def _list_input_options(cell: CellSpec) -> list[str]:
-    return [word for name, text in sorted(cell.workload.inputs.items()) for word in ("--input", f"{name}={text}")]
+def _list_input_options(cell: CellSpec) -> list[tuple[str, object]]:
+    return [("--input", f"{name}={text}") for name, text in sorted(cell.workload.inputs.items())]
 
 
 def _has_plain_fills(cell: CellSpec) -> bool:
@@ -182,17 +178,17 @@ def _has_plain_shapes(cell: CellSpec) -> bool:
 
 
 def _list_settings_without_option(cell: CellSpec) -> dict[str, object]:
-    """Find the settings that only `--matrix` can say: session options, unusual names of dimensions and so on."""
+    """Return the settings that only `--matrix` can carry, in plain values by axis, such as session options."""
     session = session_set_of(cell.session, name="as-measured").as_plain()
-    unsaid = {
+    lacks_option = {
         "provider": bool(cell.provider_options),
         "precision": bool(recipes.variant_options(cell.recipe)),
         "shapes": cell.workload.inputs_sha256 is None and not _has_plain_shapes(cell),
     }
     declared: dict[str, object] = {
         name: [to_plain(value)]
-        for name, is_unsaid in unsaid.items()
-        if is_unsaid and (value := MATRIX_AXES[name].value_in(cell)) is not None
+        for name, is_lacking in lacks_option.items()
+        if is_lacking and (value := MATRIX_AXES[name].value_in(cell)) is not None
     }
     if not _has_plain_fills(cell):
         declared["inputs"] = dict(cell.workload.inputs)

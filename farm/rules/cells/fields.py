@@ -1,4 +1,4 @@
-"""Values of a matrix as pydantic reads them: a type says how a value is written, its JSON schema and what is wrong."""
+"""Reads values of a matrix by pydantic types: each gives a JSON schema and one sentence for a value that is wrong."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,12 +20,12 @@ def _parse_text(written: object) -> object:
     return int(written) if is_number else {"true": True, "false": False}.get(written, written)
 
 
-# stands last in the annotation of a whole number or a flag, which may be written as text
+# the last annotation of a whole number or a boolean that may also be written as text
 AS_TEXT = BeforeValidator(_parse_text)
 
 
 class Kind:
-    """A type of values that a matrix may have: anything that pydantic takes as a type."""
+    """A type of values that a matrix may have; `type_` is anything that pydantic takes as a type."""
 
     def __init__(self, type_: Any) -> None:
         self._type = type_
@@ -42,9 +42,9 @@ class Kind:
         return plain
 
     def read(self, what: str, written: object) -> Any:
-        """Check a written value and return it as the type has it.
+        """Convert a written value to the type.
 
-        Raises MatrixProblem, whose sentence calls the value `what`, or names the key that is wrong in a mapping.
+        Raises MatrixProblem, whose sentence names the value by `what`, or by the key that is wrong in a mapping.
         """
         try:
             return self._adapter.validate_python(written)
@@ -57,7 +57,7 @@ def whole_number(maximum: int, *, minimum: int = 1) -> Kind:
 
 
 def parse_finite(written: object) -> float | None:
-    """Read a finite number, also from text; None for anything else, true and false included."""
+    """Read a finite number, also from text; None for anything else, including true and false."""
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Parses how the array of one input is made, as workloads, matrices and commands write it.
+"""Parses *fills*: texts that say how the array of an input is made, in workloads, matrices and commands.
 
     VALUE           this number everywhere: a mask's 1, a speed's 1, a state's 0, a sampling rate of 16000
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
@@ -46,24 +46,24 @@ _FULL = {"int8": "-128..127", "uint8": "0..255"}
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One way to make the array of an input."""
+    """How the array of an input is made: one of the forms of the module's docstring, parsed."""
 
+    # one of the constants above, or `value`, `range` or `size`
     kind: str
     # the limits of its numbers, equal for a single value
     low: Number = 0
     high: Number = 0
-    # the dynamic dimension whose size is used
+    # the dynamic dimension whose size is used; empty where none is
     dimension: str = ""
-    # of random numbers; None: the run's own
+    # of random values; None: that of the run
     seed: int | None = None
-    # the texts or the numbers to draw from
+    # the strings or the numbers to draw from
     texts: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
 
 
 def parse(text: str) -> Fill:
-    """Parse how an input is made, such as `0..99` or `normal`, which `describe_fill` puts in words. Raises
-    MatrixProblem."""
+    """Parse a fill such as `0..99`, `normal` or `0..9@7`. Raises MatrixProblem where the text is none of the forms."""
     if seeded := _SEEDED.match(text):
         random = _parse_random(seeded[1], text)
         fill = None if random is None else replace(random, seed=int(seeded[2]))
@@ -119,7 +119,7 @@ def _parse_fixed(text: str) -> Fill | None:
 
 
 def check_text(text: str) -> None:
-    """Raise ValueError where a text does not say how an input is made, or is longer than MAX_TEXT."""
+    """Raise ValueError unless a text can be parsed as a fill and has at most MAX_TEXT characters."""
     try:
         parse(text)
     except MatrixProblem as problem:
@@ -129,9 +129,9 @@ def check_text(text: str) -> None:
 
 
 def default_fill(dtype: str) -> str:
-    """Choose the form for an input of this dtype whose meaning nobody knows.
+    """Choose a fill, as text, for an input of this dtype of which nothing else is known.
 
-    Words for strings, a normal distribution for fractions, the full range for 8 bits, and 0 or 1 for other numbers.
+    It is words for strings, a normal distribution for floats, the full range for 8-bit integers, and 0 or 1 otherwise.
     """
     if dtype == "string":
         return WORDS
@@ -141,7 +141,7 @@ def default_fill(dtype: str) -> str:
 
 
 def misfit_reason(fill: Fill, dtype: str) -> str | None:
-    """Say why an input of this dtype cannot hold such values, as the end of a sentence; None where it can."""
+    """Say why an input of this dtype cannot be filled so, as the end of a sentence; None where it can."""
     is_text = fill.kind in (TEXT, WORDS)
     if is_text or dtype == "string":
         return None if is_text and dtype == "string" else "strings are made by text:A|B or words, and numbers are not."
@@ -167,7 +167,7 @@ def _find_integer_limits(dtype: str) -> tuple[int, int]:
 
 
 def read_fills(written: object) -> dict[str, str]:
-    """Read the `inputs` of a matrix: how each input is made, by its name; empty for None. Raises MatrixProblem."""
+    """Read the `inputs` of a matrix, a fill as text by name of input; empty for None. Raises MatrixProblem."""
     if written is None:
         return {}
     if not isinstance(written, Mapping) or len(written) > MAX_INPUTS:
@@ -182,7 +182,7 @@ def read_fills(written: object) -> dict[str, str]:
 
 
 def describe_fill(text: str, *, seed: int) -> str:
-    """Say in words how an array was made: `random, 0 to 177, seed 0`; `seed` is the run's own.
+    """Describe a fill in words: `random, 0 to 177, seed 0`; `seed` is that of the run.
 
     A text that this release cannot parse is returned as it is.
     """

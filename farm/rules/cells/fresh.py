@@ -28,7 +28,7 @@ Size = int | Literal["random"]
 
 @dataclass(frozen=True)
 class Fresh(Scenario):
-    """`sets` sets of inputs, taken in turn. Methods: see `Scenario`."""
+    """Inferences on `sets` sets of inputs, in turn. Methods: see `Scenario`."""
 
     kind: ClassVar[str] = "fresh"
     own_metrics: ClassVar[frozenset[str]] = frozenset({GROWTH})
@@ -38,8 +38,10 @@ class Fresh(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        """Make the scenario from `sets` and the sizes of dimensions, by name or under `shapes`. Raises
-        MatrixProblem."""
+        """Make the scenario from `sets` and the sizes of dimensions, by name or under `shapes`.
+
+        Raises MatrixProblem.
+        """
         written = read_options(cls.kind, options, example="fresh: {shapes: {sequence: [16, 64, random]}}")
         sets = read_count("sets", written.pop("sets", MIN_SETS), minimum=MIN_SETS, maximum=MAX_SETS, scenario=cls.kind)
         nested = written.pop(_SHAPES, {})
@@ -52,10 +54,8 @@ class Fresh(Scenario):
 
     @property
     def text(self) -> str:
-        """The scenario as a matrix writes it: the number of sets where it is not the usual one, then sizes by name."""
-        sets = [f"sets={self.sets}"] if self.sets != MIN_SETS else []
-        sizes = [f"{name}={'+'.join(map(str, values))}" for name, values in sorted(self.shapes.items())]
-        return ":".join([self.kind, *sets, *sizes])
+        sizes = {name: "+".join(map(str, values)) for name, values in sorted(self.shapes.items())}
+        return self._format_text({"sets": None if self.sets == MIN_SETS else self.sets, **sizes})
 
     @property
     def label(self) -> str:
@@ -71,8 +71,7 @@ class Fresh(Scenario):
         return {**super().runner_settings(work), "sets": self.sets, "shapes": shapes}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
-        """Say why the cell cannot be measured: as for every scenario, or because its dimensions cannot have these
-        sizes."""
+        """Say why the cell cannot be measured: for a reason of any scenario, or because of the sizes of dimensions."""
         yield from super().refusals(spec, model, shape_problem=shape_problem)
         entry = providers.find(spec.provider)
         if self.shapes and entry is not None and entry.building is not None and entry.building.shapes:

@@ -25,7 +25,7 @@ _OPTIONS: Final = ("prompt", "new", "sampling", "temperature", "seed", "batch", 
 _DIGEST = re.compile(r"^[0-9a-f]{64}$", re.ASCII)
 # how many times a launch generates, warming up included, as worker.runner.scenarios.generate does
 GENERATIONS = 7
-# the share that a token takes of one inference over the whole input, which the prompt takes about once
+# the time of a token as a share of one inference over the whole input; the prompt takes about one such inference
 TOKEN_SHARE = 0.25
 
 
@@ -39,17 +39,16 @@ class Generate(Scenario):
     prompt: int = 0
     new: int = USUAL_NEW
     sampler: Sampler = samplers.LIKELIEST
-    # of the prompt and the tokens that are drawn; None: the run's own
+    # of random prompts and tokens; None: that of the run
     seed: int | None = None
-    # how many sequences run at once; None: as the matrix's batch says
+    # how many sequences run at once; None: the batch of the matrix
     batch: int | None = None
-    # the SHA-256 of a file of prompts; empty: the prompt is drawn
+    # the SHA-256 of a file of prompts; empty where the prompt is random
     given: str = ""
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        """Make the scenario from its options; a prompt of 0 tokens leaves its length to planning. Raises
-        MatrixProblem."""
+        """Make the scenario from its options; without `prompt` its length is left to planning. Raises MatrixProblem."""
         written = read_options(cls.kind, options, example="generate: {prompt: 128, new: 64}")
         sampler = samplers.pop_sampler(written)
         digest = str(written.pop("given", ""))
@@ -70,12 +69,8 @@ class Generate(Scenario):
 
     @property
     def text(self) -> str:
-        """The scenario as a matrix writes it; options that nobody gave are left out, but never `new`."""
-        prompt = [f"prompt={self.prompt}"] if self.prompt else []
-        seed = [f"seed={self.seed}"] if self.seed is not None else []
-        batch = [f"batch={self.batch}"] if self.batch is not None else []
-        given = [f"given={self.given}"] if self.given else []
-        return ":".join([self.kind, *prompt, f"new={self.new}", *self.sampler.options, *seed, *batch, *given])
+        options = {"prompt": self.prompt or None, "new": self.new, **self.sampler.options}
+        return self._format_text({**options, "seed": self.seed, "batch": self.batch, "given": self.given})
 
     @property
     def label(self) -> str:
@@ -119,7 +114,7 @@ class Generate(Scenario):
         return {"batch": text} if self.batch is not None else {}
 
     def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
-        """Move the scenario's batch, where it gives one, into the workload's own field."""
+        """Move the scenario's batch, where it has one, into the field of the workload."""
         if self.batch is None:
             return dict(work)
         return {**work, "scenario": replace(self, batch=None).text, "batch": self.batch}
@@ -142,9 +137,9 @@ class Generate(Scenario):
         return work.seed if self.seed is None else self.seed
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """Fill in the prompt where no length was asked for: the prompts that came with the model, or 128 tokens.
+        """Fill in the prompt where its length is not set: the prompts that came with the model, or 128 random tokens.
 
-        Where neither scenario nor matrix gives a batch, it becomes the number of given prompts.
+        Where neither the scenario nor the matrix sets a batch, it becomes the number of given prompts.
         """
         prompts = model.prompts
         if prompts is None or not (self.given == prompts.sha256 or not (self.given or self.prompt)):
@@ -153,12 +148,14 @@ class Generate(Scenario):
         return replace(self, prompt=self.prompt or prompts.tokens, given=prompts.sha256, batch=rows)
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
-        """Say why the cell cannot be measured: a model, runtime or provider that does not generate, a context that is
-        too short, or prompts that are not the model's."""
+        """Say why the cell cannot be measured.
+
+        The model, runtime or provider does not generate, the context is too short, or the prompts are not the model's.
+        """
         yield from super().refusals(spec, model, shape_problem=shape_problem)
         if model.generation_problem:
             yield model.generation_problem
-        # the last token is made and never fed
+        # the last token is generated and never read
         if model.context is not None and (needed := self.context_tokens - 1) > model.context.tokens:
             yield (
                 f"A prompt of {self.prompt:,} and {self.new:,} new tokens are {needed:,} that {model.name} reads, "

@@ -1,6 +1,7 @@
-"""Says whether the memory of a cell on fresh inputs settles or grows, and by how much.
+"""Decides whether the memory of a cell on fresh inputs settles or grows, and describes by how much.
 
-A growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval, which one launch alone lacks.
+Growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval; the figure of a single launch has
+none.
 """
 
 from farm.contract.document_cells import Figure

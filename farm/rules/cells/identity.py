@@ -1,25 +1,25 @@
-"""Makes the fields of a CellSpec that a matrix decides, and those of a document's cell that say what it measures."""
+"""Builds the fields of a CellSpec from the values of a matrix, and those of a document's cell from a CellSpec."""
 
 from collections.abc import Mapping
 
 from farm.contract.cells import CellSpec
 from farm.rules.cells import recipes, scenarios
-from farm.rules.cells.axes import OWN_AXES
+from farm.rules.cells.axes import FIELD_AXES
 from farm.rules.cells.axis import Part
 from farm.rules.cells.session_sets import OPTIONS
 from farm.rules.cells.values import Value
 
 
 def part_fields(values: Mapping[str, Value], part: Part) -> dict[str, object]:
-    """Return the fields of this part of a CellSpec that a point's values set."""
-    return {axis.field: values[axis.name] for axis in OWN_AXES if axis.part == part and axis.name in values}
+    """Return the fields of this part of a CellSpec that are set by a point's values, which are by name of axis."""
+    return {axis.field: values[axis.name] for axis in FIELD_AXES if axis.part == part and axis.name in values}
 
 
 def document_fields(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
-    """Make the fields of a document's cell that say what it measures.
+    """Build the fields of a document's cell that say what it measures.
 
-    `opset` is the model's own, for a cell that keeps it, and None where it is not known. `session` is the name of its
-    session set, and `sustained_s` the seconds for which its block works on after the rounds.
+    `opset` is that of the model, for a cell that keeps it, and None where it is not known. `session` is the name of its
+    session set, and `sustained_s` the seconds for which its block goes on after the rounds.
     """
     return {
         "digest": spec.digest,
@@ -33,6 +33,6 @@ def document_fields(spec: CellSpec, *, opset: int | None, session: str, sustaine
         "recipe": recipes.describe_recipe(spec.recipe),
         "session": {"name": session, **spec.session.model_dump(mode="json", include=OPTIONS)},
         "hardware": spec.hardware,
-        **{axis.field: axis.value_in(spec) for axis in OWN_AXES},
+        **{axis.field: axis.value_in(spec) for axis in FIELD_AXES},
         "scenario": scenarios.recorded_text(spec.workload, sustained_s=sustained_s),
     }

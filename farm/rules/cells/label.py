@@ -13,21 +13,24 @@ WORKLOAD = tuple(sorted(_SETTINGS, key=lambda axis: axis.name not in _FIRST))
 
 
 def varying_axes(cells: Iterable[Cell]) -> list[Axis]:
-    """List the axes along which these cells differ, in the order of AXES, without those that follow from others."""
+    """List the axes along which these cells differ, in the order of AXES.
+
+    Hardware is left out where the provider determines it, and the node where the hardware does.
+    """
     cells = list(cells)
     varying = [axis for axis in AXES if len({axis.label(cell) for cell in cells}) > 1]
     return [axis for axis in varying if not _is_implied(axis, cells)]
 
 
 def label_along(cell: Cell, axes: Sequence[Axis]) -> str:
-    """Name a cell by its values on these axes: `CPU · batch 8 · int8-dynamic`; by its runtime where none are given."""
+    """Name a cell by its values on these axes: `CPU · batch 8 · int8-dynamic`; without axes by its runtime."""
     return " · ".join(axis.label(cell) for axis in axes) or BY_NAME["runtime"].label(cell)
 
 
 def describe_cell(cell: Cell, axes: Iterable[Axis], *, without: Collection[str] = ()) -> str:
-    """Name a cell by its values on these axes that are no defaults: `CPU, batch 8, fp32, 1 thread`.
+    """Name a cell by its values on these axes, without default values: `CPU, batch 8, fp32, 1 thread`.
 
-    `without` names axes to leave out.
+    `without` has the names of axes to leave out.
     """
     return ", ".join(axis.label(cell) for axis in axes if axis.name not in without and not axis.is_default(cell))
 
@@ -37,7 +40,7 @@ def workload_label(cell: Cell, *, without: str = "") -> str:
 
 
 def series_label(cell: Cell) -> str:
-    """Name a cell as `workload_label` does, with its whole recipe, so that series of one precision differ."""
+    """Name a cell as `workload_label` does, but with its full recipe, so that series of one precision differ."""
     parts = [
         cell.recipe or axis.label(cell) if axis.name == "precision" else axis.label(cell)
         for axis in WORKLOAD
@@ -47,15 +50,16 @@ def series_label(cell: Cell) -> str:
 
 
 def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
-    """Whether an axis adds nothing: hardware that follows from the provider, or a node that follows from the hardware.
+    """Whether an axis adds nothing: hardware that the provider determines, or a node that the hardware determines.
 
-    A refused point has no node, which alone does not make the node an axis.
+    Refused points have no node; they do not make the node an axis.
     """
     if axis.name == "node":
         on_nodes = [cell for cell in cells if cell.node]
-        return len({cell.node for cell in on_nodes}) <= 1 or _follows(on_nodes, lambda c: c.hardware, lambda c: c.node)
-    return axis.name == "hardware" and _follows(cells, lambda c: c.provider, lambda c: c.hardware)
+        is_single = len({cell.node for cell in on_nodes}) <= 1
+        return is_single or _determines(lambda c: c.hardware, lambda c: c.node, on_nodes)
+    return axis.name == "hardware" and _determines(lambda c: c.provider, lambda c: c.hardware, cells)
 
 
-def _follows(cells: Sequence[Cell], known: Callable[[Cell], object], other: Callable[[Cell], object]) -> bool:
+def _determines(known: Callable[[Cell], object], other: Callable[[Cell], object], cells: Sequence[Cell]) -> bool:
     return len({(known(cell), other(cell)) for cell in cells}) == len({known(cell) for cell in cells})

@@ -1,4 +1,4 @@
-"""The scenario `load`: requests arrive at a rate of their own (open), or streams run without pause (closed)."""
+"""The scenario `load`: requests arrive at a given rate (open loop), or streams run without pause (closed loop)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,16 +26,16 @@ _BOUNDS: Final = (0.1, 60_000.0)
 _REAL = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)(ms|s|us|)$", re.ASCII)
 _UNITS: Final = {"": 1.0, "ms": 1.0, "s": 1000.0, "us": 0.001}
 # a rate is held where at least this share of the requests is answered in time
-HELD = 0.95
-# the arrivals at each rate, and the rates that are driven, as fractions of the one that is looked for, as
-# worker.runner.scenarios.load does
+MIN_ANSWERED_SHARE = 0.95
+# the arrivals at each rate, and the rates that are measured, as fractions of the one that is searched, as in
+# worker.runner.scenarios.load
 ARRIVALS = 700
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
 USUAL_PART = 0.6
-# a bound is usually so many latencies long, by which the latency of an unknown model is guessed
+# a bound is usually so many latencies long, by which the latency of an unknown model is estimated
 TYPICAL_BOUND = 10.0
-# how often a rate is driven anew because the generator was late
-TRIES = 3
+# how often a rate is measured at most, because the load generator was late
+MAX_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Load(Scenario):
     schema: ClassVar[Mapping[str, Any]] = {"type": "object"}
     is_single_stream: ClassVar[bool] = False
     is_open: ClassVar[bool] = True
-    # None asks for the highest rate whose p99 keeps the bound
+    # per second; None searches the highest rate whose p99 keeps the bound
     rate: float | None = None
-    # the limit that the p99 is to keep; None where there is none
+    # the limit of the p99; None where there is none
     bound_ms: float | None = None
     streams: int = 1
-    # whether the streams share a session, or each has its own
+    # whether the streams share a session, or each has one
     sessions: Literal["shared", "each"] = "shared"
 
     @classmethod
@@ -70,22 +70,21 @@ class Load(Scenario):
         sessions = str(written.get("sessions", "shared"))
         if sessions not in ("shared", "each"):
             raise MatrixProblem(choice_sentence("sessions of load", sessions, ("shared", "each")))
-        return cls(
-            rate=_read_number("rate", written["rate"], _RATES, "per second, such as 50") if "rate" in written else None,
-            bound_ms=_read_number("bound", written["bound"], _BOUNDS, "in ms, such as 20ms")
-            if "bound" in written
-            else None,
-            streams=read_count("streams", written.get("streams", 1), minimum=1, maximum=MAX_STREAMS, scenario=cls.kind),
-            sessions="each" if sessions == "each" else "shared",
-        )
+        rate = _read_number("rate", written["rate"], _RATES, "per second, such as 50") if "rate" in written else None
+        bound = _read_number("bound", written["bound"], _BOUNDS, "in ms, such as 20ms") if "bound" in written else None
+        streams = read_count("streams", written.get("streams", 1), minimum=1, maximum=MAX_STREAMS, scenario=cls.kind)
+        return cls(rate, bound, streams, "each" if sessions == "each" else "shared")
 
     @property
     def text(self) -> str:
         """The scenario as a matrix writes it; a single stream and a shared session are left out."""
-        rate = [f"rate={self.rate:.12g}"] if self.rate is not None else []
-        bound = [f"bound={self.bound_ms:.12g}ms"] if self.bound_ms is not None else []
-        streams = [f"streams={self.streams}"] if self.streams > 1 else []
-        return ":".join([self.kind, *rate, *bound, *streams, *(["sessions=each"] if self.sessions == "each" else [])])
+        options = {
+            "rate": None if self.rate is None else f"{self.rate:.12g}",
+            "bound": None if self.bound_ms is None else f"{self.bound_ms:.12g}ms",
+            "streams": self.streams if self.streams > 1 else None,
+            "sessions": None if self.sessions == "shared" else self.sessions,
+        }
+        return self._format_text(options)
 
     @property
     def label(self) -> str:
@@ -104,12 +103,14 @@ class Load(Scenario):
         return self.streams
 
     def runner_settings(self, work: Workload) -> dict[str, object]:
-        asked = {"rate": self.rate, "bound_ms": self.bound_ms, "streams": self.streams, "sessions": self.sessions}
-        return {**super().runner_settings(work), **asked, "rates": []}
+        options = {"rate": self.rate, "bound_ms": self.bound_ms, "streams": self.streams, "sessions": self.sessions}
+        return {**super().runner_settings(work), **options, "rates": []}
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
-        """Say why the cell cannot be measured: a rate or bound that this model cannot keep, or whose launches take too
-        long, or an engine without streams."""
+        """Say why the cell cannot be measured.
+
+        The model cannot keep the rate or the bound, launches take too long, or the engine has no streams.
+        """
         yield from super().refusals(spec, model, shape_problem=shape_problem)
         if not engines.engine_of(spec.runtime).has_streams:
             yield f"{spec.runtime} runs one inference at a time: leave load out, or take a release of ONNX Runtime."
@@ -129,11 +130,11 @@ class Load(Scenario):
             )
 
     def _refuse_rate(self, rate: float, latency_ms: float | None) -> Iterator[str]:
-        if (least := ARRIVALS / MAX_LAUNCH_S) > rate:
+        if (min_rate := ARRIVALS / MAX_LAUNCH_S) > rate:
             minutes = ARRIVALS / rate / 60.0
             yield (
                 f"At {rate:g} per s the {ARRIVALS} arrivals of a p99 take {minutes:.3g} minutes in each launch: ask "
-                f"for {ceil(least)} per s or more."
+                f"for {ceil(min_rate)} per s or more."
             )
         if latency_ms is not None and (busy := rate * latency_ms / 1000.0) >= self.streams:
             yield (
@@ -148,10 +149,10 @@ class Load(Scenario):
         return self._driven_s(latency_ms) if self.rate is None else 0.0
 
     def max_launch_s(self, latency_ms: float | None) -> float:
-        return TRIES * self._driven_s(latency_ms)
+        return MAX_TRIES * self._driven_s(latency_ms)
 
     def _driven_s(self, latency_ms: float | None) -> float:
-        """Estimate how long the arrivals of one launch take: at its rate, or at the rates around a likely result."""
+        """Estimate how many seconds the arrivals of a launch take, at its rate or at those around a likely result."""
         if self.rate is not None:
             return ARRIVALS / self.rate
         if latency_ms is None and self.bound_ms is not None:
@@ -162,9 +163,10 @@ class Load(Scenario):
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
     ) -> str:
-        """Say the highest rate that kept the bound, or how the rate that was asked for was answered.
+        """Describe the highest rate that kept the bound, or how many requests were answered at the set rate.
 
-        `launched`: figures of all launches by metric; `phases`: the rates that were driven.
+        `launched` has the figures of all launches by name of metric, and `phases` the rates that were measured. Empty
+        where neither is known.
         """
         if self.rate is None:
             return self._describe_highest(launched.get(MAX_RATE), phases)
@@ -173,7 +175,7 @@ class Load(Scenario):
         if goodput is None:
             return f"{p99}." if p99 else ""
         within = "" if self.bound_ms is None else f" within {self.bound_ms:g} ms"
-        if goodput.value < HELD * self.rate:
+        if goodput.value < MIN_ANSWERED_SHARE * self.rate:
             return f"{self.rate:g} per s are not held: {plain(goodput.value)} per s were answered{within}."
         return f"{p99 or f'{self.rate:g} per s are held'}, {plain(goodput.value)} per s answered{within}."
 
@@ -189,7 +191,7 @@ class Load(Scenario):
 
 @dataclass(frozen=True)
 class Closed(Single):
-    """A closed loop: each of `streams` streams runs one inference after another. A cell has them as its concurrency."""
+    """A closed loop: each of `streams` streams runs one inference after another. It is stored as concurrency."""
 
     kind: ClassVar[str] = Load.kind
     is_plain: ClassVar[bool] = False
@@ -230,16 +232,15 @@ class Closed(Single):
 
 
 def format_highest_rate(rate: float, phases: Sequence[CellPhase]) -> str:
-    """Write `up to 812`, or `up to at least 812` where no higher rate than this was driven in any phase."""
-    driven = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
-    return f"up to {'at least ' if driven and rate >= max(driven) else ''}{plain(rate)}"
+    """Write `up to 812`, or `up to at least 812` where no higher rate than this was measured in any phase."""
+    measured = [phase.metrics["rate_per_s"] for phase in phases if "rate_per_s" in phase.metrics]
+    return f"up to {'at least ' if measured and rate >= max(measured) else ''}{plain(rate)}"
 
 
 def _read_number(name: str, written: object, limits: tuple[float, float], example: str) -> float:
     """Read a number within limits; one with a unit of time becomes milliseconds."""
     lowest, highest = limits
-    text = str(written).strip()
-    match = _REAL.match(text)
+    match = _REAL.match(str(written).strip())
     number = float(match[1]) * _UNITS[match[2]] if match and (name == "bound" or not match[2]) else None
     if name == "bound" and number is not None and number < lowest:
         raise MatrixProblem(

@@ -1,4 +1,4 @@
-"""Builds the matrix that declares chosen cells and no others, which people copy to measure them again."""
+"""Builds the matrix that declares given cells and no others, which people copy to measure them again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from farm.rules.cells.axes import AXES, MATRIX_AXES
 from farm.rules.cells.session_sets import DEFAULT, OPTIONS, SessionSet, session_set_of
 from farm.rules.cells.values import Value, to_plain
 
-# the value of each axis that a matrix need not write
+# the default of each axis, which a matrix need not write
 _DEFAULTS: Mapping[str, object] = {axis.name: axis.default for axis in AXES} | {"session": DEFAULT}
 
 Point = Mapping[str, Value]
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = None) -> PlainMatrix:
-    """Build axes whose product is exactly these cells; where no product is, each cell stands by itself in `include`.
+    """Build axes whose product is exactly these cells, or else list each cell in `include`.
 
-    `names` has the name of each cell's session set, by the cell's digest. How inputs are made, tolerances, given
-    inputs, calibration data and the seed are no axes and are left out.
+    `names` has the name of each cell's session set, by the cell's digest. Inputs, tolerances, calibration data and the
+    seed are no axes and are left out.
     """
     sets = _make_session_sets(cells, names or {})
     full_points = _distinct({**axis_values(cell), "session": sets[_make_key(cell.session)]} for cell in cells)
@@ -34,18 +34,17 @@ def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None =
     axes = [axis for axis in MATRIX_AXES if any(axis in p and p[axis] != _DEFAULTS.get(axis) for p in full_points)]
     points = [{axis: point[axis] for axis in axes if axis in point} for point in full_points]
     declared = {axis: _distinct(point[axis] for point in points if axis in point) for axis in axes}
-    has_same_size = prod(len(values) for values in declared.values()) == len(points)
-    if has_same_size and all(
-        dict(zip(declared, values, strict=True)) in points for values in product(*declared.values())
-    ):
-        return {axis: [to_plain(value) for value in values] for axis, values in declared.items()}
+    if prod(map(len, declared.values())) == len(points):
+        declared_points = [dict(zip(declared, values, strict=True)) for values in product(*declared.values())]
+        if all(point in points for point in declared_points):
+            return {axis: [to_plain(value) for value in values] for axis, values in declared.items()}
     return {"include": [{axis: to_plain(value) for axis, value in point.items()} for point in points]}
 
 
 def merge_settings(matrices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, object]]:
-    """Merge what matrices say of inputs and tolerances; where two name the same input or output, the first wins.
+    """Merge the inputs and tolerances of matrices; where two name the same input or output, the first wins.
 
-    The result has the keys `inputs` and `tolerance`, where any matrix has them.
+    The result has the keys `inputs` and `tolerance`, each only where a matrix has it.
     """
     merged: dict[str, dict[str, object]] = {}
     for matrix in matrices:
@@ -55,7 +54,7 @@ def merge_settings(matrices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str,
 
 
 def axis_values(cell: CellSpec) -> dict[str, Value]:
-    """Read a cell's values by axis, without a batch that is None and hardware that its provider needs anyway."""
+    """Return a cell's values by name of axis; without those that a matrix need not write, such as usual hardware."""
     values = ((name, axis.value_in(cell)) for name, axis in MATRIX_AXES.items())
     return {name: value for name, value in values if value is not None}
 

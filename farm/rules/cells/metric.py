@@ -1,4 +1,4 @@
-"""What a metric is: name, unit, direction, how launches give its figure, and how it is judged."""
+"""The type of a metric: its name, unit and direction, how launches report it, and how comparisons judge it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 from farm.contract.document_cells import Cell, Figure
 from farm.contract.reports import CheckReport, Sample
 
-# where the interval of a figure comes from: interleaved rounds in pairs, the spread of its launches, or nowhere
+# what the interval of a figure rests on: pairs of interleaved rounds, the spread of its launches, or nothing
 Noise = Literal["rounds", "launches", "unknown"]
 # how a figure is written: a time with the digits of its interval, three digits, MiB, a whole number, yes or no
 Reading = Literal["latency", "plain", "memory", "count", "yes"]
@@ -21,13 +21,12 @@ RATE: Words = ("higher", "lower")
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How comparisons judge a metric of which every launch gives a figure."""
+    """How comparisons judge a metric that every launch reports."""
 
-    # what a verdict calls more of it, and less
+    # the verdict's words for more of it and for less
     words: Words
-    # the method: `ratio` or `difference` of launches that are paired by round; `fastest`, which is the ratio together
-    # with the fastest launches, for what is short and happens once in a launch; `repeat` for what every launch repeats
-    # alike
+    # the method: `ratio` or `difference` of launches that are paired by round; `fastest`, the ratio together with the
+    # fastest launches, for what is short and happens once in a launch; `repeat` for what is the same in every launch
     by: Literal["ratio", "fastest", "difference", "repeat"] = "ratio"
     # the largest change that does not matter: a fraction for ratios, where the block's own margin may be larger, and
     # otherwise an amount in the metric's unit
@@ -38,15 +37,14 @@ class Judging:
     kinds: tuple[str, ...] = ()
     # whether the run's sentence names it
     is_told: bool = False
-    # the kind of change that a watch alerts with where the metric gets worse by at least `min_alert`, in the metric's
-    # unit
+    # the kind of change that a watch alerts on where the metric gets worse by at least `min_alert`, in its unit
     alerts_as: str = ""
     min_alert: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric."""
+    """One metric: how it is named, written, read from reports and cells, and judged."""
 
     # its key in samples, documents and CSV
     name: str
@@ -67,15 +65,15 @@ class Metric:
     is_judged: bool = False
     # how many timings it needs
     from_timings: int = 0
-    # why a cell of one thread on the CPU lacks it, where its page is to say so
+    # why a cell of one thread on the CPU lacks it, for its page; empty where the page does not say so
     absent: str = ""
-    # how two arms are compared in it; None: they are not
+    # how two arms are compared in it; None where they are not
     judging: Judging | None = None
-    # the part of a launch whose wall-clock time stands in for a figure
+    # the phase of a launch whose wall-clock time replaces a missing figure
     phase: str = ""
-    # the metric of a launch that holds the processor time of the same work
+    # the metric of a launch that has the processor time of the same work
     processor: str = ""
-    # works it out from other figures of the cell where none was recorded
+    # computes it from other figures of the cell where none was recorded
     derive: Callable[[Cell], float | None] | None = None
     # the title of the launches' figure, which verdicts compare, where the cell's own is that of the check pass
     launch_title: str = ""
@@ -86,9 +84,9 @@ class Metric:
         return self.name not in Cell.model_fields
 
     def read_figure(self, report: Sample | CheckReport) -> float | None:
-        """Read its figure from the report of a launch or of the check pass; None where the report has none.
+        """Read the figure from the report of a launch or of the check pass; None where the report has none.
 
-        A launch that has no figure of this name may give the time of the metric's `phase` instead.
+        The time of the metric's `phase` replaces a missing figure of a launch.
         """
         fields = type(report).model_fields
         value = getattr(report, self.name) if self.name in fields else report.metrics.get(self.name)
@@ -101,7 +99,7 @@ class Metric:
         return sample.phases_ms.get(f"{self.phase}_cpu") if self.phase else sample.metrics.get(self.processor)
 
     def value(self, cell: Cell) -> float | bool | None:
-        """Read it from a document's cell, or derive it there; None where the cell has no such figure."""
+        """Read the value from a document's cell, or derive it from other figures; None where the cell has neither."""
         if self.is_under_metrics:
             if (recorded := cell.find_metric(self.name)) is not None:
                 return recorded.value
@@ -110,7 +108,7 @@ class Metric:
         return value
 
     def interval_of(self, cell: Cell) -> tuple[float, float] | None:
-        """Read the ends of the figure's interval from a document's cell; None where the cell has none."""
+        """Read (low, high) of the figure's interval from a document's cell; None where the cell has none."""
         if self.interval_as:
             interval: tuple[float, float] | None = getattr(cell, self.interval_as)
             return interval
@@ -120,9 +118,12 @@ class Metric:
         return metric.ci_low, metric.ci_high
 
     def document_fields(self, figure: Figure) -> dict[str, object]:
-        """Put a figure under the fields of a document's cell; empty for a metric that has no field there."""
+        """Return a figure's value, samples and interval by their fields in a document's cell.
+
+        Empty for a metric that has no field there.
+        """
         if self.is_under_metrics:
             return {}
         interval = None if figure.low is None or figure.high is None else (figure.low, figure.high)
-        places = {self.name: figure.value, self.samples_as: figure.samples, self.interval_as: interval}
-        return {name: value for name, value in places.items() if name}
+        fields = {self.name: figure.value, self.samples_as: figure.samples, self.interval_as: interval}
+        return {name: value for name, value in fields.items() if name}

@@ -1,8 +1,8 @@
 """The table of metrics: one entry each, in the order in which a cell's page lists them.
 
 Summaries, documents, CSV, pages and alerts read it. A metric that is no field of the contract's Sample or CheckReport
-is sent by its name under `metrics`, and stands under `metrics` of a document's cell: it needs an entry here or in
-`scenario_metrics`, and the line that measures it, nothing else. Installed packages add theirs.
+is sent and recorded by its name under `metrics`. It needs only an entry here or in `scenario_metrics`, and the line
+that measures it. Installed packages add theirs.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _BY_REPEAT = Judging(SIZE, by="repeat", margin=MIN_MEMORY, is_told=True, alerts_
 
 
 def _make_call_metric(name: Call) -> Metric:
-    """Make the metric of a call that is not the cell's own, which launches time too where an inference is short."""
+    """Make the metric of a call that a cell is not timed by; launches time it too where an inference is short."""
     return Metric(
         f"{name}_p50_ms",
         f"p50 by {titles.CALLS[name]}",
@@ -41,10 +41,10 @@ def _make_call_metric(name: Call) -> Metric:
 
 
 def items_per_cpu_second(cell: Cell) -> float | None:
-    """Derive how many items are computed in a second of processor time.
+    """Compute how many items are processed in a second of processor time.
 
-    None where processor time is not known, and where the cell's throughput was measured by a load or by concurrent
-    streams, and does not follow from its p50.
+    None where processor time is not known, and where throughput is not batch / p50, as under a load or with concurrent
+    streams.
     """
     items = 1000.0 * (cell.batch or 1)
     follows_from_p50 = isclose((cell.throughput or 0.0) * (cell.p50_ms or 0.0), items, rel_tol=1e-6)

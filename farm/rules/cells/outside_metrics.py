@@ -1,7 +1,7 @@
-"""Metrics of other people: what an installed package may declare, and how it becomes an entry of our table.
+"""Metrics of installed packages: what a package may declare, and how it becomes an entry of our table.
 
 A scenario of a package declares the metrics of its launches. A metric that is an entry point of `onnxfarm.metrics`
-belongs to any launch whose answer has it under `metrics`.
+belongs to every launch that reports it under `metrics`.
 """
 
 import logging
@@ -19,10 +19,10 @@ from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric, Words
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _UNIT = re.compile(r"[A-Za-z0-9µ%/²³·_-]{0,16}")
 MAX_TITLE, MAX_NOTE = 60, 200
-# of an entry: a launch may say 32 in all, ours among them
+# of a scenario: a launch may report 32 in all, ours included
 MAX_METRICS = 16
 _TIMES = ("s", "ms", "us", "µs", "ns")
-# keys by which launches, the check pass and documents say something already
+# keys that reports and documents use already
 _TAKEN = frozenset((*Cell.model_fields, *Sample.model_fields, *CheckReport.model_fields))
 
 By = Literal["ratio", "difference", "repeat"]
@@ -33,22 +33,22 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure that launches give under `metrics` by this name, and how two arms are compared in it."""
+    """A figure that launches report under `metrics` by this name, and how two arms are compared in it."""
 
     name: str
     title: str
     unit: str = ""
     better: Better = "less"
     # the method: `ratio` of launches paired by round, for what is never 0; their `difference`, for what may be 0;
-    # `repeat`, for what every launch repeats alike
+    # `repeat`, for what is the same in every launch
     by: By = "ratio"
     # the largest change that does not matter: a fraction for a ratio, where the block's own margin may be larger, and
     # otherwise an amount in `unit`
     margin: float = 0.0
     note: str = ""
-    # whether the run's sentence names it, and a gate judges it unasked
+    # whether the run's sentence names it, and a gate judges it by default
     is_told: bool = False
-    # the kind of change that a watch alerts with where it gets worse by at least `min_alert`, in `unit`
+    # the kind of change of the alert that a watch opens where it gets worse by at least `min_alert`, in `unit`
     alerts_as: str = ""
     min_alert: float = 0.0
 
@@ -136,13 +136,13 @@ GROUP = Group("onnxfarm.metrics", Measure, "metric", _check)
 
 
 def metrics_for_any_scenario(measures: Iterable[Measure]) -> Iterator[Metric]:
-    """Make entries of the table that, unlike `Measure.metric`, are judged in every scenario."""
+    """Make entries of our table that, unlike `Measure.metric`, are judged in every scenario."""
     for metric in (measure.metric for measure in measures):
         yield metric if metric.judging is None else replace(metric, judging=replace(metric.judging, kinds=()))
 
 
 def merge_tables(own: Iterable[Metric], declared: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Join our own entries and the declared ones; a declared metric whose name is taken is left out, and logged."""
+    """Join our entries and the declared ones; a declared metric whose name is taken is left out, and that is logged."""
     table = list(own)
     for metric in declared:
         if any(other.name == metric.name for other in table):

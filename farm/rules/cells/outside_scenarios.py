@@ -1,7 +1,7 @@
-"""Scenarios of other people: entries that installed packages offer as entry points of `onnxfarm.scenarios`.
+"""Scenarios of installed packages, which they declare as entry points of `onnxfarm.scenarios`.
 
-A package declares an `Entry`. The code that runs is a file of the package, which nodes copy beside the runner's own and
-import nowhere else.
+A package declares an `Entry`. The code that runs is a file of the package, which nodes copy beside the runner's files
+and import nowhere else.
 """
 
 import re
@@ -43,22 +43,22 @@ class Entry:
     file, so that it may import only the runner, numpy and the standard library.
     """
 
-    # in matrices
+    # as matrices write it
     name: str
     # the dotted name of the module that runs it
     module: str
-    # in a few words
+    # a few words for people
     label: str
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
-    # seconds that a launch takes longer than one of `single`
+    # by how many seconds a launch takes longer than one of `single`
     launch_s: float = 0.0
-    # figures that its launches give besides ours, and that are judged in the same way
+    # figures that its launches report besides ours, and that are judged in the same way
     metrics: tuple[Measure, ...] = ()
     schema: ClassVar[Mapping[str, Any]] = Scenario.schema
     takes_value: ClassVar[bool] = False
 
     def read(self, written: object, /) -> "Outside":
-        """Make the scenario from the options that were written, with defaults for the others.
+        """Make the scenario from the written options, with defaults for the others.
 
         Raises MatrixProblem where an option is unknown or out of its limits.
         """
@@ -90,7 +90,7 @@ class Outside(Scenario):
 
     @property
     def text(self) -> str:
-        return ":".join([self.name, *(f"{name}={value:.12g}" for name, value in self._changed_options)])
+        return self._format_text({name: f"{value:.12g}" for name, value in self._changed_options})
 
     @property
     def label(self) -> str:
@@ -113,13 +113,13 @@ class Outside(Scenario):
 
 
 def entry_point_group(own: Sequence[str]) -> Group[Entry]:
-    """Declare the entry points of scenarios; an entry that is malformed, or has one of the `own` names, is refused."""
+    """Declare the entry points of scenarios; an entry that is malformed, or has one of the names `own`, is refused."""
 
-    def checked(entry: Entry, taken: Sequence[Entry]) -> Entry:
+    def check(entry: Entry, taken: Sequence[Entry]) -> Entry:
         raise_first_problem(_find_faults(entry, taken=[*own, *(other.name for other in taken)]))
         return entry
 
-    return Group(GROUP, Entry, "scenario", checked)
+    return Group(GROUP, Entry, "scenario", check)
 
 
 def _find_faults(entry: Entry, *, taken: Sequence[str]) -> Iterator[str]:

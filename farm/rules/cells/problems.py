@@ -1,5 +1,5 @@
-"""What is wrong with a value that somebody wrote."""
+"""The error for a matrix that cannot be used."""
 
 
 class MatrixProblem(ValueError):
-    """A matrix that cannot be used. The message is one sentence: which key or value, and the way out."""
+    """A matrix that cannot be used. The message is one sentence that names the key or value, and what to do."""

@@ -1,4 +1,4 @@
-"""Readers of single values of a matrix, each into the contract's own types.
+"""Reads single values of a matrix into the types of the contract.
 
 Each function named `read_…` raises MatrixProblem with one sentence where the value cannot be used.
 """
@@ -44,9 +44,9 @@ def read_count(name: str, written: object, *, minimum: int, maximum: int, scenar
 
 
 def read_text_options(what: str, value: object) -> dict[str, str]:
-    """Read options as ONNX Runtime takes them, text by name: numbers are written out, true and false are refused.
+    """Read options as ONNX Runtime takes them, text by name: numbers become text, and true and false are refused.
 
-    Raises MatrixProblem.
+    Raises MatrixProblem, whose sentence names an option by `what` and its name.
     """
     if not isinstance(value, dict):
         raise MatrixProblem(f"{what} is {shorten_repr(value)}: write options as `name: value` pairs.")
@@ -84,7 +84,7 @@ def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
 def read_provider(value: object, *, allowed: Collection[str] = ()) -> ProviderChoice:
     """Read a provider's name, or a mapping of `name` and `options`, and check the options.
 
-    Where `allowed` names packages of other people, an unknown provider is accepted: their plug-in may register it.
+    An unknown provider is accepted where `allowed` names any package, because its plug-in may register the provider.
     Raises MatrixProblem.
     """
     name, written = _split_name("provider", value, key="name")
@@ -103,10 +103,8 @@ def read_precision(value: object) -> PrecisionChoice:
     if not isinstance(written, dict):
         raise MatrixProblem(f"The options of {text} are {shorten_repr(written)}: write them as `name: value` pairs.")
     try:
-        precision, in_text = recipes.parse_precision(text)
-        options = recipes.read_options(
-            precision, {**in_text, **{str(name): option for name, option in written.items()}}
-        )
+        precision, options_in_text = recipes.parse_precision(text)
+        options = recipes.read_options(precision, options_in_text | {str(name): written[name] for name in written})
     except recipes.RecipeProblem as problem:
         raise MatrixProblem(str(problem)) from None
     return PrecisionChoice(precision=cast(Precision, precision), options=options)

@@ -1,4 +1,4 @@
-"""Reads and writes recipes: which options each precision takes, and which the hardware decides.
+"""Reads and writes the options of recipes: what each precision takes, and which defaults the hardware decides.
 
 An option is written `name: value` in a matrix file and `:name=value` after the precision on a command line, as in
 `int8-qdq:per-channel:exclude-nodes=conv1+conv2`. Options with their default are left out, so that the same variant
@@ -107,8 +107,8 @@ def split_names(value: str) -> tuple[str, ...]:
 def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]:
     """Choose the options that a static recipe leaves to the hardware, by the tags of the machines that may measure it.
 
-    The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8). A
-    provider that decides for itself has its own.
+    The fast kernels of x86 take unsigned activations with signed weights (U8S8), those of Arm both signed (S8S8). Some
+    providers require options of their own.
     """
     entry = providers.find(provider)
     if entry is not None and entry.quantisation:
@@ -117,11 +117,12 @@ def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]
 
 
 def variant_options(recipe: Recipe) -> dict[str, str]:
-    """Copy the options that the conversion takes: all but the note of the calibration data."""
+    """Return the options that the conversion takes: all but SAMPLES, which says where calibration data are from."""
     return {name: value for name, value in recipe.options.items() if name != SAMPLES}
 
 
 def format_precision(precision: str, options: Mapping[str, str]) -> str:
+    """Write a precision with its options as `parse_precision` reads them."""
     parts = [name if value == "true" else f"{name}={value.replace(',', '+')}" for name, value in options.items()]
     return ":".join([precision, *parts])
 
@@ -141,7 +142,7 @@ def describe_precision(precision: str, recipe: str = "", *, uploaded: str = "") 
     """Write a cell's precision with its options, and whether its calibration data are random.
 
     `recipe` is the text of `describe_recipe`, and `uploaded` that of `describe_uploaded`. Unsigned activations are left
-    out, because they are usual. A model that came in another type and is measured as it is has `as uploaded: fp16`.
+    out, because they are usual. A model that was not uploaded in fp32 and is measured unchanged is `as uploaded: fp16`.
     """
     if precision == "fp32" and uploaded not in ("", "fp32"):
         return f"as uploaded: {uploaded}"
@@ -156,8 +157,8 @@ def describe_uploaded(
 ) -> str:
     """Name the number type of a model as it was uploaded: `fp16`, `int8 QDQ`, `int4`; empty where it stores no numbers.
 
-    `dtypes` are the bytes of weights by type; `operators` are names, with the domain in front where it is not ONNX's
-    own. None stands for a fact that is not known.
+    `dtypes` has the bytes of weights by type; `operators` are names, with the domain in front unless it is that of
+    ONNX. None stands for a fact that is not known.
     """
     dtypes, operators = dtypes or {}, operators or ()
     kinds = {name.rpartition(".")[2] for name in operators}
@@ -188,9 +189,9 @@ def _read_block(text: str) -> str:
     size = int(text) if text.isdecimal() and len(text) < 10 else None
     if size in BLOCKS:
         return str(size)
-    taken = f"4-bit weights share a scale in blocks of {', '.join(map(str, BLOCKS[:-1]))} or {BLOCKS[-1]}"
-    near = "" if size is None else f", and the nearest is {min(BLOCKS, key=lambda block: abs(block - size))}"
-    raise RecipeProblem(f"The option block is {_shorten(text)!r}: {taken}{near}.")
+    sizes = f"4-bit weights share a scale in blocks of {', '.join(map(str, BLOCKS[:-1]))} or {BLOCKS[-1]}"
+    nearest = "" if size is None else f", and the nearest is {min(BLOCKS, key=lambda block: abs(block - size))}"
+    raise RecipeProblem(f"The option block is {_shorten(text)!r}: {sizes}{nearest}.")
 
 
 def _read_names(key: str, value: object) -> str:

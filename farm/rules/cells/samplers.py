@@ -22,7 +22,7 @@ class Sampler:
     """How tokens are chosen: `greedy` takes the likeliest, `top-p` and `top-k` draw one of the likeliest."""
 
     kind: Kind = GREEDY
-    # the probability that the tokens of `top-p` sum up to, or the number of tokens of `top-k`; 0 for `greedy`
+    # the probability that the candidates of `top-p` sum up to, or the number of candidates of `top-k`; 0 for `greedy`
     limit: float = 0.0
     temperature: float = 1.0
 
@@ -31,12 +31,12 @@ class Sampler:
         return self.kind != GREEDY
 
     @property
-    def options(self) -> list[str]:
-        """Its options in the scenario's text, as `sampling=top-p=0.9`; none for `greedy`."""
+    def options(self) -> dict[str, str]:
+        """Its options in the scenario's text, by name, such as `top-p=0.9` for `sampling`; empty for `greedy`."""
         if not self.draws_tokens:
-            return []
-        temperature = [f"temperature={self.temperature:g}"] if self.temperature != 1.0 else []
-        return [f"sampling={self.kind}={self.limit:g}", *temperature]
+            return {}
+        temperature = {"temperature": f"{self.temperature:g}"} if self.temperature != 1.0 else {}
+        return {"sampling": f"{self.kind}={self.limit:g}", **temperature}
 
     @property
     def label(self) -> str:
@@ -46,9 +46,9 @@ class Sampler:
 
     def runner_settings(self) -> dict[str, object]:
         """Make the runner's settings of the sampler; empty for `greedy`."""
-        return (
-            {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature} if self.draws_tokens else {}
-        )
+        if not self.draws_tokens:
+            return {}
+        return {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature}
 
 
 LIKELIEST: Final = Sampler()

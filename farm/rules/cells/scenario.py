@@ -1,4 +1,4 @@
-"""What a scenario is: what one launch does with the session. Its class answers every question about it."""
+"""The base class of scenarios, which say what one launch does with the session."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ UNKNOWN_LATENCY_MS = 10.0
 MAX_LAUNCH_S = 600.0 / 16
 
 
-# says why a model's dimension, by name, cannot have a size; None where it can
+# says why a model's dimension, given by name, cannot have a size; None where it can
 ShapeProblem = Callable[[str, int], str | None]
 
 
 class Entry(Protocol):
-    """An entry of the table of scenarios: one of our subclasses of `Scenario`, or one that a package declares."""
+    """An entry of the table of scenarios: a subclass of `Scenario`, or an entry that a package declares."""
 
     # the JSON schema of its options
     @property
@@ -41,8 +41,8 @@ class Scenario:
     """One scenario with its options.
 
     Durations are seconds of wall-clock time, and `latency_ms` is None for a model that was never measured. `label`
-    names the scenario for people, `axis_text` is its value on the axis of scenarios, and `short` is that without what
-    would fill a line.
+    names the scenario for people. `axis_text` is its value on the axis of scenarios, and `short` is a text of it that
+    fits into a table. `differing_phrase` stands in `12 … answered otherwise than alone`.
     """
 
     # the name that metrics are declared for
@@ -53,9 +53,9 @@ class Scenario:
     is_plain: ClassVar[bool] = False
     # whether inferences run one after another, so that the thread's own time shows what other programs took
     is_single_stream: ClassVar[bool] = True
-    # whether requests arrive although the last one was not answered
+    # whether requests arrive even while the last one is not answered
     is_open: ClassVar[bool] = False
-    # whether a prompt and the tokens after it are measured and traced apart
+    # whether the prompt and the tokens after it are measured and traced separately
     takes_prompts: ClassVar[bool] = False
     # metrics that only launches of this scenario give
     own_metrics: ClassVar[frozenset[str]] = frozenset()
@@ -90,7 +90,7 @@ class Scenario:
 
     @property
     def family(self) -> str:
-        """Cells with the same family stand in one block and are compared."""
+        """The key of scenarios whose cells are measured in one block and compared."""
         return self.text
 
     @property
@@ -103,7 +103,7 @@ class Scenario:
 
     @property
     def bound_ms(self) -> float | None:
-        """The limit that its p99 is to keep; None where there is none."""
+        """The limit of its p99; None where there is none."""
         return None
 
     @property
@@ -132,6 +132,11 @@ class Scenario:
     def prompts_sha256(self) -> str:
         return ""
 
+    def _format_text(self, options: Mapping[str, object]) -> str:
+        """Write the scenario as `load:rate=50:streams=2`; options that are None or empty are left out."""
+        written = (f"{name}={value}" for name, value in options.items() if value not in (None, ""))
+        return ":".join([self.name, *written])
+
     def inferences_at_once(self, work: Workload) -> int:
         return work.concurrency
 
@@ -140,20 +145,20 @@ class Scenario:
         return {}
 
     def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
-        """Complete the fields of a workload by what the scenario says of concurrency or batch."""
+        """Return the fields of a workload with the concurrency or batch that the scenario sets."""
         return dict(work)
 
     def runner_settings(self, work: Workload) -> dict[str, object]:
-        """Make the runner's settings; `made` are the inputs without random numbers, which are made for each set."""
+        """Make the settings that the runner gets; `made` has the fills of inputs that depend only on their shapes."""
         made = {name: text for name, text in work.inputs.items() if fills.parse(text).kind in (fills.POSITIONS, "size")}
         return {"kind": self.name, "seed": work.seed, "made": made}
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """Fill in what the scenario leaves to the model; `is_batched` says whether the matrix sets a batch."""
+        """Return the scenario with what the model decides filled in; `is_batched`: whether the matrix sets a batch."""
         return self
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:
-        """Say why this cell cannot be measured, each reason a sentence with the way out; nothing where it can."""
+        """Yield reasons why this cell cannot be measured, each a sentence that says what to do; none where it can."""
         if spec.workload.concurrency > 1:
             streams = spec.workload.concurrency
             yield f"The scenario {self.name} has streams of its own: leave out concurrency {streams}."
@@ -161,34 +166,33 @@ class Scenario:
             yield f"{spec.runtime} is measured in the scenario single alone: leave {self.name} out for browsers."
 
     def extra_launch_s(self, latency_ms: float | None, *, timed_s: float) -> float:
-        """Estimate how much longer a launch takes than one of `single`, whose inferences are timed for `timed_s`.
+        """Estimate how many seconds longer a launch takes than one of `single`, which times inferences for `timed_s`.
 
         It is negative where the launch takes less.
         """
         return 0.0
 
     def search_s(self, latency_ms: float | None) -> float:
-        """Estimate how many seconds a block measures once, before its rounds; 0 for a scenario that looks for nothing
-        first."""
+        """Estimate how many seconds a block searches for a rate before its rounds; 0 where it does not."""
         return 0.0
 
     def max_launch_s(self, latency_ms: float | None) -> float:
-        """Estimate how many seconds a launch may take where its measuring has to be repeated; 0 where it never is."""
+        """Estimate how many seconds a launch may take with all repetitions of its measurement; 0 where it has none."""
         return 0.0
 
     def describe_inputs(self, work: Workload) -> list[Input]:
-        """Describe what launches are fed; empty where they are fed the same inputs as the check pass."""
+        """Describe the inputs of launches; empty where they are those of the check pass."""
         return []
 
     def describe_result(
         self, launched: Mapping[str, Figure], *, p99_ms: float | None, phases: Sequence[CellPhase] = ()
     ) -> str:
-        """Say in a sentence what the figures of all launches show; empty where the scenario has nothing to say."""
+        """Describe in a sentence what the figures of all launches show; empty where they show nothing special."""
         return growth.describe_growth(launched[GROWTH]) if GROWTH in launched else ""
 
 
 def read_options(kind: str, options: object, *, example: str) -> dict[str, object]:
-    """Copy the options of a scenario with text as keys. Raises MatrixProblem where they are no mapping."""
+    """Copy a mapping of options with text as keys; `example` stands in the error. Raises MatrixProblem for others."""
     if not isinstance(options, Mapping):
         raise MatrixProblem(f"The scenario {kind} has {options!r}: write its options, such as `{example}`.")
     return {str(name): value for name, value in options.items()}

@@ -1,25 +1,25 @@
-"""The metrics that scenarios other than `single` add: of generating, of fresh inputs, of a load."""
+"""The metrics of scenarios other than `single`: of generating, of fresh inputs and of a load."""
 
 from functools import partial
 from statistics import median
 
 from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric
 
-# what the pages of a process come and go by is no growth
+# smaller changes, in bytes, are those of single memory pages and no growth
 MIN_GROWTH = 64.0 * 1024
 # milliseconds over 1,000 positions
 MIN_TOKEN_GROWTH = 0.05
 
-# of scenarios: what memory grows by, and answers that are not those of the same inputs alone
+# the growth of memory, and answers that differ from those of the same inputs alone
 GROWTH, DIFFERING = "growth_bytes_per_1000", "differing_answers"
 MAX_RATE, GOODPUT = "max_rate_per_s", "goodput_per_s"
-# of generating: time per token behind the first, and until the first
+# of generating: the time per token after the first one, and until the first one
 TPOT, TTFT, TOKENS_RATE = "tpot_ms", "ttft_ms", "tokens_per_s"
 OUTSIDE, OUTSIDE_CPU = "outside_ms", "outside_cpu_ms"
 TTFT_CPU, TPOT_GROWTH, DIFFERING_ROWS = "ttft_cpu_ms", "tpot_growth_ms_per_1000", "differing_rows"
 PERPLEXITY = "perplexity"
 
-# a metric of the median over launches, whose noise is that between launches
+# a metric that is the median over launches, with the interval of their spread
 _launch_metric = partial(Metric, summary=median, noise="launches")
 OF_SCENARIOS: tuple[Metric, ...] = (
     _launch_metric(

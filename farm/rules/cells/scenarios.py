@@ -1,7 +1,7 @@
 """The table of scenarios: reads them from matrices and command lines, and finds the scenario of a cell.
 
-A workload holds its scenario as one text: `single`, `fresh:sequence=16+64+random`, `sustained:10`. A closed loop,
-`load:closed=4`, is held as the workload's `concurrency`, so that older cells keep their digests.
+A workload stores its scenario as one text: `single`, `fresh:sequence=16+64+random`, `sustained:10`. A closed loop,
+`load:closed=4`, is stored as the workload's `concurrency`, so that older cells keep their digests.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ def _parse_uncached(value: object) -> Scenario:
 
 
 def parse_recorded(text: str) -> Scenario:
-    """Parse the scenario of a document; one that cannot be parsed here keeps its text and answers nothing else."""
+    """Parse the scenario of a document; one that cannot be parsed here becomes a scenario that only has its text."""
     try:
         return parse(text)
     except MatrixProblem:
@@ -96,7 +96,7 @@ def of_workload(workload: Workload) -> Scenario:
 def recorded_text(workload: Workload, *, sustained_s: float = 0.0) -> str:
     """Write the scenario as a document records it.
 
-    `sustained_s` is that of the cell's block, which alone held it before 23 November 2026.
+    `sustained_s` is that of the cell's block, the only place that had it before 23 November 2026.
     """
     scenario = of_workload(workload)
     return Sustained(sustained_s / 60.0).text if scenario == Single() and sustained_s > 0 else scenario.text
@@ -111,12 +111,12 @@ def is_single_stream(spec: CellSpec) -> bool:
 
 
 def runner_settings(spec: CellSpec) -> dict[str, object]:
-    """Build what the runner of a sample is told; a `sustained` cell gives the same as `single`, whose rounds it has."""
+    """Make the settings of the runner for the launches of a round; those of `sustained` are the same as of `single`."""
     return of_cell(spec).runner_settings(spec.workload)
 
 
 def workload_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """Move what the scenario says of streams or batch into the other fields of a workload. Raises MatrixProblem."""
+    """Return the fields of a workload with the concurrency or batch that its scenario sets. Raises MatrixProblem."""
     return parse(fields.get("scenario", SINGLE)).workload_fields(fields)
 
 

@@ -12,8 +12,8 @@ from farm.rules.cells.fields import Kind
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
-# the agent sets entries that name a file, a library or an address: a matrix may not
-_NEVER = ("path", "file", "directory", "folder", "library", "external", "address")
+# words of entries that name a file, a library or an address: the agent sets these, and a matrix may not
+_FORBIDDEN_WORDS = ("path", "file", "directory", "folder", "library", "external", "address")
 
 
 def _read_config(written: object) -> object:
@@ -23,7 +23,7 @@ def _read_config(written: object) -> object:
     if not isinstance(written, dict) or not is_text:
         raise MatrixProblem(f'config is {written!r}: write entries as `name: "text"`, as ONNX Runtime takes them.')
     for name in written:
-        if any(word in str(name).lower() for word in _NEVER):
+        if any(word in str(name).lower() for word in _FORBIDDEN_WORDS):
             raise MatrixProblem(
                 f"The config entry {name!r} names a place on the node: leave it out, the agent sets it."
             )
@@ -69,7 +69,7 @@ class SessionSet:
 
 
 DEFAULT = SessionSet()
-# the session options of a set; the others stand on axes of their own
+# the session options of a set; the others are axes of their own
 _NAMES = [option.name for option in fields(SessionSet) if option.name != "name"]
 OPTIONS = set(_NAMES)
 _KEYS = ("name", *map(_key, _NAMES))

@@ -1,4 +1,4 @@
-"""The scenarios `single`, one inference after another, and `sustained`, which then goes on for minutes."""
+"""The scenarios `single`, one inference after another, and `sustained`, the same followed by minutes of work."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Single(Scenario):
 
 @dataclass(frozen=True)
 class Sustained(Single):
-    """The rounds of `single`, and after them the same for some minutes in one process."""
+    """The rounds of `single`, and after them inferences for some minutes in one process."""
 
     kind: ClassVar[str] = "sustained"
     schema: ClassVar[Mapping[str, Any]] = {"type": "number", "minimum": MIN_MINUTES, "maximum": MAX_MINUTES}

@@ -1,4 +1,4 @@
-"""Sustained mode: how long the points of its curve are, and when the curve shows throttling."""
+"""Judges the curves of `sustained`, p50 over time: how long each point is, and when a curve shows throttling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from statistics import median
 from farm.rules.wording.numbers import change, percent
 
 POINT_S = 60.0
-# a curve shorter than so many minutes is divided into so many points
+# a curve has at least so many points, which are shorter than POINT_S where it takes
 MIN_POINTS = 6
-# a curve throttles where, from some moment to its end, every point is slower than the first by more than this
+# a curve throttles where, from some moment to its end, every point is slower than the first by more than this fraction
 THROTTLED = 0.05
-# at least so many points must stay slow, since a single slow minute at the end may be chance
+# at least so many points must stay slow, since a single slow point at the end may be chance
 LASTING_POINTS = 2
 
 
@@ -23,7 +23,7 @@ class Throttling:
     after_s: float | None
     # the median change of the points from there on, or of all points after the first
     change: float
-    # the extreme changes of the whole curve
+    # the smallest and the largest change of the whole curve
     lowest: float
     highest: float
 
@@ -33,9 +33,9 @@ def point_seconds(total_s: float) -> float:
 
 
 def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttling | None:
-    """Find out whether and when latency rose for good; None for fewer than three points, which show no level.
+    """Find whether and when latency rose for good; None for fewer than three points, which show no level.
 
-    `starts_s` says when each point begins, and `p50s` has its p50 in any unit.
+    `starts_s` has the second at which each point begins, and `p50s` its p50 in any unit.
     """
     if len(p50s) <= LASTING_POINTS:
         return None
@@ -55,7 +55,7 @@ def find_throttling(starts_s: Sequence[float], p50s: Sequence[float]) -> Throttl
 
 
 def describe_curve(throttling: Throttling | None, *, total_s: float) -> str:
-    """Say in one sentence whether a curve of `total_s` seconds throttles; None stands for too few points."""
+    """Say in one sentence whether a curve of `total_s` seconds throttles; `throttling` is None for too few points."""
     span = _format_duration(total_s)
     if throttling is None:
         return f"Too few points in {span} to tell a level: sustain it for longer."

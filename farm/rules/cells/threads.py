@@ -1,4 +1,4 @@
-"""Refuses cells that ask for more threads than a machine has cores, since these would only wait for each other."""
+"""Refuses cells that use more threads than a machine has cores, since these would only wait for each other."""
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
@@ -8,10 +8,9 @@ from farm.rules.wording.numbers import counted
 
 
 def refusal(spec: CellSpec, *, cores: int | None) -> Reason | None:
-    """Say why a machine with so many logical cores does not measure this cell; None where it does.
+    """Say why a machine with so many logical cores does not measure this cell; None where it does, or `cores` is None.
 
-    Nothing is refused where `cores` is None, because they are not known. Sessions that run at once each have threads of
-    their own, but those of a device only wait for it and are not multiplied.
+    The threads of all sessions that run at once are added up, except on a device, where threads only wait for it.
     """
     if cores is None or needed_cores(spec) <= cores:
         return None

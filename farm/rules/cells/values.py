@@ -1,4 +1,4 @@
-"""Values of a matrix's axes: their types, how a matrix file writes them, and how sentences do."""
+"""The types of values on the axes of a matrix, and how matrix files and sentences write them."""
 
 import json
 from collections.abc import Mapping
@@ -49,12 +49,12 @@ def to_plain(value: Value) -> Plain:
 
 
 def comparison_key(value: Value) -> str:
-    """Make a text that is the same for equal values of an axis and differs for others: many values have no hash."""
+    """Make a text that is the same exactly for equal values of an axis, because many values cannot be hashed."""
     return json.dumps(to_plain(value), sort_keys=True)
 
 
 def format_value(value: Value) -> str:
-    """Write a value in a few words."""
+    """Write a value in a few words for people; a session set by its name, and shapes without any as `default`."""
     match value:
         case bool():
             return "true" if value else "false"

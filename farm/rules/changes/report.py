@@ -20,7 +20,7 @@ from farm.contract.cells import CellSpec
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
-from farm.rules.cells.axes import BY_NAME, OWN_AXES
+from farm.rules.cells.axes import BY_NAME, FIELD_AXES
 from farm.rules.cells.matrices import PlainMatrix, axis_values
 from farm.rules.cells.session_sets import OPTIONS, session_set_of
 from farm.rules.cells.values import to_plain
@@ -263,7 +263,9 @@ def _make_settings(case: Case) -> dict[str, object]:
 def _make_matrix(case: Case) -> dict[str, PlainMatrix]:
     """Make matrix.json for `onnxfarm bench`; precision is fp32 since the report's model is the variant already."""
     point = axis_values(case.spec) | {"session": session_set_of(case.spec.session, name="as measured")}
-    axes = [axis.name for axis in OWN_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default]
+    axes = [
+        axis.name for axis in FIELD_AXES if axis.part == "session" or point[axis.name] != BY_NAME[axis.name].default
+    ]
     declared: PlainMatrix = {axis: [to_plain(point[axis])] for axis in ("provider", "session", *axes)}
     return {"matrix": {**declared, "runtime": [str(case.old.runtime), str(case.new.runtime)], "precision": ["fp32"]}}
 

@@ -64,5 +64,5 @@ def explain_too_few_rounds(rounds: int, *, min_rounds: int = LOOKS[0]) -> str:
 
 
 def _compute_later_share(number: int) -> float:
-    """Compute the part of a level that this later look has, counted from 1: 1/4, 1/12, 1/24 …, in all 1/2."""
+    # 1/4, 1/12, 1/24 … for later looks 1, 2, 3 …, in all 1/2
     return LATER_SHARE / (number * (number + 1))

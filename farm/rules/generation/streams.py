@@ -23,12 +23,10 @@ def describe_launch_difference(launches: Sequence[Tokens]) -> str:
     return ""
 
 
-def describe_difference(
-    tokens: Tokens, baseline: Tokens, *, baseline_name: str, score_gaps: Sequence[float] = ()
-) -> str:
+def describe_difference(tokens: Tokens, baseline: Tokens, *, baseline_name: str, gaps: Sequence[float] = ()) -> str:
     """Say in one sentence where tokens first differ from those of the cell `baseline_name`, or that none does.
 
-    `score_gaps` says for each token of the baseline how far its best score was above the second; empty where that is
+    `gaps` says for each token of the baseline how far its best score was above the second; empty where that is
     not known or does not matter.
     """
     place = find_first_difference(baseline, tokens)
@@ -37,8 +35,4 @@ def describe_difference(
     if place > min(len(tokens), len(baseline)):
         return f"It has {len(tokens)} tokens, {baseline_name} {len(baseline)}."
     text = f"Token {place} of {len(tokens)} is {tokens[place - 1]}, where {baseline_name} chose {baseline[place - 1]}"
-    return (
-        f"{text}: its two best scores were {score_gaps[place - 1]:.2g} apart."
-        if len(score_gaps) >= place
-        else f"{text}."
-    )
+    return f"{text}: its two best scores were {gaps[place - 1]:.2g} apart." if len(gaps) >= place else f"{text}."

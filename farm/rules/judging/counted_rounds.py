@@ -31,7 +31,10 @@ MIN_FACTOR = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The rounds of a comparison that count, as pairs of the baseline's and the candidate's p50 in ms."""
+    """The rounds of a comparison that count, as pairs of the baseline's and the candidate's p50 in ms.
+
+    `deciding` are the pairs that the verdict rests on.
+    """
 
     # wall time, or the time between two requests where a load looks for the highest rate
     wall: list[Pair]
@@ -49,7 +52,6 @@ class Paired:
 
     @property
     def deciding(self) -> list[Pair]:
-        """The pairs that the verdict rests on."""
         return self.processor if self.verdict_from == "processor" else self.wall
 
     def limit_to_pairs(self, count: int) -> "Paired":
@@ -60,11 +62,9 @@ class Paired:
         if not 0 < count < len(self.numbers):
             return self
         last = self.numbers[count - 1]
-        return replace(
-            self,
-            measured=tuple(number for number in self.measured if number <= last),
-            disturbed=tuple(number for number in self.disturbed if number <= last),
-        )
+        measured = tuple(number for number in self.measured if number <= last)
+        disturbed = tuple(number for number in self.disturbed if number <= last)
+        return replace(self, measured=measured, disturbed=disturbed)
 
 
 def pair_rates(evidence: Evidence, baseline: int, candidate: int) -> Paired:
@@ -93,12 +93,8 @@ def pair_rounds(
     is_busy = bool(disturbed) and (len(calm) < min_rounds or len(disturbed) > BUSY_SHARE * len(rounds))
     rests_on_processor = (is_busy or by_processor) and bool(_pair_processor_times(rounds.values()))
     counting = rounds if rests_on_processor else calm
-    core_shares = [
-        launch.cpu_share
-        for launches in rounds.values()
-        for launch in launches
-        if launch.is_disturbed and launch.cpu_share is not None
-    ]
+    launches = [launch for samples in rounds.values() for launch in samples if launch.is_disturbed]
+    core_shares = [launch.cpu_share for launch in launches if launch.cpu_share is not None]
     return Paired(
         wall=[(old.p50_ms, new.p50_ms) for old, new in counting.values()],
         processor=_pair_processor_times(counting.values()),
@@ -111,8 +107,8 @@ def pair_rounds(
 
 
 def _pair_processor_times(rounds: Collection[tuple[Sample, Sample]]) -> list[Pair]:
-    """Pair the processor times of all rounds; empty where a launch has none."""
     pairs = read_pairs(rounds, attrgetter("cpu_p50_ms"))
+    # all launches have one, or none is used
     return pairs if len(pairs) == len(rounds) else []
 
 

@@ -113,12 +113,9 @@ class Evidence:
         Rounds with a disturbed sample are left out, unless `with_disturbed`. So are rounds in which a sample lacks the
         figure.
         """
-        samples = [
-            (old, new)
-            for old, new in self.sample_pairs(baseline, candidate).values()
-            if with_disturbed or not (old.is_disturbed or new.is_disturbed)
-        ]
-        return read_pairs(samples, metric.read_figure)
+        samples = self.sample_pairs(baseline, candidate).values()
+        counting = [(old, new) for old, new in samples if with_disturbed or not (old.is_disturbed or new.is_disturbed)]
+        return read_pairs(counting, metric.read_figure)
 
     def traces_of(self, arm: int) -> dict[int, TraceReport]:
         """Return the arm's traces that worked and have operators, by trace round."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from farm.contract.cells import CellSpec, Recipe, Runtime, SessionSettings, Workload
 from farm.contract.reasons import Reason
 from farm.rules.cells import fills, identity, recipes, scenarios, threads
-from farm.rules.cells.axes import OWN_AXES
+from farm.rules.cells.axes import FIELD_AXES
 from farm.rules.cells.session_sets import DEFAULT as DEFAULT_SESSION
 from farm.rules.cells.session_sets import SessionSet
 from farm.rules.cells.values import PrecisionChoice, ProviderChoice, format_value
@@ -24,8 +24,8 @@ from farm.rules.runtimes.models import ModelFacts
 
 # the axes that decide each part of a cell
 _PROGRAM_AXES = ("runtime", "provider", "precision", "opset", "hardware")
-_SESSION_AXES = ("session", *(axis.name for axis in OWN_AXES if axis.part == "session"))
-_WORKLOAD_AXES = ("batch", "shapes", *(axis.name for axis in OWN_AXES if axis.part == "workload"))
+_SESSION_AXES = ("session", *(axis.name for axis in FIELD_AXES if axis.part == "session"))
+_WORKLOAD_AXES = ("batch", "shapes", *(axis.name for axis in FIELD_AXES if axis.part == "workload"))
 Digests = tuple[str, ...]
 
 

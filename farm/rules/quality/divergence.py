@@ -45,7 +45,6 @@ class Graph:
             self._above.append(_unite(self._above[maker] | 1 << maker for maker in makers if maker < len(self._above)))
 
     def find_maker(self, tensor: str) -> GraphNode | None:
-        """Return the node that makes a tensor; None for inputs and stored tensors."""
         place = self._maker.get(tensor)
         return None if place is None else self.nodes[place]
 

@@ -71,10 +71,8 @@ def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm)
         tolerance = _TOLERANCES.get(arm.spec.recipe.precision, _WIDEST_TOLERANCE)
         scored = forced.compare_scores(sample.forced, other.forced, tolerance=tolerance)
     is_drawn, is_different = scenarios.of_cell(arm.spec).draws_tokens, sample.tokens != other.tokens
-    score_gaps = () if is_drawn else other.gaps
-    sentences = [
-        streams.describe_difference(sample.tokens, other.tokens, baseline_name=baseline.id, score_gaps=score_gaps)
-    ]
+    gaps = () if is_drawn else other.gaps
+    sentences = [streams.describe_difference(sample.tokens, other.tokens, baseline_name=baseline.id, gaps=gaps)]
     differs_by_draw = is_drawn and is_different and scored is not None and scored.is_within_tolerance
     if scored is not None:
         sentences.append(scored.sentence(baseline=baseline.id))

@@ -88,7 +88,7 @@ def test_a_slower_release_ends_in_one_alert_with_cause_release_and_operator(watc
     assert_every_run_says_why(one, alert)
     # a release that the bisection alone measured has a place on its card
     (row,) = read_card(watch.created_by, "onnxruntime", "1.30.0").card.rows
-    assert (row.at("bench-1").sign.word, row.at("bench-1").text) == ("equal", OF_SEARCH)
+    assert (row.on_node("bench-1").sign.word, row.on_node("bench-1").text) == ("equal", OF_SEARCH)
 
 
 def assert_every_run_says_why(one: WatchRound, alert: Alert) -> None:

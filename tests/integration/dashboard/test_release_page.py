@@ -76,7 +76,7 @@ def test_a_model_is_running_only_where_a_block_of_it_was_begun(
 
     def found() -> list[str]:
         (decoder,) = (row for row in read_card(owner, "onnxruntime", "1.31.1").card.rows if row.name == "decoder")
-        return [decoder.at(name).sign.word for name in ("bench-1", "bench-2")]
+        return [decoder.on_node(name).sign.word for name in ("bench-1", "bench-2")]
 
     assert found() == ["not measured", "queued"]
     claim(other, block)
@@ -90,7 +90,7 @@ def test_what_was_compared_stands_while_further_rounds_wait(
     [before] = read_card(owner, "onnxruntime", "1.31.1").card.rows
     measure_more_rounds(run=run, by=owner, rounds=8, blocks=[block.number for block in run.blocks.all()])
     [found] = read_card(owner, "onnxruntime", "1.31.1").card.rows
-    assert found.at(node.name).sign == before.at(node.name).sign
+    assert found.on_node(node.name).sign == before.on_node(node.name).sign
     assert found.open == {node.name: "queued"}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from farm.contract.cells import LaterAxes, SessionSettings
 from farm.contract.document_cells import Cell
-from farm.rules.cells.axes import OWN_AXES
+from farm.rules.cells.axes import FIELD_AXES
 from tests.unit.rules.test_cell_matrices import cells_of
 
 EVERYTHING = {
@@ -38,4 +38,4 @@ def test_an_axis_that_came_later_is_left_out_where_it_has_its_default() -> None:
     for name, field in LaterAxes.model_fields.items():
         assert name not in session
         assert cell[name].default == field.default
-        assert name in {axis.field for axis in OWN_AXES}
+        assert name in {axis.field for axis in FIELD_AXES}

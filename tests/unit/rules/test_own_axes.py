@@ -12,7 +12,7 @@ from dashboard.reading.copies import write_matrix
 from dashboard.views import new_run
 from farm.contract.cells import CellSpec
 from farm.contract.document_cells import Cell
-from farm.rules.cells.axes import BY_NAME, OWN_AXES, MatrixAxis
+from farm.rules.cells.axes import BY_NAME, FIELD_AXES, MatrixAxis
 from farm.rules.cells.commands import repeat_command
 from farm.rules.cells.identity import document_fields
 from farm.rules.cells.values import format_value, to_plain
@@ -23,7 +23,7 @@ from tests.unit.rules.test_cell_axes import OTHERS, cell, other
 from tests.unit.rules.test_cell_matrices import cells_of, copied, digests
 from worker.runner.order import Order
 
-every_own_axis = pytest.mark.parametrize("axis", OWN_AXES, ids=[axis.name for axis in OWN_AXES])
+every_own_axis = pytest.mark.parametrize("axis", FIELD_AXES, ids=[axis.name for axis in FIELD_AXES])
 
 
 def plain(axis: MatrixAxis) -> Any:
@@ -112,5 +112,5 @@ def test_a_session_set_is_named_in_rules_of_its_own_axis_alone() -> None:
 
 
 def test_two_cells_that_differ_in_it_are_told_apart() -> None:
-    for axis in OWN_AXES:
+    for axis in FIELD_AXES:
         assert BY_NAME[axis.name].label(cell()) != BY_NAME[axis.name].label(other(BY_NAME[axis.name]))
