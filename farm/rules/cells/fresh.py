@@ -96,6 +96,8 @@ def _read_sizes(name: str, written: object) -> tuple[Size, ...]:
     values = values if isinstance(values, list | tuple) else [values]
     if not _DIMENSION.match(name):
         raise MatrixProblem(f"The scenario fresh has the option {name!r}: it has sets, and sizes by dimension.")
+    if name in ("sets", _SHAPES):
+        raise MatrixProblem(f"The scenario fresh cannot size a dimension called {name!r}: rename it in the model.")
     if not 1 <= len(values) <= MAX_SIZES:
         raise MatrixProblem(f"The sizes of {name!r} are {len(values)}: fresh takes 1 to {MAX_SIZES} of a dimension.")
     sizes: tuple[Size, ...] = tuple(

@@ -65,6 +65,8 @@ def test_a_scenario_has_one_text_however_it_is_written(written: object, text: st
         ({"fresh": {"seq": []}}, "The sizes of 'seq' are 0: fresh takes 1 to 16"),
         ({"fresh": {"a b": 4}}, "The scenario fresh has the option 'a b'"),
         ({"fresh": {"shapes": 4}}, "The shapes of fresh are 4"),
+        # its text would be read as 16 sets
+        ({"fresh": {"shapes": {"sets": 16}}}, "The scenario fresh cannot size a dimension called 'sets'"),
         ({"fresh": 8}, "The scenario fresh has 8: write its options"),
         ("single:fast=1", "The scenario single has no options"),
         ("load", "The scenario load needs a rate or a bound: write `load:rate=50`"),
