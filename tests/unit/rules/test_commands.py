@@ -195,7 +195,7 @@ def test_a_release_named_like_a_shell_command_is_one_word_of_a_bisection() -> No
 )
 def test_a_model_cannot_be_named_so_that_an_alerts_command_does_something_else(model: str, label: str, provider: str):
     symptom = SimpleNamespace(label=label, kind="slower", size=1.0, resolved_in="")
-    alert = SimpleNamespace(lead=symptom, model=SimpleNamespace(name=model))
+    alert = SimpleNamespace(leading_symptom=symptom, model=SimpleNamespace(name=model))
     assert leading_provider(alert) == provider
 
 
