@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from farm.runs.models import Block, Event, Run
-from farm.runs.selectors.documents import whole_document
+from farm.runs.selectors.documents import make_document
 from farm.runs.states import ENDED_BLOCKS, AttemptState, BlockState, EventKind, RunState
 
 ENDINGS = (EventKind.BLOCK_DONE, EventKind.BLOCK_FAILED, EventKind.BLOCK_CANCELLED)
@@ -52,7 +52,7 @@ def _problems(block: Block) -> list[str]:
 def _sample_problems(block: Block, attempt: int) -> list[str]:
     """Every sample says which attempt made it; all must be of the one that was done, a round each."""
     found = []
-    for cell in whole_document(block.run).cells:
+    for cell in make_document(block.run).cells:
         if cell.block != f"b{block.number}":
             continue
         rounds = {round((p50 - attempt) * 1000) for p50 in cell.samples_ms}

@@ -102,21 +102,21 @@ def document(run: Run, *, with_operators: bool = True) -> doc.Document:
         return _cached_document(run.pk, run.revision, run.finished_at)
     if with_operators and run.state == RunState.FINISHED:
         return doc.Document.model_validate_json(document_json(run))
-    return whole_document(run, with_operators=with_operators)
+    return make_document(run, with_operators=with_operators)
 
 
 @lru_cache(maxsize=4)
 def _cached_document(run_id: int, revision: int, finished_at: datetime) -> doc.Document:
     """Make the document of a concluded run without operators; revision and time only tell cache entries apart."""
     run = Run.objects.select_related("version__model").get(pk=run_id)
-    return whole_document(run, with_operators=False)
+    return make_document(run, with_operators=False)
 
 
 def document_json(run: Run) -> str:
     """Return the document as JSON text: the stored one of a concluded run, else one that is made anew."""
     run = Run.objects.select_related("version__model").get(pk=run.pk)
     stored = FinishedDocument.objects.filter(run=run, revision=run.revision).first()
-    return whole_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
+    return make_document(run).to_json() if stored is None else gzip.decompress(bytes(stored.body)).decode()
 
 
 def cell_document(run: Run, name: str) -> doc_cells.Cell:
@@ -134,7 +134,7 @@ def _make_cell_document(run: Run, name: str) -> doc_cells.Cell:
     row = CellDocument.objects.filter(match_arms(run, name, of="arm__")).order_by("arm__number").first()
     if row is not None:
         return doc_cells.Cell.model_validate_json(_join_parts(row.body, row.operators))
-    measured = (cell for block in _list_live_blocks(run) for cell in _judge_live(block).cells)
+    measured = (cell for block in _list_live_blocks(run) for cell in block_document(block, is_over=False).cells)
     live = {cell.id: cell for cell in (*measured, *_list_unsettled(run), *_list_refused(run))}
     if name not in live:
         raise Missing(f"Run {run.pk} has no cell {name!r} that has ended.")
@@ -147,7 +147,7 @@ def comparisons_of(
     """List the settled comparisons of a run, or those with the cell `name`, with the verdicts that hold in the run."""
     if name is not None and run.is_concluded:
         return _list_concluded_comparisons(run, name, with_operators=with_operators)
-    corrected = correct_verdicts(_list_block_comparisons(run, with_operators))
+    corrected = correct_verdicts(_list_block_comparisons(run, with_operators=with_operators))
     return [
         comparison for comparison in corrected if name is None or name in (comparison.baseline, comparison.candidate)
     ]
@@ -166,16 +166,18 @@ def parse_cell(row: CellDocument) -> doc_cells.Cell:
     return doc_cells.Cell.model_validate_json(row.body)
 
 
-def whole_document(run: Run, *, with_operators: bool = True) -> doc.Document:
+def make_document(run: Run, *, with_operators: bool = True) -> doc.Document:
     """Make the document from the rows: settled cells, live blocks as judged now, refused points."""
     # what is stored, and what live blocks have so far
     rows = CellDocument.objects.filter(arm__block__run=run).order_by("arm__block__number", "arm__number")
-    settled = _CELLS.validate_json(_make_json_list(rows, with_operators))
+    settled = _CELLS.validate_json(_make_json_list(rows, with_operators=with_operators))
     is_over = run.state == RunState.FINISHED
-    live = [] if is_over else [_judge_live(block) for block in _list_live_blocks(run)]
+    live = [] if is_over else [block_document(block, is_over=False) for block in _list_live_blocks(run)]
 
-    comparisons = [*_list_block_comparisons(run, with_operators), *(c for part in live for c in part.comparisons)]
     cells = [*settled, *(cell for part in live for cell in part.cells), *_list_unsettled(run), *_list_refused(run)]
+    comparisons = _list_block_comparisons(run, with_operators=with_operators)
+    comparisons += [comparison for part in live for comparison in part.comparisons]
+
     document = doc.Document(
         machine=_collect_machine_facts(run),
         seed=run.seed,
@@ -209,7 +211,7 @@ def _collect_machine_facts(run: Run) -> dict[str, object]:
     return {"nodes": nodes}
 
 
-def _make_json_list(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", with_operators: bool) -> str:
+def _make_json_list(rows: "QuerySet[CellDocument] | QuerySet[Comparison]", *, with_operators: bool) -> str:
     columns = ("body", "operators") if with_operators else ("body",)
     return f"[{','.join(_join_parts(*values) for values in rows.values_list(*columns))}]"
 
@@ -218,9 +220,9 @@ def _join_parts(body: str, operators: str = "[]") -> str:
     return f'{body[:-1]},"operators":{operators}}}'
 
 
-def _list_block_comparisons(run: Run, with_operators: bool) -> list[doc_comparisons.Comparison]:
+def _list_block_comparisons(run: Run, *, with_operators: bool) -> list[doc_comparisons.Comparison]:
     rows = Comparison.objects.filter(run=run).order_by("block__number", "pk")
-    comparisons = _COMPARISONS.validate_json(_make_json_list(rows, with_operators))
+    comparisons = _COMPARISONS.validate_json(_make_json_list(rows, with_operators=with_operators))
     if run.state == RunState.FINISHED:
         return comparisons
     continued = run.blocks.filter(state__in=UNSETTLED_BLOCKS, first_round__gt=0)
@@ -245,7 +247,7 @@ def _list_concluded_comparisons(run: Run, name: str, *, with_operators: bool) ->
         change.p is not None for comparison in comparisons for change in metric_changes.list_decided_changes(comparison)
     ):
         # whether changes of metrics hold depends on all comparisons of the run
-        corrected = correct_verdicts(_list_block_comparisons(run, with_operators))
+        corrected = correct_verdicts(_list_block_comparisons(run, with_operators=with_operators))
         return [comparison for comparison in corrected if name in (comparison.baseline, comparison.candidate)]
     if all(comparison.verdict == row.verdict for comparison, row in zip(comparisons, stored, strict=True)):
         return comparisons
@@ -261,10 +263,6 @@ def _list_live_blocks(run: Run) -> Iterable[Block]:
     measured = run.blocks.filter(state__in=(BlockState.LEASED, BlockState.REPORTED), first_round=0)
     live = measured.select_related("node", "run__version__model")
     return live.prefetch_related(Prefetch("arms", Arm.objects.select_related("cell__preparation")))
-
-
-def _judge_live(block: Block) -> doc.Document:
-    return block_document(block, is_over=False)
 
 
 def block_document(

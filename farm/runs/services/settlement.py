@@ -25,7 +25,7 @@ from farm.rules.judging.block_verdicts import BlockJudge, Judged
 from farm.rules.presenting.key_results import find_key_result
 from farm.rules.reporting.multiple_tests import is_tested
 from farm.runs.models import Arm, Block, Cell, CellDocument, Comparison, FinishedDocument, Run
-from farm.runs.selectors.documents import block_document, load_arms, whole_document
+from farm.runs.selectors.documents import block_document, load_arms, make_document
 from farm.runs.selectors.evidence import reports_to_judge
 from farm.runs.services.endings import fail_open_questions, finish_run_if_over
 from farm.runs.services.locks import lock_run
@@ -204,13 +204,13 @@ def _failure_key(run_id: int) -> str:
 
 
 def _backfill_lead(run: Run) -> bool:
-    lead = find_key_result(whole_document(run)).model_dump(mode="json")
+    lead = find_key_result(make_document(run)).model_dump(mode="json")
     return bool(Run.objects.filter(pk=run.pk, is_concluded=True).update(lead=lead))
 
 
 def _conclude_run(run: Run) -> bool:
     """Write headline, verdicts and the finished document; return False if the run has changed meanwhile."""
-    document = whole_document(run)
+    document = make_document(run)
     body = gzip.compress(document.to_json().encode(), compresslevel=5, mtime=0)
     with transaction.atomic():
         same = Run.objects.filter(pk=run.pk, state=RunState.FINISHED, revision=run.revision)

@@ -39,7 +39,7 @@ def record() -> str:
     from farm.accounts.services import issue_token
     from farm.accounts.states import Scope
     from farm.runs.models import Run
-    from farm.runs.selectors.documents import whole_document
+    from farm.runs.selectors.documents import make_document
 
     owner = User.objects.get(username="owner")
     _, secret = issue_token(owner, [Scope.READ], name="recording")
@@ -49,7 +49,7 @@ def record() -> str:
     timezone.now = lambda: NOW
     found = {address: answer(api, address).decode() for address in addresses()}
     found |= {address: words(answer(browser, address)) for address in pages()}
-    found |= {f"rows of run {run.pk}": whole_document(run).to_json() for run in Run.objects.order_by("pk")}
+    found |= {f"rows of run {run.pk}": make_document(run).to_json() for run in Run.objects.order_by("pk")}
     return json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True)
 
 
