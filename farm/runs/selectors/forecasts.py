@@ -154,18 +154,22 @@ class Forecast:
         Its begin and end are None if a block has no forecast, or while all its blocks wait for variants or inputs.
         """
         rows = [row for row in self._rows if row.run == run_id]
-        spans = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
-        begins_s = min((span.begins_s for span in spans), default=0.0)
-        measured_s = sum(self.left_s[row.pk] for row in rows)
-        is_made = begins_s or any(row.state != BlockState.WAITING for row in rows)
-        if is_made and len(spans) == len(rows):
-            return Expected(begins_s, max(span.ends_s for span in spans), measured_s, any(map(self._is_slowed, rows)))
         if not rows:
             return None
+        measured_s = sum(self.left_s[row.pk] for row in rows)
+
+        # every block has a forecast, and the first one is ready
+        spans = [span for row in rows if (span := self.spans.get(row.pk)) is not None]
+        begins_s = min((span.begins_s for span in spans), default=0.0)
+        is_ready = begins_s or any(row.state != BlockState.WAITING for row in rows)
+        if is_ready and len(spans) == len(rows):
+            return Expected(begins_s, max(span.ends_s for span in spans), measured_s, any(map(self._is_slowed, rows)))
+
+        # otherwise only the earliest times are known, if other programs use the machines
         earliest = [span for row in rows if (span := self._earliest.get(row.pk)) is not None]
         earliest_s = min((span.begins_s for span in earliest), default=None)
-        ends_s = [span.ends_s for span in earliest]
-        return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=max(ends_s, default=None))
+        earliest_end_s = max((span.ends_s for span in earliest), default=None)
+        return Expected(None, None, measured_s, earliest_s=earliest_s, earliest_end_s=earliest_end_s)
 
     def nodes_for_waiting_blocks(self, run_id: int) -> tuple[list[str], int]:
         """Return the names of the online nodes that may take a waiting block of the run, and a number.
@@ -286,7 +290,7 @@ class Forecast:
         return progress is not None and span is not None and progress.is_slowed(usual=self._paces.get(span.device, 1.0))
 
     def _left_s(self, row: _Row, device: str) -> float:
-        """Return seconds until a leased block ends, from the pace of its rounds, or before its first from its plan."""
+        """Return the seconds until a leased block ends: by the pace of its rounds, or before the first, by its plan."""
         held_s = (self.now - row.leased_at).total_seconds() if row.leased_at else 0.0
         pace, progress = self._pace_of(row, device), self._progress.get(row.pk)
         if progress is None:
@@ -311,17 +315,20 @@ class Forecast:
         }
 
     def _make_progress(self, row: _Row, row_reports: Sequence[tuple[str, datetime]]) -> BlockProgress:
-        """Return the progress of a leased block, without rounds of an earlier order or of a lost attempt."""
+        """Return the progress of a leased block under its current order, from the reports of its current attempt."""
         # the first round begins with the last check or trace before it
         rounds_at = [received_at for kind, received_at in row_reports if kind == "round"]
         before = [received_at for kind, received_at in takewhile(lambda report: report[0] != "round", row_reports)][-1:]
         (_, begun_at), last_at = row_reports[0], [*before, *rounds_at][-1]
+
+        # when the block may end: a continued block only after all its rounds
         once_s, round_s, rounds = row.once_s or 0.0, row.round_s or 0.0, ROUNDS[Budget(row.budget)]
         max_rounds, after_s = row.max_rounds - row.first_round, 0.0
         ends = [max_rounds]
         if not row.first_round:
             ends = list_decision_rounds(Budget(row.budget), least=rounds.least, most=max_rounds)
             after_s = row.planned_s - once_s - rounds.usual * round_s if row.sustained_s else 0.0
+
         return BlockProgress(
             planned_s=row.planned_s,
             once_s=once_s,
