@@ -236,7 +236,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
 def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
     """List what is kept of the cell as files: its log, traces and compiled model; or why each was removed."""
     return {
-        "log": pages.check_log_of(row, cell.id),
+        "log": pages.log_of_check_pass(row, cell.id),
         "traces": [
             {"href": f"/api/v1/traces/{trace.pk}.json", "number": trace.trace_round + 1}
             for trace in selectors.traces_of(row, cell.id)
@@ -254,7 +254,9 @@ def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
-    opened, states = list_open_cells(pages.unsettled_blocks(row), known=known, models=collect_model_facts(row.versions))
+    opened, states = list_open_cells(
+        pages.unsettled_block_plans(row), known=known, models=collect_model_facts(row.versions)
+    )
     waiting = next((cell for cell in opened if cell.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")

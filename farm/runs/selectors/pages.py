@@ -1,4 +1,8 @@
-"""Reads what only pages need of runs: open blocks and runs, the newest run of each model, a cell's log."""
+"""Reads what only pages need of runs: open blocks and runs, the newest run of each model, a cell's log.
+
+A run that was loaded earlier is unchanged while its revision is the same. Plans of unsettled blocks come with the state
+of the block, in the order of the blocks.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -65,7 +69,7 @@ def is_unchanged(run: Run) -> bool:
     return Run.objects.filter(pk=run.pk, revision=run.revision).exists()
 
 
-def unsettled_blocks(run: Run) -> list[tuple[str, PlannedBlock]]:
+def unsettled_block_plans(run: Run) -> list[tuple[str, PlannedBlock]]:
     rows = run.blocks.filter(state__in=UNSETTLED_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
 
@@ -228,7 +232,7 @@ def cell_specs(chosen: Sequence[tuple[int, str]]) -> list[tuple[CellSpec, str]]:
     return [(cell.spec, str(cell.labels.get("session", ""))) for cell in cells]
 
 
-def check_log_of(run: Run, name: str) -> str:
+def log_of_check_pass(run: Run, name: str) -> str:
     """Return the last log lines of a cell's check pass; empty if there are none."""
     arm = Arm.objects.filter(match_arms(run, name)).first()
     if arm is None:
