@@ -254,9 +254,7 @@ def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
         return measured, measured.status.value
-    opened, states = list_open_cells(
-        pages.unsettled_block_plans(row), known=known, models=collect_model_facts(row.versions)
-    )
+    opened, states = list_open_cells(pages.unsettled_plans(row), known=known, models=collect_model_facts(row.versions))
     waiting = next((cell for cell in opened if cell.id == cell_id), None)
     if waiting is None:
         raise Missing(f"Run {row.pk} has no cell {cell_id!r}.", hint="Its cells are listed on the run's page.")

@@ -215,7 +215,7 @@ def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[s
         return [], {}, ""
     known = {cell.id for cell in document.cells} - pages.open_cell_names(row)
     so_far = pages.launches_so_far(row)
-    blocks = pages.unsettled_block_plans(row)
+    blocks = pages.unsettled_plans(row)
     opened, states = list_open_cells(
         blocks, known=known, models=collect_model_facts(row.versions) if blocks else (), so_far=so_far
     )

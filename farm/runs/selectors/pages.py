@@ -69,7 +69,7 @@ def is_unchanged(run: Run) -> bool:
     return Run.objects.filter(pk=run.pk, revision=run.revision).exists()
 
 
-def unsettled_block_plans(run: Run) -> list[tuple[str, PlannedBlock]]:
+def unsettled_plans(run: Run) -> list[tuple[str, PlannedBlock]]:
     rows = run.blocks.filter(state__in=UNSETTLED_BLOCKS).order_by("number").values_list("state", "plan_json")
     return [(state, PlannedBlock.model_validate(plan)) for state, plan in rows]
 
