@@ -1,4 +1,4 @@
-"""A check of `manage.py check`: what an installation allows beyond its defaults."""
+"""Adds a check to `manage.py check`: what an installation allows beyond the defaults."""
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Info, register
@@ -6,7 +6,7 @@ from django.core.checks import CheckMessage, Info, register
 
 @register()
 def report_allowed_packages(**_: object) -> list[CheckMessage]:
-    """Report, for information, the packages that nodes may install beyond the known distributions, if there are any."""
+    """Report, as information, the packages that nodes may install beyond the known distributions; empty for none."""
     if not settings.ALLOWED_PACKAGES:
         return []
     names = ", ".join(sorted(settings.ALLOWED_PACKAGES))

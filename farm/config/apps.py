@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class WiringConfig(AppConfig):
-    """Makes the Celery app known to every process that sets Django up, so that services can send by name."""
+    """Loads the Celery app, by which services send tasks, and the checks in every process that sets up Django."""
 
     name = "farm.config"
     label = "wiring"

@@ -1,4 +1,4 @@
-"""`onnxfarm farm backup FILE` and `restore FILE`: a farm in one file, and back.
+"""`onnxfarm farm backup FILE` and `restore FILE`: writes a farm to one file, and restores it from there.
 
 In a checkout: `python -m farm.config.backup_commands`.
 """
@@ -13,12 +13,12 @@ from farm.config.embedded.plan import NotPossibleError, lock_home
 from farm.rules.wording.numbers import size
 
 EXIT_INFRASTRUCTURE = 3
-# of the farm's own machine, in the farm's folder
+# the file in the farm's folder that has the token for this machine's terminals
 TOKEN = "token"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, print its outcome, and return its exit status: 0, or 3 where it failed."""
+    """Run the command, print its result or error, and return its exit status: 0, or 3 if it failed."""
     parser = argparse.ArgumentParser(prog="onnxfarm farm", description=__doc__)
     parser.add_argument("what", choices=("backup", "restore"))
     parser.add_argument("file", type=Path)
@@ -34,11 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.what == "backup" and not options.home.is_dir():
             raise BackupError(f"There is no farm in {options.home}: name its folder with --home, or in ONNXFARM_HOME.")
         django.setup()
-        text = _back_up(options.file) if options.what == "backup" else _restore(options.file)
+        result = _back_up(options.file) if options.what == "backup" else _restore(options.file)
     except (BackupError, NotPossibleError, OSError) as problem:
         print(f"onnxfarm: {problem}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
-    print(text)
+    print(result)
     return 0
 
 

@@ -1,8 +1,10 @@
-"""Celery's beat as a thread of a worker, scheduled by the monotonic clock.
+"""Runs Celery's beat in a thread of a worker, with schedules on the monotonic clock.
 
-So a wall clock that is set back an hour does not stop the farm for an hour: Celery itself compares the wall clock with
-when a task was last sent. Those times are held in memory only (celery.beat:Scheduler): after a reboot the monotonic
-clock starts anew, and a time read from a file would lie in the future.
+By default, Celery compares the wall clock with the time at which a task was last sent. If the wall clock is set back an
+hour, the farm would do nothing for an hour.
+
+The times of the last tasks are only stored in memory (celery.beat:Scheduler). The monotonic clock starts again after a
+reboot, so times from a file would be in the future.
 """
 
 import time
@@ -14,18 +16,18 @@ from celery import Celery, bootsteps
 from celery.schedules import schedule
 
 SCHEDULER = "celery.beat:Scheduler"
-_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def every(seconds: float) -> schedule:
-    """Make a Celery schedule with this period, which ignores changes of the wall clock."""
+    """Make a Celery schedule with this period. Changes of the wall clock do not affect it."""
     return schedule(run_every=timedelta(seconds=seconds), nowfun=_now)
 
 
 class BeatThread(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Worker step that runs beat in a thread of a worker started with --ticking.
+    """A step of Celery workers that runs beat in a thread, if the worker is started with --ticking.
 
-    Celery's own --beat forks the worker instead, which costs 80 MB of memory for a process that sleeps.
+    Celery's own option --beat forks the worker, and the forked process takes 80 MB of memory to sleep.
     """
 
     conditional = True
@@ -35,20 +37,20 @@ class BeatThread(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has n
         super().__init__(worker, ticking=ticking, **words)
 
     def create(self, worker: Any) -> Any:
-        """Make the service that the step starts and stops: beat in a thread, with its times in memory."""
-        # not imported above: every process of the farm imports this module for its schedule
+        """Return the service that the step starts and stops: beat in a thread."""
+        # imported here, because every process of the farm imports this module for `every`
         from celery.beat import EmbeddedService
 
         return EmbeddedService(worker.app, thread=True, scheduler_cls=SCHEDULER)
 
 
 def add_ticking_option(app: Celery) -> None:
-    """Add the option --ticking to the app's workers; it starts BeatThread."""
+    """Add the option --ticking, which starts BeatThread, to the app's workers."""
     steps, options = cast(Any, app).steps, cast(Any, app).user_options
     steps["worker"].add(BeatThread)
-    options["worker"].add(click.Option(("--ticking",), is_flag=True, help="Beats too: exactly one of a farm."))
+    options["worker"].add(click.Option(("--ticking",), is_flag=True, help="Run beat too: only one worker of a farm."))
 
 
 def _now() -> datetime:
     """Return the monotonic clock as a datetime; only differences mean anything."""
-    return _BEGIN + timedelta(seconds=time.monotonic())
+    return _EPOCH + timedelta(seconds=time.monotonic())

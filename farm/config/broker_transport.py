@@ -1,9 +1,8 @@
-"""kombu's Redis transport with one correction: a channel whose connection is closed raises a connection error.
+"""Corrects kombu's Redis transport: a channel whose connection is closed raises a connection error.
 
-When the broker dies while a message is unacknowledged, kombu 5.7 closes the connection first and then asks the closed
-channel for a client, to put the message back. That ends in an AttributeError, which Celery takes for a bug and ends the
-worker with; a connection error it ignores and connects anew. The message is not missed: the database decides, and the
-next tick rings again.
+If the broker dies while a message is unacknowledged, kombu 5.7 closes the connection, and then uses the closed channel
+to put the message back. That raises an AttributeError, and Celery ends the worker. After a connection error, Celery
+connects again. The lost message does no harm, because the database decides and the next tick sends it again.
 """
 
 from kombu import transport
@@ -12,7 +11,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 
 class Channel(redis.Channel):
-    """kombu's channel, which raises redis' ConnectionError where its connection is closed."""
+    """kombu's channel, except that it raises redis' ConnectionError if its connection is closed."""
 
     def _connparams(self, asynchronous: bool = False) -> object:
         if self.connection is None or self.connection.client is None:
@@ -21,13 +20,13 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """The transport of `redis://`, `rediss://` and `redis+socket://` addresses in the farm's own Celery."""
+    """kombu's Redis transport with the corrected channel."""
 
     Channel = Channel
 
 
 def register() -> None:
-    """Make kombu use this transport for `redis://` and `rediss://` addresses in the whole process.
+    """Make kombu use this transport for `redis://` and `rediss://` addresses, in the whole process.
 
     Call it before the first connection.
     """

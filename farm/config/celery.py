@@ -1,6 +1,6 @@
-"""The farm's own Celery: its workers are in farm.config.processes. Nodes run another app, in worker.agent.
+"""The Celery app of the farm. Its workers are in farm.config.processes. Nodes run another app, in worker.agent.
 
-The database is the outbox, so a message is a hint: no result backend, JSON only, nothing kept in the broker on purpose.
+The database is the outbox, so a message is only a hint: there is no result backend, and the broker may lose everything.
 """
 
 import os
@@ -11,7 +11,7 @@ from farm.config import beat, broker_transport
 
 broker_transport.register()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
-# Celery would have each worker look at every page's address, 30 MB of modules, and drop what the checks say
+# else Celery runs Django's checks in each worker, which import all pages, 30 MB, and ignores the results
 os.environ.setdefault("CELERY_SKIP_CHECKS", "yes")
 
 app = Celery("farm")

@@ -1,4 +1,4 @@
-"""Checks of `manage.py check` beside Django's own: sandbox, sign-in and address of the farm."""
+"""Adds checks to `manage.py check`: of the farm's sandbox, sign-in and address."""
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
@@ -9,7 +9,7 @@ from farm.registry.confinement import current_confinement
 
 @register(Tags.security)
 def check_unsandboxed(**_: object) -> list[CheckMessage]:
-    """Report, as an error, a value of ONNXFARM_UNSANDBOXED that has no meaning; empty where it has one or is unset."""
+    """Report, as an error, a value of ONNXFARM_UNSANDBOXED that means nothing; empty if it is valid or unset."""
     value = settings.ENVIRONMENT.unsandboxed
     if value in ("", OWNS_EVERY_MODEL):
         return []
@@ -19,7 +19,7 @@ def check_unsandboxed(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security)
 def check_openid(**_: object) -> list[CheckMessage]:
-    """Report, as an error, an identity provider that is configured only in part, or a farm where nobody can sign in."""
+    """Report, as an error, an incomplete OpenID Connect configuration, or that nobody can sign in; else empty."""
     registration = settings.OPENID
     if registration is not None and registration.problem:
         return [Error(registration.problem, hint="docs/signing-in.md says what is needed.", id="onnxfarm.E003")]
@@ -31,7 +31,7 @@ def check_openid(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_address(**_: object) -> list[CheckMessage]:
-    """Warn about a public address that does not begin with https://; empty where it does."""
+    """Warn about a public address that does not begin with https://; empty if it does."""
     url = str(settings.PUBLIC_URL)
     if url.startswith("https://"):
         return []
@@ -42,9 +42,9 @@ def check_address(**_: object) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_sandbox(**_: object) -> list[CheckMessage]:
-    """Report the level of the sandbox on this machine.
+    """Report the level of the sandbox on this machine, always as one message.
 
-    It is an error where uploads cannot be read, and a warning where they are read without a sandbox.
+    It is an error if uploads cannot be read, a warning if they are read without a sandbox, and else information.
     """
     confinement = current_confinement()
     if not confinement.reads_uploads:
@@ -52,6 +52,6 @@ def check_sandbox(**_: object) -> list[CheckMessage]:
     if confinement.level == "none":
         return [Warning(confinement.advice, id="onnxfarm.W001")]
     text = f"Uploads are read in a sandbox of level {confinement.level}."
-    is_needless = f"ONNXFARM_UNSANDBOXED={OWNS_EVERY_MODEL} is set and not needed: unset it."
-    hint = is_needless if confinement.is_accepted else None
+    unset_hint = f"ONNXFARM_UNSANDBOXED={OWNS_EVERY_MODEL} is set and not needed: unset it."
+    hint = unset_hint if confinement.is_accepted else None
     return [Info(text, hint=hint, id="onnxfarm.I001")]

@@ -1,4 +1,4 @@
-"""Compresses the parts of web pages for browsers that accept gzip. Models, traces and JSON are sent as they are."""
+"""Compresses web pages, scripts and images for browsers that accept gzip, but no models, traces and JSON."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from django.middleware.gzip import GZipMiddleware
 
 from farm.api.middleware import Answer, AnswerMiddleware
 
-PARTS_OF_PAGES = ("text/html", "text/css", "text/javascript", "image/svg+xml")
+COMPRESSED_TYPES = ("text/html", "text/css", "text/javascript", "image/svg+xml")
 
 
 class Compression(AnswerMiddleware):
-    """Middleware that compresses HTML, CSS, scripts and SVG. Django adds random bytes against BREACH.
+    """Middleware that compresses responses of COMPRESSED_TYPES. Django adds random bytes against BREACH.
 
-    Files that `collectstatic` has compressed are served as they are.
+    Files that `collectstatic` has compressed are not compressed again.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], Answer]) -> None:
@@ -21,8 +21,8 @@ class Compression(AnswerMiddleware):
         self._gzip = GZipMiddleware(lambda request: None)  # type: ignore[arg-type]
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Compress a part of a page that is answered with 200; return any other answer as it is."""
-        kind = response.headers.get("Content-Type", "").partition(";")[0]
-        if kind not in PARTS_OF_PAGES or response.status_code != 200:
+        """Compress a response with status 200 and one of COMPRESSED_TYPES; return any other unchanged."""
+        media_type = response.headers.get("Content-Type", "").partition(";")[0]
+        if media_type not in COMPRESSED_TYPES or response.status_code != 200:
             return response
         return self._gzip.process_response(request, response)

@@ -1,4 +1,4 @@
-"""Settings of a farm, read from the environment (prefix ONNXFARM_)."""
+"""Reads the settings of a farm from environment variables with the prefix ONNXFARM_."""
 
 import hashlib
 import json
@@ -20,13 +20,13 @@ OWNS_EVERY_MODEL = "yes-i-own-every-model"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 MAIL_PORTS = {"smtp": 25, "smtps": 465, "smtp+tls": 587}
 MAIL_TIMEOUT_S = 15
-# of a file being read, beyond which it lies on disk and not in memory
+# a larger file of the bucket is read through a temporary file
 MAX_MEMORY_BYTES = 8 << 20
 ADDRESSES_FILE = "addresses.json"
 
 
 class Environment(BaseSettings):
-    """Every setting of an installation. The defaults make the embedded farm: SQLite, a bundled broker, local files."""
+    """All settings of a farm. The defaults are those of the embedded farm: SQLite, a bundled broker and local files."""
 
     model_config = SettingsConfigDict(env_prefix="ONNXFARM_", extra="ignore")
 
@@ -97,7 +97,7 @@ class Environment(BaseSettings):
 
     @model_validator(mode="after")
     def _fill_in_addresses(self) -> Self:
-        """Fill in both addresses, so that links made by `manage.py` too name the farm's host and port."""
+        """Fill in both addresses, so that links that `manage.py` makes have the farm's host and port too."""
         if not self.public_url:
             addresses = load_addresses(self.home)
             self.public_url = addresses.get("public_url") or f"http://127.0.0.1:{self.web_port}"
@@ -123,7 +123,7 @@ class Environment(BaseSettings):
 
     @property
     def broker_socket(self) -> Path:
-        """Where the embedded broker listens: in the home folder, or in the temporary one if that path is too long."""
+        """The embedded broker's Unix socket: in the home folder, or in the temporary one if that path is too long."""
         path = self.home.resolve() / "broker.sock"
         if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
             return path
@@ -135,7 +135,7 @@ class Environment(BaseSettings):
         return self.broker_url or f"redis+socket://{self.broker_socket}"
 
     def read_or_create_secret_key(self) -> str:
-        """Return the secret key: the one that is set, else that of the home folder, made and stored there once."""
+        """Return the secret key: the setting, else that in the home folder, which is created there the first time."""
         if self.secret_key:
             return self.secret_key
         path = self.home / "secret_key"
@@ -146,7 +146,7 @@ class Environment(BaseSettings):
 
 
 def _create_once(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all; when two processes race, the first one's text stays."""
+    """Create a file, whole or not at all. If another process has created it already, its text stays."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
     with os.fdopen(handle, "w") as file:
         file.write(text)
@@ -159,10 +159,10 @@ def _create_once(path: Path, text: str) -> None:
 
 
 def make_database_settings(url: str, *, home: Path) -> dict[str, object]:
-    """Make Django's DATABASES entry from `sqlite:///absolute/path` or
-    `postgresql://user:password@host:port/name?option=value`.
+    """Make Django's DATABASES entry from a URL. Raises ValueError for another scheme than these.
 
-    An empty address is the SQLite file in `home`. Raises ValueError for any other scheme.
+    `url`: `sqlite:///absolute/path` or `postgresql://user:password@host:port/name?option=value`; empty: the SQLite file
+    db.sqlite3 in `home`.
     """
     parts = urlsplit(url)
     if parts.scheme in ("", "sqlite"):
@@ -198,9 +198,9 @@ def _sqlite(path: Path) -> dict[str, object]:
 
 
 def make_mail_settings(url: str) -> dict[str, object]:
-    """Make Django's EMAIL settings from `smtp://user:password@host:port`, `smtps://…` or `smtp+tls://…`.
+    """Make Django's EMAIL settings from a URL. Raises ValueError for another scheme than these, or without a host.
 
-    An empty address gives a backend that sends nothing. Raises ValueError for another scheme or without a host.
+    `url`: `smtp://user:password@host:port`, `smtps://…` or `smtp+tls://…`; empty: no mail is sent.
     """
     if not url:
         return {"EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
@@ -222,7 +222,7 @@ def make_mail_settings(url: str) -> dict[str, object]:
 
 
 def make_bucket_storage(name: str, *, url: str = "", region: str = "") -> dict[str, object]:
-    """Make the STORAGES entry of an S3 bucket; `url` is the address of a server that is not Amazon's."""
+    """Make Django's STORAGES entry of an S3 bucket. `url`: of an S3-compatible server; empty: Amazon's."""
     options: dict[str, object] = {
         "bucket_name": name,
         "file_overwrite": True,
@@ -238,9 +238,9 @@ def make_bucket_storage(name: str, *, url: str = "", region: str = "") -> dict[s
 
 
 def read_registration(environment: Environment) -> Registration | None:
-    """Read the farm's registration at an OpenID Connect issuer; None where no issuer is set.
+    """Read the farm's registration at an OpenID Connect issuer; None if no issuer is set.
 
-    It is not checked here: `Registration.problem` says what is wrong with it.
+    It is not validated: `Registration.problem` says what is wrong with it.
     """
     issuer = environment.oidc_issuer.strip()
     if not issuer:
@@ -261,7 +261,7 @@ def read_registration(environment: Environment) -> Registration | None:
 
 
 def _read_client_secret(environment: Environment) -> str:
-    """Return the client secret; empty where its file cannot be read, which `manage.py check` and sign-in report."""
+    """Return the client secret; empty if its file cannot be read, which `manage.py check` and sign-in report."""
     if environment.oidc_client_secret_file is None:
         return environment.oidc_client_secret.get_secret_value().strip()
     try:
@@ -278,9 +278,9 @@ def _read_host(issuer: str) -> str:
 
 
 def save_addresses(home: Path, *, public_url: str, gateway_url: str) -> None:
-    """Write both addresses to the home folder, for `load_addresses`; the file is replaced whole or not at all.
+    """Store both addresses in the home folder, for `load_addresses`. The file is replaced whole or not at all.
 
-    Raises OSError where it cannot be written.
+    Raises OSError if it cannot be written.
     """
     draft = home / f".{ADDRESSES_FILE}.part"
     draft.write_text(json.dumps({"public_url": public_url, "gateway_url": gateway_url}) + "\n")
@@ -288,9 +288,9 @@ def save_addresses(home: Path, *, public_url: str, gateway_url: str) -> None:
 
 
 def load_addresses(home: Path) -> dict[str, str]:
-    """Return the saved addresses, `public_url` and `gateway_url`, as far as they are there and begin with http.
+    """Return the stored addresses by name: `public_url` and `gateway_url`. Invalid ones are left out.
 
-    Empty where nothing was saved or the file cannot be read; nothing is raised.
+    Empty if nothing was stored or the file cannot be read. Raises nothing.
     """
     try:
         addresses = json.loads((home / ADDRESSES_FILE).read_text())

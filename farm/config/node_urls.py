@@ -1,4 +1,4 @@
-"""Addresses of the gateway: those of nodes."""
+"""The URLs of the gateway: the API for nodes."""
 
 from django.urls import path
 

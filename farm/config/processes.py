@@ -1,11 +1,11 @@
-"""The table of the farm's own processes: what each runs, where it listens, its memory, how long it gets to end.
+"""The table of the farm's processes: command, port, memory, and how long each gets to end.
 
-The embedded farm starts them from here, and so does `deploy/process NAME`, which containers and units call. What
-compose, Kubernetes, systemd, the proxy and docs/ say of them is compared with this by tests/unit/test_processes.py.
+The embedded farm starts them from here. So does `deploy/process NAME`, which containers and systemd units call.
+tests/unit/test_processes.py compares compose, Kubernetes, systemd, the proxy and docs/ with this table.
 
-Prepare and ticks are two processes because whatever shares threads with makings waits for makings. Inside `ticks` no
-kind of work can take the threads of another: each tick runs once at a time (farm.base.ticks), and so many blocks are
-settled (farm.runs.tasks) and messages sent (farm.alerts.tasks) at once: together less than all of its threads.
+`prepare` and `ticks` are two processes, because tasks of minutes would block the ticks if both shared threads. Inside
+`ticks`, no kind of task can take all threads: each tick runs once at a time (farm.base.ticks), and the numbers of
+blocks that are settled (farm.runs.tasks) and messages that are sent (farm.alerts.tasks) at once are limited.
 """
 
 import os
@@ -20,20 +20,20 @@ from farm.contract.version import DELIVERY_QUEUE, PREPARE_QUEUE, SETTLE_QUEUE, T
 
 HOST = "127.0.0.1"
 GIB = 1024**3
-# how long a process may work on after SIGTERM before it is killed; unfinished work is done again
+# how long a process may run after SIGTERM before it is killed; unfinished tasks are done again
 STOP_S = 30
 # how much of that time open requests may take
 STOP_REQUESTS_S = 2
-# how long a proxy may still send requests to a server that is to end
+# how long a proxy may still send requests to a server that will be stopped
 LEAVE_S = 5
-# environment of the farm's processes behind a proxy with TLS that alone reaches them, after `migrate`
+# the environment of processes that only a proxy with TLS can reach, after `migrate`
 BEHIND_PROXY = {"ONNXFARM_BEHIND_PROXY": "1", "ONNXFARM_COLLECTED_STATIC": "1", "FORWARDED_ALLOW_IPS": "*"}
 EXIT_USAGE, EXIT_INFRASTRUCTURE = 2, 3
 
 
 @dataclass(frozen=True)
 class Server:
-    """A process that answers HTTP."""
+    """An HTTP server of the farm. `is_single`: at most one of it may run."""
 
     name: str
     port: int
@@ -48,18 +48,18 @@ class Server:
     def make_command(
         self, *, host: str = HOST, port: int = 0, workers: int = 1, stop_within_s: int = STOP_REQUESTS_S
     ) -> list[str]:
-        """Make the command line of the server; a `port` of 0 is the server's own.
+        """Make the command line of the server. `port` 0: the server's default.
 
-        When it is told to end, open requests get `stop_within_s` seconds.
+        `stop_within_s`: how long open requests may take after SIGTERM.
         """
-        listens = ["--host", host, "--port", str(port or self.port)]
-        ends = ["--stop-within", str(stop_within_s)]
-        return [sys.executable, "-m", "farm.config.server", self.name, *listens, "--workers", str(workers), *ends]
+        listen = ["--host", host, "--port", str(port or self.port), "--workers", str(workers)]
+        stop = ["--stop-within", str(stop_within_s)]
+        return [sys.executable, "-m", "farm.config.server", self.name, *listen, *stop]
 
     def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
-        """Make the command line with address, port and workers from the environment, or else from this table.
+        """Make the command line with host, port and workers from environment variables, or else from this table.
 
-        Exits with status 2 for a port or workers that are no number.
+        Exits with status 2 for a port or a number of workers that is no number.
         """
         return self.make_command(
             host=environment.get("ONNXFARM_LISTEN") or HOST,
@@ -70,7 +70,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Worker:
-    """A Celery worker that takes messages of `queues` with `threads` threads."""
+    """A Celery worker that runs tasks of `queues` in `threads` threads. `is_single`: at most one of it may run."""
 
     name: str
     queues: tuple[str, ...]
@@ -81,12 +81,12 @@ class Worker:
     is_single: bool = False
 
     def make_command(self, *, threads: int = 0) -> list[str]:
-        """Make the command line of the Celery worker; `threads` of 0 are those of this table."""
+        """Make the command line of the Celery worker. `threads` 0: those of this table."""
         celery = [sys.executable, "-m", "celery", "-A", "farm.config.celery"]
         name = ["--hostname", f"{self.name}@%h"]
-        takes = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
+        consume = ["--queues", ",".join(self.queues), "--concurrency", str(threads or self.threads)]
         fixed = ["--pool", "threads", "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-        return [*celery, "worker", *name, *takes, *fixed, *self.options]
+        return [*celery, "worker", *name, *consume, *fixed, *self.options]
 
     def make_deployed_command(self, environment: Mapping[str, str]) -> list[str]:
         return self.make_command(threads=_read_number(environment, self.threads_variable))
@@ -94,7 +94,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Image:
-    """A server of others beside the farm: its container image, port, command words and health check."""
+    """A third-party server that the farm needs: its container image, port, command and health check."""
 
     name: str
     image: str
@@ -107,33 +107,33 @@ WEB = Server("web", 8000, "ONNXFARM_WEB_PORT", "ONNXFARM_WEB_WORKERS", ready_pat
 GATEWAY = Server(
     "gateway", 8001, "ONNXFARM_GATEWAY_PORT", "ONNXFARM_GATEWAY_WORKERS", ready_path="/api/node/v1/messages"
 )
-# what takes minutes: inspection, variants, references, outlines; settles blocks while a thread is free. As many of them
-# as there is work for
+# runs the tasks of minutes: inspections, variants, references, outlines; settles blocks while a thread is free. There
+# may be several of it
 PREPARE = Worker("prepare", (PREPARE_QUEUE, SETTLE_QUEUE), 4, "ONNXFARM_PREPARE_WORKERS", memory_bytes=8 * GIB)
-# beats, dispatches, sweeps, watches, settles blocks, tells channels. A thread for each tick of CELERY_BEAT_SCHEDULE,
-# AT_ONCE of farm.runs.tasks and of farm.alerts.tasks, and one for a tick that hangs. A second one would do no harm and
-# no good
+# runs beat and the ticks, settles blocks, and sends messages to channels. It has a thread for each tick of
+# CELERY_BEAT_SCHEDULE, AT_ONCE of farm.runs.tasks and of farm.alerts.tasks, and one for a tick that hangs. A second one
+# would be useless, but harmless
 TICKS = Worker("ticks", (TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE), 15, options=("--ticking",), is_single=True)
 RUNNING = (WEB, GATEWAY, PREPARE, TICKS)
 
-# keeps nothing: the database is the outbox
-KEEPS_NOTHING = ("--save", "", "--appendonly", "no")
-BROKER = Image("broker", "valkey/valkey:8", 6379, ("valkey-server", *KEEPS_NOTHING), ("valkey-cli", "ping"))
+# the broker stores nothing: the database is the outbox
+NO_PERSISTENCE = ("--save", "", "--appendonly", "no")
+BROKER = Image("broker", "valkey/valkey:8", 6379, ("valkey-server", *NO_PERSISTENCE), ("valkey-cli", "ping"))
 DATABASE = Image("database", "postgres:17", 5432, (), ("pg_isready", "-U", "farm"))
-# before the processes of a new release start: its migrations fit the code that still runs
+# runs before the processes of a new release; its migrations fit the code that still runs
 MIGRATE = "migrate"
 NAMES = (MIGRATE, BROKER.name, *(process.name for process in RUNNING))
 
 
 def main() -> None:
-    """Replace this process by the one named on the command line.
+    """Replace this process by the one named on the command line, one of NAMES.
 
-    Exits with 2 for another name or a bad number in the environment, and with 3 where the farm's folder cannot be
-    written.
+    `migrate` also runs collectstatic. Exits with 2 for another name or a wrong number in the environment, and with 3 if
+    the farm's folder cannot be written.
     """
     name = " ".join(sys.argv[1:])
     if name not in NAMES:
-        _end(EXIT_USAGE, f"name one of {', '.join(NAMES)}; not '{name}'.")
+        _exit(EXIT_USAGE, f"name one of {', '.join(NAMES)}; not '{name}'.")
     _make_home(Path(os.environ.get("ONNXFARM_HOME") or "var"))
     django = [sys.executable, "-m", "django"]
     if name == MIGRATE:
@@ -149,30 +149,30 @@ def main() -> None:
 
 
 def _make_home(home: Path) -> None:
-    """Make the farm's folder; exit with status 3 where it cannot be written, as a volume of another user."""
+    """Make the farm's folder. Exits with status 3 if it cannot be written, such as a volume of another user."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_writable = os.access(home, os.W_OK)
     except OSError:
         is_writable = False
     if not is_writable:
-        me, ours = os.getuid(), os.getgid()
-        _end(
+        uid, gid = os.getuid(), os.getgid()
+        _exit(
             EXIT_INFRASTRUCTURE,
-            f"user {me} may not write in {home}, where the farm keeps its files: "
-            f"chown -R {me}:{ours} that folder or volume.",
+            f"user {uid} may not write in {home}, where the farm keeps its files: "
+            f"chown -R {uid}:{gid} that folder or volume.",
         )
 
 
 def _read_number(environment: Mapping[str, str], name: str) -> int:
-    """Read a number from the environment, 0 where it is not set; exit with status 2 for another text."""
+    """Read a number from the environment; 0 if it is not set. Exits with status 2 for other text."""
     text = environment.get(name) or "0"
     if not text.isdecimal():
-        _end(EXIT_USAGE, f"{name} is {text!r}: write a number such as 4, or unset it.")
+        _exit(EXIT_USAGE, f"{name} is {text!r}: write a number such as 4, or unset it.")
     return int(text)
 
 
-def _end(code: int, text: str) -> NoReturn:
+def _exit(code: int, text: str) -> NoReturn:
     print(f"onnxfarm: {text}", file=sys.stderr)
     sys.exit(code)
 

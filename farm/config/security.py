@@ -1,4 +1,4 @@
-"""Security headers: browsers load nothing from elsewhere, run no inline scripts and show no page in a frame."""
+"""Sets security headers: browsers load nothing from other hosts, run no inline scripts and show no page in a frame."""
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponseBase
@@ -25,7 +25,7 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 
 
 class SecurityHeaders(AnswerMiddleware):
-    """Middleware that adds the policies to answers without their own, and raises BadRequest for a NUL in an address."""
+    """Middleware that adds the policies to responses, and raises BadRequest for a URL with a NUL character."""
 
     def __call__(self, request: HttpRequest) -> Answer:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
@@ -34,7 +34,7 @@ class SecurityHeaders(AnswerMiddleware):
         return super().__call__(request)
 
     def change_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Add both policies to the answer, where it has none of its own."""
+        """Add each policy that the response does not have."""
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         return response

@@ -1,4 +1,4 @@
-"""The farm's one kind of web server: uvicorn, for pages and the API of people (`web`) and for nodes (`gateway`).
+"""The farm's web server, uvicorn: for pages and the API for people (`web`), and for nodes (`gateway`).
 
     python -m farm.config.server web|gateway [--host H] [--port N] [--workers N] [--cert FILE --key FILE]
         [--stop-within SECONDS] [--log-level LEVEL]
@@ -21,28 +21,28 @@ from farm.config.processes import GATEWAY, HOST, STOP_REQUESTS_S, WEB
 log = logging.getLogger(__name__)
 APPLICATIONS = {WEB.name: "farm.config.wsgi:bridge", GATEWAY.name: "farm.config.asgi:application"}
 PORTS = {server.name: server.port for server in (WEB, GATEWAY)}
-# longer than the two seconds after which open pages ask again, so that they keep their connection
+# longer than the two seconds after which open pages poll again, so that they keep their connection
 KEEP_ALIVE_S = 10
-# uvicorn would allow asyncio's minute for a TLS handshake
+# by default, asyncio allows a minute for a TLS handshake
 MAX_HANDSHAKE_S = 10.0
-# with fewer, some silent clients keep everybody out; systemd and containers set it, a shell by `ulimit -n`
+# with fewer, a few silent clients lock everybody out; systemd and containers set it, and `ulimit -n` in a shell
 MIN_OPEN_FILES = 4096
 
 
 class Loop(uvloop.Loop):
-    """An event loop whose servers wait no longer than MAX_HANDSHAKE_S for a TLS handshake."""
+    """An event loop whose servers wait at most MAX_HANDSHAKE_S seconds for a TLS handshake."""
 
     async def create_server(  # type: ignore[override]
         self, *args: Any, ssl: Any = None, **kwargs: Any
     ) -> asyncio.AbstractServer:
-        """Start a server as uvloop does, with MAX_HANDSHAKE_S as the limit of a TLS handshake."""
+        """Start a server as uvloop does, with the limit of a TLS handshake."""
         if ssl is not None:
             kwargs["ssl_handshake_timeout"] = MAX_HANDSHAKE_S
         return await super().create_server(*args, ssl=ssl, **kwargs)
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT; requests under way get `--stop-within` seconds to end."""
+    """Serve until SIGTERM or SIGINT. Open requests then get `--stop-within` seconds to end."""
     parser = argparse.ArgumentParser(prog="python -m farm.config.server")
     parser.add_argument("kind", choices=APPLICATIONS)
     parser.add_argument("--host", default=HOST)
@@ -51,11 +51,11 @@ def main() -> None:
     parser.add_argument("--cert", help="a certificate, which makes the address https://")
     parser.add_argument("--key", help="the certificate's key")
     parser.add_argument(
-        "--stop-within", type=int, default=STOP_REQUESTS_S, help="seconds that requests under way get to end"
+        "--stop-within", type=int, default=STOP_REQUESTS_S, help="seconds that open requests get to end"
     )
     parser.add_argument("--log-level", default="warning")
     options = parser.parse_args()
-    # a slow client costs a descriptor and nothing else
+    # each slow client needs a file descriptor: allow as many as the system does
     _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
     if open_files != resource.RLIM_INFINITY and open_files < MIN_OPEN_FILES:

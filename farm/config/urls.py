@@ -1,4 +1,4 @@
-"""Addresses of the whole project."""
+"""The URLs of the web server: pages, API, and everything else."""
 
 from django.conf import settings
 from django.contrib import admin

@@ -1,4 +1,4 @@
-"""The web process: pages, API and uploads. Only the gateway serves nodes."""
+"""The WSGI application of the web server: pages, API and uploads. Nodes are served by the gateway only."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "farm.config.settings")
 _django = get_wsgi_application()
 
-# each thread keeps its connection, which costs more to open than a small page takes; the gateway's threads come and go
+# each thread keeps its database connection: opening one takes longer than a small page
 CONNECTION_AGE_S = 60
 for database in connections.settings.values():
     database.update(CONN_MAX_AGE=CONNECTION_AGE_S, CONN_HEALTH_CHECKS=True)
@@ -33,7 +33,7 @@ from farm.gateway.endpoints import PREFIX  # noqa: E402
 
 
 def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-    """WSGI application: Django, except that addresses for nodes answer 404 with the gateway's address."""
+    """WSGI application: Django. URLs of the API for nodes are answered with 404 and the gateway's address."""
     if environ.get("PATH_INFO", "").startswith(PREFIX):
         url = str(settings.GATEWAY_URL)
         problem = Problem(detail=f"Nodes are served by the gateway, {url}; use that address.", code=ELSEWHERE)
@@ -46,8 +46,8 @@ def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> 
 # ASGI: what farm.config.server serves
 bridge = Forwarded(Bridge(application))
 
-# A full collection walked over all that was imported and every document in the caches, 0.5 s in the midst of a page:
-# what was imported is left out from here on, and young garbage is looked for less often.
+# A full garbage collection took 0.5 s in the middle of a page, because it visits all imported modules and every cached
+# document. So the modules are excluded from here on, and collections are rarer.
 gc.collect()
 gc.freeze()
 gc.set_threshold(20_000, 20, 20)

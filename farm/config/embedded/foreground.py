@@ -1,4 +1,4 @@
-"""Runs a farm in the foreground of a terminal until Ctrl-C, or a signal that ends it in the same way."""
+"""Runs a farm in the foreground of a terminal, until Ctrl-C or another signal ends it."""
 
 import contextlib
 import os
@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import NoReturn
 
 from farm.config.embedded.plan import NotPossibleError
 from farm.config.embedded.processes import EmbeddedFarm, Opened
@@ -18,40 +19,41 @@ EXIT_INFRASTRUCTURE = 3
 
 
 class EndedBySignal(BaseException):
-    """SIGTERM or SIGHUP was received: the farm ends as it does on Ctrl-C."""
+    """SIGTERM or SIGHUP was received, which ends the farm as Ctrl-C does."""
 
 
-def keep_running(farm: EmbeddedFarm, opened: Opened) -> None:
-    """Print how to sign in, then watch the processes for ever; it never returns.
+def keep_running(farm: EmbeddedFarm, opened: Opened) -> NoReturn:
+    """Print how to sign in, then watch the farm's processes until an exception ends it. It never returns.
 
-    Raises ProcessEndedError when one of them ends.
+    Raises ProcessEndedError if one of them ends.
     """
     print(f"The farm stays up at {opened.url} until Ctrl-C. Sign in, once, with {opened.link}", file=sys.stderr)
     token = farm.plan.home / "token"
     if "ONNXFARM_TOKEN" not in os.environ and token.exists():
-        words = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(token))})"'
-        print(f"For the `onnxfarm` command, elsewhere: {words}", file=sys.stderr)
+        command = f'export ONNXFARM_SERVER={opened.url} ONNXFARM_TOKEN="$(cat {shlex.quote(str(token))})"'
+        print(f"For the `onnxfarm` command, elsewhere: {command}", file=sys.stderr)
     while True:
         farm.supervisor.raise_if_ended()
         time.sleep(1.0)
 
 
 def print_addresses(farm: EmbeddedFarm, opened: Opened) -> None:
-    """Print to stderr the farm's addresses and how long each of its parts took to start."""
+    """Print the farm's addresses, and after how many seconds each part was up, to stderr."""
     steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in farm.seconds.items())
     print(f"The farm is up at {opened.url} ({steps}).", file=sys.stderr)
     if farm.plan.tls is not None:
         ports = f"{farm.plan.tls.port} (pages) and {farm.plan.tls.gateway_port} (nodes)"
         print(f"Other machines reach it at the ports {ports} of this one; let a firewall pass both.", file=sys.stderr)
     elif farm.plan.public_url:
-        words = f"{farm.plan.url}, and /api/node/ to {farm.plan.gateway_url}"
-        print(f"Let the proxy in front of it send everything to {words}.", file=sys.stderr)
+        targets = f"{farm.plan.url}, and /api/node/ to {farm.plan.gateway_url}"
+        print(f"Let the proxy in front of it send everything to {targets}.", file=sys.stderr)
 
 
 def run_farm(run: Callable[[], int], *, status_if_stopped: int = 0) -> int:
-    """Call `run`, which runs a farm, and return the exit status.
+    """Call `run`, which runs a farm, and return the exit status of the command.
 
-    That is what `run` returned, 3 where the farm failed, or `status_if_stopped` where Ctrl-C or a signal ended it.
+    That is the result of `run`; 3 if the farm could not start or a process ended; or `status_if_stopped` if Ctrl-C or a
+    signal ended it.
     """
     try:
         with end_on_signals():
@@ -66,9 +68,9 @@ def run_farm(run: Callable[[], int], *, status_if_stopped: int = 0) -> int:
 
 @contextlib.contextmanager
 def end_on_signals() -> Iterator[None]:
-    """Within this context SIGTERM and SIGHUP raise EndedBySignal, so that every process of the farm is ended.
+    """Let SIGTERM and SIGHUP raise EndedBySignal, and SIGINT KeyboardInterrupt, inside the `with` and after it.
 
-    The handlers stay after it.
+    So the farm ends all its processes.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

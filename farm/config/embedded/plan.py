@@ -1,4 +1,4 @@
-"""Plans where an embedded farm runs: its folder and ports; checks that this machine has room for it."""
+"""Plans an embedded farm: its folder, ports and addresses. Checks that it can run on this machine."""
 
 import contextlib
 import fcntl
@@ -19,12 +19,12 @@ MIN_FREE_BYTES = 1024**3
 
 
 class NotPossibleError(RuntimeError):
-    """The farm cannot start here; the message says why and what to do."""
+    """The farm cannot start on this machine. The message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """A certificate with its key, and the ports for pages and for nodes that serve it to other machines."""
+    """A certificate with its key, and the HTTPS ports: `port` for pages, `gateway_port` for nodes."""
 
     cert: Path
     key: Path
@@ -34,15 +34,15 @@ class Tls:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start and where."""
+    """Where an embedded farm runs. `port`: of its pages; `gateway_port`: for nodes; both on the loopback address."""
 
     home: Path
     port: int
     gateway_port: int
     # None: no node is started on this machine
     node_home: Path | None = None
-    # addresses for people and for nodes where a proxy or `tls` stands in front; where they are empty, people and nodes
-    # use `url` and `gateway_url`, at which the processes listen
+    # the addresses for people and for nodes if a proxy or `tls` is in front; if they are empty, people and nodes use
+    # `url` and `gateway_url`, where the processes listen
     public_url: str = ""
     public_gateway_url: str = ""
     tls: Tls | None = None
@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables of every process of the farm: this process's own, with the plan's over them."""
+        """The environment variables of every process of the farm: those of this process, overridden by the plan's."""
         variables = {
             "ONNXFARM_HOME": str(self.home),
             "ONNXFARM_PUBLIC_URL": self.pages_url,
@@ -76,15 +76,15 @@ class Plan:
         }
         # the farm listens on the loopback interface: without its own TLS, a proxy on this machine serves https://
         has_proxy = self.tls is None and self.pages_url.startswith("https://")
-        is_behind_proxy = {"ONNXFARM_BEHIND_PROXY": "1"} if has_proxy else {}
-        return is_behind_proxy | dict(os.environ) | variables
+        defaults = {"ONNXFARM_BEHIND_PROXY": "1"} if has_proxy else {}
+        return defaults | dict(os.environ) | variables
 
 
 def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
-    """Check this machine and plan a farm in `home`, whose pages are at `port`. Makes the folder; starts nothing.
+    """Plan a farm in the folder `home`, whose pages are served at `port`. It makes the folder, and starts nothing.
 
-    Raises NotPossibleError where the port is taken, the disk is full, the folder cannot be written, or an address in
-    the environment is none.
+    Raises NotPossibleError if the port is taken, the disk has less than MIN_FREE_BYTES, the folder cannot be written,
+    or an address in the environment is invalid.
     """
     home = home.resolve()
     try:
@@ -102,7 +102,7 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
             f"runtimes and models. Make room, or name a folder on another disk in ONNXFARM_HOME."
         )
     if not is_port_free(port):
-        # the farm of this folder, if one runs, says so itself
+        # if the farm of this folder runs already, say that instead
         with lock_home(home):
             pass
         raise NotPossibleError(f"Port {port} is taken by another program; choose another with --port N.")
@@ -118,7 +118,7 @@ def make_plan(*, home: Path, port: int, with_node: bool = True) -> Plan:
 
 @contextlib.contextmanager
 def lock_home(home: Path) -> Iterator[None]:
-    """Hold a lock on the home folder within this context. Raises NotPossibleError where another farm holds it."""
+    """Hold a lock on the home folder inside the `with`. Raises NotPossibleError if another farm holds it."""
     with (home / "running").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,7 +135,7 @@ def lock_home(home: Path) -> Iterator[None]:
 
 
 def _read_address(name: str) -> str:
-    """Read an address from the environment, empty where it is not set. Raises NotPossibleError for another text."""
+    """Read an address from the environment; empty if it is not set. Raises NotPossibleError for other text."""
     address = os.environ.get(name, "").rstrip("/")
     if address and not _is_address(address):
         raise NotPossibleError(f"{name} is {address!r}: write an address like https://farm.example, or unset it.")
@@ -146,13 +146,13 @@ def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
     except ValueError:
-        # a bracket that is not closed, as in http://[::1
+        # such as http://[::1
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def is_port_free(port: int) -> bool:
-    """Say whether nobody listens on this port of this machine's loopback address."""
+    """Say whether a server can listen on this port of the loopback address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -163,10 +163,7 @@ def is_port_free(port: int) -> bool:
 
 
 def find_free_port(*, near: int | None = None) -> int:
-    """Return a port of the loopback address that nobody listens on: the one after `near` if that is free, else any.
-
-    It is not reserved.
-    """
+    """Return a free port of the loopback address: the one after `near` if possible, else any. It is not reserved."""
     if near is not None and near < 65_535 and is_port_free(near + 1):
         return near + 1
     with socket.socket() as probe:

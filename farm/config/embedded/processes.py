@@ -1,4 +1,4 @@
-"""Starts a whole farm on this machine: the processes of farm.config.processes, a broker on a Unix socket, a node."""
+"""Starts a whole farm on this machine: a broker on a Unix socket, the farm's processes, and a node."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from farm.config.processes import GATEWAY, PREPARE, TICKS, WEB, Server
 
 # on a busy machine the node alone has needed 98 s
 READY_S = 300.0
-# shorter than behind a proxy: somebody waits at a terminal
+# shorter than behind a proxy, because somebody waits at a terminal
 STOP_REQUESTS_S = 1
-TURN_S = 0.05
+POLL_S = 0.05
 PRINT_EVERY_S = 4.0
-WAITING = {
+STARTUP_STEPS = {
     "database": "making the database",
     "web": "starting the pages",
     "gateway": "starting the nodes' gateway",
@@ -38,9 +38,9 @@ CODE_VARIABLE = "ONNXFARM_NODE_TOKEN"
 
 @dataclass(frozen=True)
 class Opened:
-    """A farm that is up: its addresses for people and for nodes, a one-time sign-in link and the owner's token.
+    """How to reach a farm that is up: its addresses for people and for nodes, a one-time sign-in link, and a token.
 
-    `has_runs` says whether runs were submitted before it was started.
+    The link and the token are the owner's. `has_runs`: runs were submitted before the farm was started.
     """
 
     url: str
@@ -51,9 +51,10 @@ class Opened:
 
 
 class EmbeddedFarm:
-    """The processes of a plan; every one of them ends with `stop` or with this process.
+    """The processes of a plan. All of them end with `stop`, and also if this process ends.
 
-    `ready_s` is how many seconds each process but the node may take to answer; `seconds` holds what each one took.
+    `ready_s`: how many seconds each process, except the node, may take to start. `seconds`: after how many seconds each
+    was up, by name.
     """
 
     def __init__(self, plan: Plan, *, ready_s: float = READY_S) -> None:
@@ -77,32 +78,36 @@ class EmbeddedFarm:
         report: Callable[[str], None] = lambda text: None,
         on_pages: Callable[[Opened], None] = lambda opened: None,
     ) -> Opened:
-        """Start every process, wait until all answer, and return how to reach the farm.
+        """Start all processes, wait until they are ready, and return how to reach the farm.
 
-        `on_pages` is called as soon as the pages answer, before the node is ready; `report` is called every few seconds
-        with a text that says what is waited for. Raises NotPossibleError where there is no broker, and
-        ProcessEndedError where a process ends or takes too long.
+        `on_pages` is called when the pages answer, before the node is ready. `report` is called every PRINT_EVERY_S
+        seconds with a text about what is waited for. Raises NotPossibleError if there is no broker, and
+        ProcessEndedError if a process ends or takes too long.
         """
         self._report = report
         self.start_broker()
         open_farm = [sys.executable, "-m", "django", "open_farm", *self._make_code_option()]
         opening = self.supervisor.start("opening", open_farm, ends_by_itself=True)
-        # both import their modules while the tables are made
+        # these import their modules while the tables are made
         self.start_web()
         self.start_gateway()
         if self.plan.tls is not None:
             self.start_tls_servers(self.plan.tls)
+
+        # the tables, the owner and their link
         self._wait_until("database", lambda: not opening.is_running)
         self.supervisor.wait_until_done(opening, timeout_s=self._ready_s)
         answer = json.loads(opening.log.read_text().strip().splitlines()[-1])
-        opening.log.unlink()  # it holds secrets
+        # its output has secrets
+        opening.log.unlink()
         opened = Opened(self.plan.pages_url, self.plan.gateway_url, answer["link"], answer["token"], answer["has_runs"])
         environment.save_addresses(self.plan.home, public_url=self.plan.pages_url, gateway_url=self.plan.nodes_url)
+
+        # the node and the pages, then what is only needed for a model
         if self.plan.node_home is not None:
             self.start_node(self.plan.node_home, answer["code"])
         self._wait_until("web", lambda: _answers(f"{self.plan.url}{WEB.ready_path}"))
         on_pages(opened)
-        # nobody waits for these two before a model is sent, and starting them would delay the pages
         self.start_prepare()
         self.start_ticks()
         self._wait_until("gateway", lambda: _answers(f"{self.plan.gateway_url}{GATEWAY.ready_path}"))
@@ -117,7 +122,7 @@ class EmbeddedFarm:
         return self._serve(WEB, self.plan.port)
 
     def start_tls_servers(self, tls: Tls) -> None:
-        """Start a second server for pages and one for nodes, with TLS, which other machines reach."""
+        """Start a second server for pages and one for nodes, with TLS, for other machines."""
         self._serve(WEB, tls.port, tls=tls)
         self._serve(GATEWAY, tls.gateway_port, tls=tls)
 
@@ -131,9 +136,9 @@ class EmbeddedFarm:
         return self.supervisor.start(TICKS.name, TICKS.make_command())
 
     def start_node(self, home: Path, code: str | None = None) -> Started:
-        """Start the agent of the node in this folder; with an enrolment code it joins the farm first.
+        """Start the agent of the node in the folder `home`. With an enrolment code, it joins the farm first.
 
-        `wait_for_node` waits until it is ready.
+        It does not wait until the node is ready; see `wait_for_node`.
         """
         (home / "ready").unlink(missing_ok=True)
         argv = [sys.executable, "-m", AGENT, "--home", str(home), "--url", self.plan.gateway_url]
@@ -167,7 +172,7 @@ class EmbeddedFarm:
             if time.monotonic() - began > limit_s:
                 logs = self.plan.home / "logs"
                 raise ProcessEndedError(f"The {name} process was not ready after {limit_s:.0f} s; see {logs}.")
-            time.sleep(TURN_S)
+            time.sleep(POLL_S)
         self._note_time(name)
 
     def _note_time(self, name: str) -> None:
@@ -175,23 +180,20 @@ class EmbeddedFarm:
 
 
 def name_startup_steps(home: Path) -> dict[str, str]:
-    """Map each step of the start to words that say what it does.
-
-    Of a farm that was up before, the database is only migrated.
-    """
+    """Return what each step of starting a farm does, in words, by the step's name."""
     was_up = (home / environment.ADDRESSES_FILE).exists()
-    return WAITING | {"database": "migrating the database"} if was_up else WAITING
+    return STARTUP_STEPS | {"database": "migrating the database"} if was_up else STARTUP_STEPS
 
 
 class _NoRedirects(request.HTTPRedirectHandler):
-    """Follows no redirect: a farm behind a proxy redirects to https://, which this machine need not reach."""
+    """Follows no redirects: those of a farm behind a proxy go to https://, which may not be reachable from here."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _answers(url: str) -> bool:
-    """Say whether an HTTP server answers there, with whatever status."""
+    """Say whether an HTTP server answers at this address, with any status."""
     try:
         with request.build_opener(_NoRedirects).open(url, timeout=5):
             return True

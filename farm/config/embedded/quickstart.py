@@ -1,4 +1,4 @@
-"""One command from a model to measured cells: starts a farm on this machine, sends a matrix through it, shows it.
+"""Starts a farm on this machine, measures a model on it, and shows the results, all by one command.
 
 `bash deploy/quickstart [MODEL.onnx | --sample NAME] [--matrix FILE] [--shape NAME=SIZE] [--input NAME=VALUE]
 [--inputs NPZ] [--once] [--json FILE] [--port N]`
@@ -19,8 +19,8 @@ from farm.config.embedded.processes import EmbeddedFarm, Opened
 CLIENT = "onnxfarm.main"
 SAMPLES = "farm.workshop.samples"
 DEFAULT_SAMPLE = "transformer"
-# the data and the matrix that a sample comes with, beyond its .onnx
 SAMPLE_NAMES = ("transformer", "convnet", "digits", "decoder", "decoder-gqa")
+# the data and the matrix that come with a sample
 SAMPLE_DATA = {"digits": ("evaluation", "calibration")}
 _EXAMPLES = ROOT / "docs" / "examples"
 SAMPLE_MATRICES = {
@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line, `sys.argv` where it is None.
+    """Parse the command line. `argv` None: that of this process.
 
-    Exits with status 2 for a file that does not exist, a wrong port, or options that exclude each other.
+    Exits with status 2 for a file that does not exist, a wrong port, or a model together with --sample.
     """
     parser = argparse.ArgumentParser(prog="deploy/quickstart", description=__doc__.split("\n")[0])
     parser.add_argument(
@@ -83,16 +83,15 @@ def _run(options: argparse.Namespace) -> int:
         if opened.has_runs and not is_run_wanted(options):
             _print("No sample is measured, as the farm has runs: name a model, or one with --sample, to measure it.")
             keep_running(farm, opened)
-        beside = _choose_sample(options, samples)
-        status = _submit(farm, opened, options, beside=beside)
+        data_options = _choose_sample(options, samples)
+        status = _submit(farm, opened, options, data_options=data_options)
         if options.once:
             return status
         keep_running(farm, opened)
-    return 0
 
 
 def is_run_wanted(options: argparse.Namespace) -> bool:
-    """Say whether the command line names anything to measure, not only how to start the farm."""
+    """Say whether the command line names something to measure, rather than only starting the farm."""
     return any((options.model, options.sample, options.matrix, options.once, options.json))
 
 
@@ -105,30 +104,31 @@ def _print_pages(opened: Opened) -> None:
 
 
 def _choose_sample(options: argparse.Namespace, samples: Path) -> list[str]:
-    """Set `options.model`, and `options.matrix` for a sample that has one; return the options that name its data."""
+    """Set `options.model` and `options.matrix` to a sample, unless a model is given. Return options for its data."""
     if options.model is not None:
         return []
     name = options.sample or DEFAULT_SAMPLE
     options.model = samples / f"{name}.onnx"
     options.matrix = options.matrix or SAMPLE_MATRICES.get(name)
-    return [word for part in SAMPLE_DATA.get(name, ()) for word in (f"--{part}", str(samples / f"{name}.{part}.npz"))]
+    return [f"--{part}={samples / f'{name}.{part}.npz'}" for part in SAMPLE_DATA.get(name, ())]
 
 
-def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, beside: Sequence[str] = ()) -> int:
-    """Run `onnxfarm submit` on this terminal, as a user would type it, and return its exit status."""
+def _submit(farm: EmbeddedFarm, opened: Opened, options: argparse.Namespace, *, data_options: Sequence[str]) -> int:
+    """Run `onnxfarm submit` in this terminal, as a user would, and return its exit status."""
     url = farm.plan.pages_url if farm.plan.pages_url.startswith("https://") else farm.plan.url
     argv = [sys.executable, "-m", CLIENT, "submit", str(options.model), "--server", url, "--wait"]
-    argv += beside
-    argv += ["--matrix", str(options.matrix)] if options.matrix else []
-    argv += [word for name in ("shape", "input") for value in getattr(options, name) for word in (f"--{name}", value)]
-    argv += ["--inputs", str(options.inputs)] if options.inputs else []
-    argv += ["--json", str(options.json)] if options.json else []
-    front = farm.supervisor.start_in_foreground(argv, environment={"ONNXFARM_TOKEN": opened.token})
-    while front.is_running:
-        farm.supervisor.raise_if_ended(except_for=front)
+    argv += data_options
+    for name in ("matrix", "inputs", "json"):
+        if value := getattr(options, name):
+            argv.append(f"--{name}={value}")
+    for name in ("shape", "input"):
+        argv += [f"--{name}={value}" for value in getattr(options, name)]
+    client = farm.supervisor.start_in_foreground(argv, environment={"ONNXFARM_TOKEN": opened.token})
+    while client.is_running:
+        farm.supervisor.raise_if_ended(except_for=client)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            front.handle.wait(1.0)
-    return farm.supervisor.wait_in_foreground(front)
+            client.handle.wait(1.0)
+    return farm.supervisor.wait_in_foreground(client)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A farm on this machine with nothing to measure yet: `onnxfarm serve`, or `python -m farm.config.embedded.serve`."""
+"""Runs a farm on this machine: `onnxfarm serve`, or `python -m farm.config.embedded.serve`."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from farm.config.embedded.tls import add_tls
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the farm until it is ended; return the exit status of the command."""
+    """Run the farm until Ctrl-C or a signal. Return the exit status of the command."""
     parser = argparse.ArgumentParser(prog="onnxfarm serve", description=__doc__.split("\n")[0])
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -32,7 +32,6 @@ def _run(options: argparse.Namespace) -> int:
         opened = farm.start()
         print_addresses(farm, opened)
         keep_running(farm, opened)
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Starts the processes of a farm on one machine, and ends every one of them even when it is killed itself.
+"""Starts the processes of a farm on one machine, and ends all of them, even if it is killed itself.
 
-Each process has its own session and process group, so that Ctrl-C reaches the supervisor alone, which ends the others
-in the reverse order of their start. A guardian does the same when the supervisor is killed.
+Each process has its own session and process group, so Ctrl-C reaches only the supervisor. It ends the others in the
+reverse order of their start. A guardian process ends them if the supervisor is killed.
 """
 
 import contextlib
@@ -17,28 +17,26 @@ from pathlib import Path
 from typing import IO
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
-# how long a process may take to end by itself, in seconds
-GRACE_S = 10.0
-TURN_OF_EACH_S = 1.5
-TURN_S = 0.02
+# how many seconds all processes may take to end after SIGTERM, and how many to wait for each before the next one's
+GRACE_S, GRACE_OF_EACH_S = 10.0, 1.5
 MAX_LOG_BYTES = 10 * 1024**2
-WORDS_LINES = 3
+QUOTED_LINES = 3
 # the end of the sentence about a process in the foreground, which has no log
 NO_LOG = "; what it said stands above."
 
 
 class ProcessEndedError(RuntimeError):
-    """A process of the farm ended although it should run on, failed, or took too long; the message says which."""
+    """A process of the farm ended too early, failed, or took too long. The message says which."""
 
 
 @dataclass
 class Started:
-    """A process that was started: its name in words, its handle and the file that holds its output."""
+    """A process that the supervisor started: its name in words, its handle, and the file with its output."""
 
     name: str
     handle: subprocess.Popen[bytes]
     log: Path
-    # whether the process is meant to end by itself, with status 0
+    # the process may end by itself, with status 0
     ends_by_itself: bool = False
 
     @property
@@ -47,11 +45,11 @@ class Started:
 
     def read_last_log_lines(self) -> str:
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        return " | ".join(lines[-WORDS_LINES:])[-600:]
+        return " | ".join(lines[-QUOTED_LINES:])[-600:]
 
 
 class Supervisor:
-    """Starts, watches and ends processes whose logs lie in one folder; each gets `environment`."""
+    """Starts, watches and ends processes. Their logs are in the folder `logs`, and each gets `environment`."""
 
     def __init__(self, logs: Path, *, environment: Mapping[str, str]) -> None:
         self._logs = logs
@@ -70,9 +68,9 @@ class Supervisor:
         environment: Mapping[str, str] | None = None,
         ends_by_itself: bool = False,
     ) -> Started:
-        """Start a process whose output goes to NAME.log; the log of the start before is moved to NAME.log.1.
+        """Start a process whose output goes to NAME.log. An earlier log is moved to NAME.log.1.
 
-        The process gets `environment` beside the supervisor's. With `ends_by_itself` it may end with status 0.
+        `environment`: variables beside the supervisor's. `ends_by_itself`: the process may end with status 0.
         """
         log = self._logs / f"{name}.log"
         if log.exists():
@@ -92,23 +90,23 @@ class Supervisor:
         return started
 
     def raise_if_ended(self, *, except_for: Started | None = None) -> None:
-        """Raise ProcessEndedError, with the last lines of its log, where a process but `except_for` has ended.
+        """Raise ProcessEndedError, with the last lines of the log, if a process other than `except_for` has ended.
 
-        A process with `ends_by_itself` may have ended with status 0. Logs that grew too long are emptied here, after a
-        copy to NAME.log.1.
+        A process that `ends_by_itself` may have ended with status 0. This also empties logs of more than MAX_LOG_BYTES,
+        after copying them to NAME.log.1.
         """
         for started in self._started:
             _rotate_long_log(started.log)
-            ended_well = started.ends_by_itself and started.handle.poll() == 0
-            if started is not except_for and not started.is_running and not ended_well:
-                output = NO_LOG
-                if started.log.exists():
-                    output = f": {started.read_last_log_lines() or 'it said nothing'} (all of it: {started.log})"
-                text = f"The {started.name} process ended with status {started.handle.returncode}{output}"
-                raise ProcessEndedError(text)
+            has_succeeded = started.ends_by_itself and started.handle.poll() == 0
+            if started is except_for or started.is_running or has_succeeded:
+                continue
+            output = NO_LOG
+            if started.log.exists():
+                output = f": {started.read_last_log_lines() or 'it said nothing'} (all of it: {started.log})"
+            raise ProcessEndedError(f"The {started.name} process ended with status {started.handle.returncode}{output}")
 
     def start_in_foreground(self, argv: Sequence[str], *, environment: Mapping[str, str]) -> Started:
-        """Start a process whose output goes to this terminal; Ctrl-C still reaches the supervisor alone."""
+        """Start a process whose output goes to this terminal. Ctrl-C reaches only the supervisor."""
         handle = subprocess.Popen(
             list(argv), stdin=subprocess.DEVNULL, env=self._environment | dict(environment), process_group=0
         )
@@ -118,9 +116,9 @@ class Supervisor:
         return started
 
     def wait_until_done(self, started: Started, *, timeout_s: float) -> None:
-        """Wait for a process that is meant to end, and watch it no longer.
+        """Wait until a process has ended, and stop watching it.
 
-        Raises ProcessEndedError where it ended with a status other than 0, or still runs after `timeout_s` seconds.
+        Raises ProcessEndedError if it ends with another status than 0, or still runs after `timeout_s` seconds.
         """
         try:
             status = started.handle.wait(timeout_s)
@@ -131,25 +129,25 @@ class Supervisor:
         self._forget(started)
 
     def wait_in_foreground(self, started: Started) -> int:
-        """Wait, without a limit, for a process that was started in the foreground; return its exit status."""
+        """Wait, without a limit, until a process in the foreground has ended. Return its exit status."""
         status = started.handle.wait()
         self._forget(started)
         return status
 
     def stop(self, *, grace_s: float = GRACE_S) -> None:
-        """End every process, the last started first; kill those that do not end within `grace_s` seconds."""
-        # a second Ctrl-C does not leave half of them behind
-        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        """End all processes, the last started first, and kill those that still run after `grace_s` seconds."""
+        # so that a second Ctrl-C does not leave some of them running
+        interrupt_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             for started in reversed(self._started):
                 _signal_group(started.handle.pid, signal.SIGTERM)
-                # in turn, so that the node can still say goodbye to the gateway
-                _wait(started.handle, TURN_OF_EACH_S)
+                # one after another, so that the node can still sign off at the gateway
+                _wait(started.handle, GRACE_OF_EACH_S)
             deadline = time.monotonic() + grace_s
             for started in reversed(self._started):
                 _wait(started.handle, max(0.0, deadline - time.monotonic()))
             for started in list(self._started):
-                # the group, since a killed process may leave children of its own
+                # the whole group, because the process may have left children
                 _signal_group(started.handle.pid, signal.SIGKILL)
                 started.handle.wait()
                 self._forget(started)
@@ -157,7 +155,7 @@ class Supervisor:
                 _pipe(self._guardian.stdin).close()
             self._guardian.wait()
         finally:
-            signal.signal(signal.SIGINT, interrupt)
+            signal.signal(signal.SIGINT, interrupt_handler)
 
     def _forget(self, started: Started) -> None:
         self._started.remove(started)
@@ -165,13 +163,14 @@ class Supervisor:
 
     def _note_group(self, line: str) -> None:
         pipe = _pipe(self._guardian.stdin)
-        with contextlib.suppress(BrokenPipeError):  # somebody killed the guardian; `stop` does without it
+        # if somebody has killed the guardian, it is not needed for `stop`
+        with contextlib.suppress(BrokenPipeError):
             pipe.write(line)
             pipe.flush()
 
 
 def _rotate_long_log(log: Path) -> None:
-    """Copy a long log to NAME.log.1 and empty it; its process goes on writing at its end (O_APPEND)."""
+    """Copy a long log to NAME.log.1, and empty it. Its process goes on writing there (O_APPEND)."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
         os.truncate(log, 0)

@@ -1,6 +1,6 @@
 """Adds TLS to a farm without a proxy: `onnxfarm serve --tls-cert FILE --tls-key FILE`.
 
-Browsers keep keys and run threads only for https:// addresses, so a phone needs one to be a node.
+A phone needs an https:// address to be a node, because browsers store keys and run threads only there.
 """
 
 import ssl
@@ -16,10 +16,11 @@ ANYWHERE = "0.0.0.0"
 
 
 def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
-    """Return the plan with TLS at `port` and another free port, and with https:// addresses of the certificate's name.
+    """Return the plan with TLS: pages at `port`, nodes at another free port, and https:// addresses for both.
 
-    Raises NotPossibleError where the certificate cannot be read or names no host, where the key is not its own or has a
-    password, and where the port is taken.
+    The addresses have the host name in the certificate, unless the plan has public ones. Raises NotPossibleError if the
+    certificate cannot be read or names no host, if the key belongs to another certificate or has a password, or if the
+    port is taken.
     """
     name = _read_host_name(cert)
     _check_pair(cert, key)
@@ -35,7 +36,7 @@ def add_tls(plan: Plan, *, cert: Path, key: Path, port: int) -> Plan:
 
 
 def _read_host_name(cert: Path) -> str:
-    """Return the first name in the certificate that is a host without a wildcard, or else its first address."""
+    """Return the first host name without a wildcard in the certificate, else the first IP address. Raises as above."""
     try:
         certificate = x509.load_pem_x509_certificates(cert.read_bytes())[0]
     except OSError as problem:
@@ -65,11 +66,11 @@ def _read_host_name(cert: Path) -> str:
 
 
 def _check_pair(cert: Path, key: Path) -> None:
-    def refuse() -> str:
+    def refuse_password() -> str:
         raise ValueError("it asks for a password")
 
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=refuse)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=refuse_password)
     except (OSError, ValueError) as problem:
         reason = problem.reason if isinstance(problem, ssl.SSLError) else getattr(problem, "strerror", None) or problem
         raise NotPossibleError(

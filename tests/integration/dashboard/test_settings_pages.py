@@ -10,7 +10,7 @@ from django.test import Client
 
 from farm.accounts.models import User
 from farm.accounts.services import issue_token, make_sign_in_link
-from farm.config.logs import WithoutSecrets
+from farm.config.logs import RedactingFormatter
 from tests.integration.dashboard.pages import assert_is_page
 
 FORM = "application/x-www-form-urlencoded"
@@ -93,7 +93,7 @@ def test_a_stranger_who_sends_files_to_a_page_gets_a_refusal(owner: User) -> Non
 
 
 def test_the_log_names_a_link_by_its_public_beginning_only(owner: User) -> None:
-    [handler] = [one for one in logging.getLogger().handlers if isinstance(one.formatter, WithoutSecrets)]
+    [handler] = [one for one in logging.getLogger().handlers if isinstance(one.formatter, RedactingFormatter)]
     assert isinstance(handler, logging.StreamHandler)
     lines = handler.setStream(io.StringIO())
     path = path_of_link(owner)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from farm.alerts.channels.apprise import defuse
-from farm.config.logs import WithoutSecrets
+from farm.config.logs import RedactingFormatter
 from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.texts import replace_control_characters, replace_controls
@@ -67,7 +67,7 @@ def test_a_model_whose_nodes_inputs_and_outputs_are_named_so_commands_no_pipelin
 def test_a_node_cannot_write_a_line_of_its_own_into_the_log() -> None:
     forged = "x is wrong\n2026-11-22 00:00:00 INFO farm: root signed in\x1b[2J"
     record = logging.LogRecord("farm", logging.WARNING, "", 0, "Report of %s refused: %s", ("bench-1", forged), None)
-    line = WithoutSecrets("%(levelname)s %(message)s").format(record)
+    line = RedactingFormatter("%(levelname)s %(message)s").format(record)
     assert "\n" not in line
     assert line.isprintable()
     assert "root signed in" in line
@@ -79,7 +79,7 @@ def test_a_traceback_keeps_its_lines() -> None:
     except ValueError as problem:
         info = (type(problem), problem, problem.__traceback__)
     record = logging.LogRecord("farm", logging.ERROR, "", 0, "failed", (), info)
-    assert WithoutSecrets("%(message)s").format(record).count("\n") > 2
+    assert RedactingFormatter("%(message)s").format(record).count("\n") > 2
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_a_nodes_words_call_nobody_in_a_chat() -> None:
 
 def test_a_stranger_s_long_address_is_a_short_line() -> None:
     record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Not Found: /%s", ("a" * 30_000,), None)
-    assert len(WithoutSecrets("%(message)s").format(record)) <= 1001
+    assert len(RedactingFormatter("%(message)s").format(record)) <= 1001

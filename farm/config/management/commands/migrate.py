@@ -1,9 +1,9 @@
-"""Django's `migrate` beside a farm that goes on working: on PostgreSQL it waits briefly and holds nothing for long.
+"""Django's `migrate` for a farm that is running: on PostgreSQL, it neither waits for locks nor holds them for long.
 
-An ALTER TABLE that waits for a lock keeps everybody behind it waiting too. So it gives up after LOCK_S, and a statement
-that works for more than STATEMENT_S is ended; a migration that needs longer, as it makes an index of a large table
-CONCURRENTLY, sets its own `statement_timeout` first. What was applied stays, and a second `migrate` goes on there.
-Where a migration of two tables and the farm wait for each other, PostgreSQL ends the migration, and it begins again.
+While an ALTER TABLE waits for a lock, all queries behind it wait too. So it gives up after LOCK_S seconds, and a
+statement may take STATEMENT_S seconds. A migration that needs longer, such as for an index that is made CONCURRENTLY,
+sets its own `statement_timeout` first. Migrations that were applied stay, and the next `migrate` continues there. After
+a deadlock with the farm, the migration is repeated.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,9 +40,9 @@ class Command(migrate.Command):
 
 
 def repeat_after_deadlocks(apply: Callable[[], object]) -> object:
-    """Call `apply` and return its result; call it again where PostgreSQL ended it to resolve a deadlock.
+    """Call `apply` and return its result. After a deadlock of PostgreSQL, call it again.
 
-    After MAX_DEADLOCKS such ends it is called a last time, and its error is raised.
+    After MAX_DEADLOCKS deadlocks it is called a last time, and its error is raised.
     """
     for _ in range(MAX_DEADLOCKS):
         try:
@@ -58,7 +58,7 @@ def read_sqlstate(problem: OperationalError) -> str:
 
 
 def check_is_not_outdated(alias: str) -> None:
-    """Raises CommandError for a database whose tables were made by migrations that this code no longer has."""
+    """Raise CommandError if the database was made by migrations that this code no longer has."""
     if OUTDATED in MigrationRecorder(connections[alias]).applied_migrations():
         raise CommandError(
             "This database was made by onnxfarm of before 25 November 2026, and this code cannot migrate it; nothing "
@@ -69,10 +69,10 @@ def check_is_not_outdated(alias: str) -> None:
 
 @contextmanager
 def limit_waits(alias: str) -> Iterator[None]:
-    """Within this context, PostgreSQL waits at most LOCK_S for a lock and works at most STATEMENT_S on a statement.
+    """Inside the `with`, PostgreSQL waits at most LOCK_S seconds for a lock, and STATEMENT_S for a statement.
 
-    Raises CommandError, with what to do, in place of the database's error for any of these limits; other errors stay.
-    Other databases have no limits.
+    Raises CommandError, with what to do, if one of these limits is reached; other errors are not changed. Other
+    databases get no limits.
     """
     connection = connections[alias]
     if connection.vendor != "postgresql":

@@ -1,4 +1,4 @@
-"""Prepares an embedded farm in one process: tables, owner, token, sign-in link, a code for this machine's node."""
+"""Prepares an embedded farm in one process: tables, owner, token, sign-in link, and a code for this machine's node."""
 
 import json
 import os
@@ -20,8 +20,8 @@ from farm.fleet.services import invite
 from farm.runs.models import Run
 
 TOKEN_VARIABLE = "ONNXFARM_TOKEN"
-# the name of the token that the farm makes for terminals of its own machine
-OWN_NAME = "quickstart"
+# the name of the token for terminals of this machine
+STORED_TOKEN_NAME = "quickstart"
 MIN_TOKEN_LENGTH = 24
 LINK_LIFE = timedelta(hours=12)
 
@@ -45,7 +45,7 @@ class Command(BaseCommand):
             _, code = invite(team=Team.objects.get(name=OWNERS_TEAM), by=owner, auto_approve=True)
         opened = {
             "user": owner.username,
-            # a person who starts a farm on its own machine may always look at it
+            # whoever starts a farm may always sign in to it
             "link": make_sign_in_link(owner, life=LINK_LIFE, is_emergency=not settings.LOCAL_SIGN_IN),
             "token": _accept_chosen_token(owner) or _ensure_stored_token(owner),
             "code": code,
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 def _accept_chosen_token(owner: User) -> str | None:
-    """Make the token in ONNXFARM_TOKEN valid for the owner and return it; None where the variable is not set."""
+    """Make the token in ONNXFARM_TOKEN valid for the owner, and return it; None if the variable is not set."""
     secret = os.environ.get(TOKEN_VARIABLE)
     if not secret:
         return None
@@ -71,7 +71,7 @@ def _accept_chosen_token(owner: User) -> str | None:
 
 
 def _ensure_stored_token(owner: User) -> str:
-    """Return the token in the home folder; make and store a new one where there is none or it is no longer valid."""
+    """Return the token in the home folder. If there is none, or it is not valid, make and store a new one."""
     path = Path(settings.HOME) / TOKEN
     if path.exists():
         secret = path.read_text().strip()
@@ -85,7 +85,7 @@ def _ensure_stored_token(owner: User) -> str:
 
 
 def _find_free_name(owner: User) -> str:
-    """Return a name that no valid token of the owner has, as an old token may be in use elsewhere after a restore."""
+    """Return a name that no valid token of the owner has: after a restore, an old token may still be in use."""
     taken_names = set(Token.objects.filter(user=owner, revoked_at=None).values_list("name", flat=True))
-    candidates = chain([OWN_NAME], (f"{OWN_NAME} {number}" for number in count(2)))
+    candidates = chain([STORED_TOKEN_NAME], (f"{STORED_TOKEN_NAME} {number}" for number in count(2)))
     return next(name for name in candidates if name not in taken_names)
