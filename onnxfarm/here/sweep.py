@@ -1,4 +1,4 @@
-"""Measures a sweep on this machine, and renders its document as one HTML file: sentence, chart and table."""
+"""Measures a sweep on this machine, and renders its document as one HTML page with a chart and tables."""
 
 import json
 import time
@@ -14,10 +14,10 @@ from farm.rules.wording.vocabulary import sign_of
 from onnxfarm.here.workbench import Bench, Machine
 from onnxfarm.problems import Infrastructure
 
-# a document `onnxfarm.sweep/1`, or a line, a point or a change point (`turn`) of it
-Plain = Mapping[str, Any]
+# a document `onnxfarm.sweep/1`, or a line, a point or a change point of it; its key for change points is `turns`
+JsonObject = Mapping[str, Any]
 
-# as the farm's pages have them: dashboard/static/dashboard/farm.css
+# the same colours as on the farm's pages: dashboard/static/dashboard/farm.css
 TOKENS = """
 --ground: light-dark(#f5f6f7, #121518);
 --paper: light-dark(#ffffff, #191d21);
@@ -33,8 +33,8 @@ TOKENS = """
 --series-7: light-dark(#8a8000, #f0e442);
 --series-other: light-dark(#8a929b, #7b858f);
 """
-# series with a colour of their own; further ones are grey
-SLOTS = 7
+# how many lines have a colour of their own; further ones are grey
+MAX_COLOURS = 7
 MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 STYLE = """
 :root { color-scheme: light dark; TOKENS }
@@ -63,16 +63,16 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
 SCHEMA = "onnxfarm.sweep/1"
 
 
-def render_page(sweep: Plain) -> str:
-    """Render a document `onnxfarm.sweep/1` as one HTML page that loads no other file.
+def render_page(sweep: JsonObject) -> str:
+    """Render a document `onnxfarm.sweep/1` as an HTML page that loads no other file.
 
     Raises ModuleNotFoundError without plotly.
     """
-    # only the server's extra has plotly, and a sweep without a page does not need it
+    # plotly is in the server's extra, and only the page needs it
     from plotly.offline import get_plotlyjs
 
     title = f"{sweep['model']} over {sweep['distribution']}"
-    # no text in it may end the script element
+    # so that no text in it ends the script element
     figure = json.dumps(make_figure(sweep)).replace("<", "\\u003c")
     style = STYLE.replace("TOKENS", TOKENS)
     sentences = "".join(f"<p>{escape(line['sentence'])}</p>" for line in sweep["lines"])
@@ -88,17 +88,17 @@ def render_page(sweep: Plain) -> str:
     )
 
 
-def make_figure(sweep: Plain) -> dict[str, object]:
-    """Make a Plotly chart of the ratio to the reference by release, with its change points.
+def make_figure(sweep: JsonObject) -> dict[str, object]:
+    """Make a Plotly figure: the ratio to the reference by release, a trace for each line, with its change points.
 
-    Colours are written as names, such as `@ink`, that the page replaces.
+    Colours are names such as `@ink`, which a script of the page replaces.
     """
-    order = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
-    notes = [note for place, line in enumerate(sweep["lines"]) for note in _make_annotations(line, place)]
-    xaxis = _make_axis(type="category", categoryorder="array", categoryarray=order, tickangle=-60)
+    versions = list(dict.fromkeys(point["version"] for line in sweep["lines"] for point in line["points"]))
+    annotations = [note for index, line in enumerate(sweep["lines"]) for note in _make_annotations(line, index)]
+    xaxis = _make_axis(type="category", categoryorder="array", categoryarray=versions, tickangle=-60)
     yaxis = _make_axis(title={"text": f"p50, ratio to {sweep['reference']}"}, rangemode="tozero")
     return {
-        "data": [_make_trace(line, place) for place, line in enumerate(sweep["lines"])],
+        "data": [_make_trace(line, index) for index, line in enumerate(sweep["lines"])],
         "layout": {
             "margin": {"l": 70, "r": 20, "t": 30, "b": 80},
             "paper_bgcolor": "rgba(0,0,0,0)",
@@ -107,7 +107,7 @@ def make_figure(sweep: Plain) -> dict[str, object]:
             "xaxis": xaxis,
             "yaxis": yaxis,
             "legend": {"orientation": "h", "y": 1.12},
-            "annotations": notes,
+            "annotations": annotations,
         },
     }
 
@@ -116,75 +116,77 @@ def _make_axis(**settings: object) -> dict[str, object]:
     return {"gridcolor": "@line", "linecolor": "@line", "zerolinecolor": "@line", **settings}
 
 
-def _make_trace(line: Plain, place: int) -> dict[str, object]:
+def _make_trace(line: JsonObject, index: int) -> dict[str, object]:
     # a release that was not measured has no value, which breaks the line
-    points = [(point, point["ratio"]) for point in line["points"]]
+    points = line["points"]
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "connectgaps": False,
         "name": line["label"],
-        "x": [point["version"] for point, _ in points],
-        "y": [ratio for _, ratio in points],
+        "x": [point["version"] for point in points],
+        "y": [point["ratio"] for point in points],
         "error_y": {
             "type": "data",
             "symmetric": False,
-            "array": [(point["high"] or ratio or 0.0) - (ratio or 0.0) for point, ratio in points],
-            "arrayminus": [(ratio or 0.0) - (point["low"] or ratio or 0.0) for point, ratio in points],
+            "array": [(point["high"] or point["ratio"] or 0.0) - (point["ratio"] or 0.0) for point in points],
+            "arrayminus": [(point["ratio"] or 0.0) - (point["low"] or point["ratio"] or 0.0) for point in points],
         },
-        "line": {"color": _choose_colour(place)},
-        "marker": {"symbol": MARKS[place % len(MARKS)], "size": 8},
+        "line": {"color": _choose_colour(index)},
+        "marker": {"symbol": MARKS[index % len(MARKS)], "size": 8},
         "hovertemplate": "%{x}: ×%{y:.3f}<extra>%{fullData.name}</extra>",
     }
 
 
-def _choose_colour(place: int) -> str:
-    return f"@series-{place + 1}" if place < SLOTS else "@series-other"
+def _choose_colour(index: int) -> str:
+    return f"@series-{index + 1}" if index < MAX_COLOURS else "@series-other"
 
 
-def _make_annotations(line: Plain, place: int) -> list[dict[str, object]]:
+def _make_annotations(line: JsonObject, index: int) -> list[dict[str, object]]:
     ratios = {point["version"]: point["ratio"] for point in line["points"]}
     return [
         {
-            "x": turn["after"],
-            "y": ratios.get(turn["after"]) or 1.0,
-            "text": f"{sign_of(turn['verdict']).mark} {_format_change(turn)}",
-            "font": {"color": _choose_colour(place)},
-            "arrowcolor": _choose_colour(place),
+            "x": change_point["after"],
+            "y": ratios.get(change_point["after"]) or 1.0,
+            "text": f"{sign_of(change_point['verdict']).mark} {_format_change(change_point)}",
+            "font": {"color": _choose_colour(index)},
+            "arrowcolor": _choose_colour(index),
             "ay": -30,
         }
-        for turn in line["turns"]
+        for change_point in line["turns"]
     ]
 
 
-def _format_change(turn: Plain) -> str:
-    return change(turn["ratio"], turn["low"], turn["high"])
+def _format_change(change_point: JsonObject) -> str:
+    return change(change_point["ratio"], change_point["low"], change_point["high"])
 
 
-def _render_table(line: Plain) -> str:
-    turns = {turn["after"]: turn for turn in line["turns"]}
-    rows = "".join(_render_row(point, turns.get(point["version"])) for point in line["points"])
-    heads = "".join(f"<th>{head}</th>" for head in ("release", "ratio", "95 % interval", "p50", "change"))
-    return f'<h2>{escape(line["label"])}</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
+def _render_table(line: JsonObject) -> str:
+    change_points = {change_point["after"]: change_point for change_point in line["turns"]}
+    rows = "".join(_render_row(point, change_points.get(point["version"])) for point in line["points"])
+    headers = "".join(f"<th>{header}</th>" for header in ("release", "ratio", "95 % interval", "p50", "change"))
+    return f'<h2>{escape(line["label"])}</h2><div class="wide"><table><tr>{headers}</tr>{rows}</table></div>'
 
 
-def _render_row(point: Plain, turn: Plain | None) -> str:
+def _render_row(point: JsonObject, change_point: JsonObject | None) -> str:
     if point["ratio"] is None:
         return f'<tr><td>{escape(point["version"])}</td><td colspan="4">{escape(point["reason"])}</td></tr>'
     interval = f"{point['low']:.3f}–{point['high']:.3f}" if point["low"] and point["high"] else ""
     p50 = f"{point['p50_ms']:.4g} ms" if point["p50_ms"] else ""
-    compared = "" if turn is None else f"{_format_change(turn)} than {turn['before']}"
-    cause = f". {turn['explanation']}" if turn is not None and turn["explanation"] else ""
-    cells = (escape(point["version"]), f"×{point['ratio']:.3f}", interval, p50)
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}<td class='turn'>{escape(compared + cause)}</td></tr>"
+    change_text = ""
+    if change_point is not None:
+        change_text = f"{_format_change(change_point)} than {change_point['before']}"
+        change_text += f". {change_point['explanation']}" if change_point["explanation"] else ""
+    figures = "".join(f"<td>{cell}</td>" for cell in (f"×{point['ratio']:.3f}", interval, p50))
+    return f"<tr><td>{escape(point['version'])}</td>{figures}<td class='turn'>{escape(change_text)}</td></tr>"
 
 
 def measure_sweep(
     bench: Bench, matrix: Matrix, distribution: str, *, versions: Sequence[str], reference: str
 ) -> dict[str, Any]:
-    """Measure every release beside the reference on this machine, and return the document `onnxfarm.sweep/1`.
+    """Measure each release side by side with the reference, and return the document `onnxfarm.sweep/1`.
 
-    Raises Infrastructure when no release could be measured.
+    `versions`: the releases in their order. Raises Infrastructure if none could be measured, Usage and Stopped.
     """
     began = time.monotonic()
     search = sweeps.Sweep(

@@ -1,8 +1,8 @@
-"""A clock that advances when a test says so."""
+"""A clock that only advances when a test says so."""
 
 
 class Clock:
-    """Replaces `time.monotonic`, by being called, and `time.sleep`. `pauses` has the seconds of every sleep."""
+    """Replaces `time.monotonic`, when called, and `time.sleep`. `pauses`: the seconds of each sleep so far."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -15,7 +15,7 @@ class Clock:
         return round(self.now * 1e9)
 
     def sleep(self, seconds: float) -> None:
-        """Advance by the seconds at once, in place of `time.sleep`."""
+        """Advance the clock at once, without waiting."""
         self.pauses.append(seconds)
         self.advance(seconds)
 

@@ -1,7 +1,7 @@
-"""A farm in memory for tests of nodes: the node API of `farm.contract.node` over real HTTP.
+"""A farm in memory for tests of nodes: it serves the node API of `farm.contract.node` over real HTTP.
 
-It refuses invalid requests as a farm does: a body that is not the contract's with 422, a stale token with 409. It
-decides nothing: it offers the blocks that the test gives it, and keeps the reports.
+It refuses invalid requests as a farm does: a body that does not fit the contract with 422, a stale token with 409. It
+offers the blocks that the test gives it, and stores the reports, without judging them.
 """
 
 import base64
@@ -22,10 +22,10 @@ from farm.contract.blocks import BlockOrder, Lease
 from farm.contract.cells import FileRef
 from farm.contract.reports import Reply, Report, RoundReport
 from farm.contract.version import MEASURE_TASK, name_node_queue
-from onnxfarm.testing.http import Answer, Question, Server
+from onnxfarm.testing.http import Request, Response, Server
 
 Body = TypeVar("Body", bound=BaseModel)
-# a test's answer in the farm's place: the status and the JSON, or None to let the farm answer
+# called with the address and the JSON of a request; returns a status and JSON, or None to let the farm answer
 Instead = Callable[[str, Mapping[str, object]], "tuple[int, Mapping[str, object] | None] | None"]
 
 NODE_ID = "7"
@@ -34,7 +34,7 @@ TOKEN = "fake-token"
 
 
 class _RefusedError(Exception):
-    """The farm refuses: an HTTP status, and the fields of a Problem."""
+    """The farm refuses a request: the HTTP status, and the fields of a Problem."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -42,10 +42,11 @@ class _RefusedError(Exception):
 
 
 class FakeFarm:
-    """A farm with one node, whatever its name. Offer blocks with `offer`, and read the reports with `reports`.
+    """A farm with one node, which may have any name. `offer` gives it a block, and `reports` returns what it reported.
 
-    `health`: the health that the node is answered. `lease_s`: how long it holds a block without a heartbeat. `rounds`:
-    how many rounds of a block it measures. `instead`: answers a request in the farm's place, to break it on purpose.
+    `port` 0: a free one. `health`: what the farm says about the node. `lease_s`: for how long the node has a block
+    without a heartbeat. `rounds`: after how many rounds the farm stops a block. `instead`: answers requests in place of
+    the farm, so that a test can break it.
     """
 
     def __init__(self, *, port: int = 0, rounds: int = 1, lease_s: float = 2.0) -> None:
@@ -54,7 +55,7 @@ class FakeFarm:
         self.instead: Instead = lambda address, body: None
         self.hellos: list[messages.Hello] = []
         self.traces: dict[str, bytes] = {}
-        self._questions: list[tuple[str, dict[str, object]]] = []
+        self._requests: list[tuple[str, dict[str, object]]] = []
         self._changed = threading.Condition()
         self._offers: queue.Queue[tuple[str, int]] = queue.Queue()
         self._orders: dict[str, BlockOrder] = {}
@@ -81,7 +82,7 @@ class FakeFarm:
         self._server.cut()
 
     def offer(self, order: BlockOrder) -> None:
-        """Offer a block to the node. It may be offered several times."""
+        """Offer a block to the node, once for each call."""
         self._orders[order.block] = order
         self._offers.put((order.block, order.attempt))
 
@@ -95,47 +96,47 @@ class FakeFarm:
         return list(self._reports.get(block, []))
 
     def asked(self, ending: str) -> list[dict[str, object]]:
-        """Return the bodies of all requests so far whose address ends with `ending`."""
-        return [body for address, body in list(self._questions) if address.endswith(ending)]
+        """Return the JSON bodies of all requests so far whose address ends with `ending`, in their order."""
+        return [body for address, body in list(self._requests) if address.endswith(ending)]
 
     def wait_for(self, ending: str, *, count: int = 1, within_s: float = 120.0) -> list[dict[str, object]]:
-        """Return the same as `asked`, once there are `count` of them. Raises AssertionError when they do not come."""
+        """Wait for `count` requests, and return the same as `asked`. Raises AssertionError after `within_s` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.asked(ending)) >= count, timeout=within_s):
-                came = [address for address, _ in self._questions]
-                raise AssertionError(f"{count} questions to …{ending} did not come within {within_s:g} s, but {came}.")
+                came = [address for address, _ in self._requests]
+                raise AssertionError(f"{count} requests to …{ending} did not come within {within_s:g} s, but {came}.")
         return self.asked(ending)
 
-    def _answer(self, question: Question) -> Answer:
-        body = question.json
+    def _answer(self, request: Request) -> Response:
+        body = request.json
         with self._changed:
-            self._questions.append((question.address, body))
+            self._requests.append((request.address, body))
             self._changed.notify_all()
-        instead = self.instead(question.address, body)
+        instead = self.instead(request.address, body)
         if instead is not None:
-            return Answer.of(*instead)
+            return Response.of(*instead)
         try:
-            return self._answer_as_farm(question)
+            return self._answer_as_farm(request)
         except _RefusedError as refusal:
             problem = messages.Problem(detail=refusal.detail, code=refusal.code)
-            return Answer.of(refusal.status, problem.model_dump(mode="json"))
+            return Response.of(refusal.status, problem.model_dump(mode="json"))
 
-    def _answer_as_farm(self, question: Question) -> Answer:
-        if question.address == "enrol":
-            return _make_answer(self._enrol(_parse_body(question, messages.Enrolment)), status=201)
-        if question.address == "secret":
-            return _make_answer(self._grant(_parse_body(question, messages.SecretRequest)))
-        if question.headers.get("authorization") != f"Bearer {SECRET}":
+    def _answer_as_farm(self, request: Request) -> Response:
+        if request.address == "enrol":
+            return _make_response(self._enrol(_parse_body(request, messages.Enrolment)), status=201)
+        if request.address == "secret":
+            return _make_response(self._grant(_parse_body(request, messages.SecretRequest)))
+        if request.headers.get("authorization") != f"Bearer {SECRET}":
             raise _RefusedError(401, "unknown", "No node has this secret.")
-        if question.address == "hello":
-            self.hellos.append(_parse_body(question, messages.Hello))
+        if request.address == "hello":
+            self.hellos.append(_parse_body(request, messages.Hello))
             queues = (name_node_queue(NODE_ID), "tag.cpu") if self.health == "active" else ()
-            return _make_answer(messages.Welcome(health=self.health, queues=queues))
-        if question.address == "messages":
-            return self._offer_message(wait_s=question.number("wait"))
-        if question.address.startswith("files/"):
-            return self._send_file(question.address.removeprefix("files/"))
-        return self._answer_about_block(question)
+            return _make_response(messages.Welcome(health=self.health, queues=queues))
+        if request.address == "messages":
+            return self._offer_message(wait_s=request.number("wait"))
+        if request.address.startswith("files/"):
+            return self._send_file(request.address.removeprefix("files/"))
+        return self._answer_about_block(request)
 
     def _enrol(self, enrolment: messages.Enrolment) -> messages.Enrolled:
         self._public_key = enrolment.public_key
@@ -154,40 +155,40 @@ class FakeFarm:
             secret=SECRET, rotate_at=now + timedelta(days=60), expires_at=now + timedelta(days=90)
         )
 
-    def _offer_message(self, *, wait_s: float) -> Answer:
+    def _offer_message(self, *, wait_s: float) -> Response:
         try:
             block, attempt = self._offers.get(timeout=min(wait_s, messages.MAX_WAIT_S) or 0.001)
         except queue.Empty:
-            return Answer.of(204, None)
-        return _make_answer(
+            return Response.of(204, None)
+        return _make_response(
             messages.Offer(queue=name_node_queue(NODE_ID), message=_make_celery_message(block, attempt))
         )
 
-    def _send_file(self, digest: str) -> Answer:
+    def _send_file(self, digest: str) -> Response:
         if digest not in self._files:
             raise _RefusedError(404, "missing", f"No order of this farm names a file {digest}.")
-        return Answer(200, self._files[digest], "application/octet-stream")
+        return Response(200, self._files[digest], "application/octet-stream")
 
-    def _answer_about_block(self, question: Question) -> Answer:
-        kind, _, remaining = question.address.partition("/")
+    def _answer_about_block(self, request: Request) -> Response:
+        kind, _, remaining = request.address.partition("/")
         block, _, action = remaining.partition("/")
         order = self._orders.get(block)
         if kind != "blocks" or order is None:
-            raise _RefusedError(404, "missing", f"There is no {question.address}.")
+            raise _RefusedError(404, "missing", f"There is no {request.address}.")
         if action == "claim":
-            attempt = _parse_body(question, messages.ClaimRequest).attempt
+            attempt = _parse_body(request, messages.ClaimRequest).attempt
             _refuse_unless(attempt == order.attempt, f"Attempt {attempt} of block {block} is over.")
-            return _make_answer(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
-        token = question.headers.get(messages.ATTEMPT_TOKEN_HEADER.lower())
+            return _make_response(Lease(order=order, token=TOKEN, lease_s=self.lease_s))
+        token = request.headers.get(messages.ATTEMPT_TOKEN_HEADER.lower())
         _refuse_unless(token == TOKEN, f"Block {block} is another attempt's.")
         if action == "heartbeat":
-            _parse_body(question, messages.HeartbeatRequest)
-            return _make_answer(messages.HeartbeatReply(lease_s=self.lease_s))
+            _parse_body(request, messages.HeartbeatRequest)
+            return _make_response(messages.HeartbeatReply(lease_s=self.lease_s))
         if action == "reports":
-            return _make_answer(self._take_report(block, _parse_body(question, messages.ReportPost).report))
-        digest = hashlib.sha256(question.content).hexdigest()
-        self.traces[digest] = question.content
-        return _make_answer(messages.TraceStored(sha256=digest))
+            return _make_response(self._take_report(block, _parse_body(request, messages.ReportPost).report))
+        digest = hashlib.sha256(request.content).hexdigest()
+        self.traces[digest] = request.content
+        return _make_response(messages.TraceStored(sha256=digest))
 
     def _take_report(self, block: str, report: Report) -> Reply:
         reports = self._reports.setdefault(block, [])
@@ -196,15 +197,15 @@ class FakeFarm:
         return Reply(go_on=measured < self.rounds)
 
 
-def _parse_body(question: Question, shape: type[Body]) -> Body:
+def _parse_body(request: Request, shape: type[Body]) -> Body:
     try:
-        return shape.model_validate_json(question.content)
+        return shape.model_validate_json(request.content)
     except ValidationError as problem:
         raise _RefusedError(422, "invalid", f"This is not a {shape.__name__}: {problem}") from problem
 
 
-def _make_answer(answer: BaseModel, *, status: int = 200) -> Answer:
-    return Answer(status, answer.model_dump_json().encode())
+def _make_response(answer: BaseModel, *, status: int = 200) -> Response:
+    return Response(status, answer.model_dump_json().encode())
 
 
 def _refuse_unless(is_right: bool, sentence: str) -> None:
@@ -213,7 +214,7 @@ def _refuse_unless(is_right: bool, sentence: str) -> None:
 
 
 def _make_celery_message(block: str, attempt: int) -> dict[str, object]:
-    """Return a task message as kombu's Redis transport stores it."""
+    """Make the message of a task as kombu's Redis transport stores it."""
     body = json.dumps([[], {"block": block, "attempt": attempt}, {"callbacks": None, "errbacks": None}])
     identity = str(uuid.uuid4())
     return {

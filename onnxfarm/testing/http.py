@@ -1,4 +1,4 @@
-"""The HTTP server of the fake farm, whose connections can be cut."""
+"""The HTTP server of the fake farm. Its open connections can be cut."""
 
 import contextlib
 import json
@@ -15,8 +15,8 @@ PREFIX = "/api/node/v1/"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A request. `address` is the path after PREFIX, and `headers` has lower-case names."""
+class Request:
+    """An HTTP request. `address`: its path after PREFIX. `headers`: by lower-case names."""
 
     address: str
     query: Mapping[str, list[str]]
@@ -25,7 +25,7 @@ class Question:
 
     @property
     def json(self) -> dict[str, object]:
-        """The body, if it is a JSON object; else an empty one."""
+        """The body, if it is a JSON object; else an empty dict."""
         with contextlib.suppress(ValueError):
             value = json.loads(self.content)
             if isinstance(value, dict):
@@ -33,31 +33,31 @@ class Question:
         return {}
 
     def number(self, name: str) -> float:
-        """Return a number of the query, 0 or more; 0 where it is missing or invalid."""
+        """Return a number from the query string; 0 if it is missing, invalid or negative."""
         with contextlib.suppress(ValueError):
             return max(0.0, float(self.query.get(name, ["0"])[0]))
         return 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A response. `kind` is its media type."""
+class Response:
+    """An HTTP response. `media_type`: of its content."""
 
     status: int
     content: bytes = b""
-    kind: str = "application/json"
+    media_type: str = "application/json"
 
     @classmethod
-    def of(cls, status: int, value: Mapping[str, object] | None) -> "Answer":
+    def of(cls, status: int, value: Mapping[str, object] | None) -> "Response":
         return cls(status, b"" if value is None else json.dumps(value).encode())
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on this machine only, with a thread for each connection."""
+    """A server on this machine only, with a thread for each connection. It is started when it is made."""
 
     daemon_threads = True
 
-    def __init__(self, port: int, answer: Callable[[Question], Answer]) -> None:
+    def __init__(self, port: int, answer: Callable[[Request], Response]) -> None:
         self.answer = answer
         self._open: set[object] = set()
         super().__init__(("127.0.0.1", port), _Handler)
@@ -75,7 +75,7 @@ class Server(ThreadingHTTPServer):
         """Print nothing: a node may be killed during a request."""
 
     def cut(self) -> None:
-        """Stop the server and end every open connection."""
+        """Stop the server, and cut every open connection."""
         self.shutdown()
         self.server_close()
         for connection in list(self._open):
@@ -94,21 +94,21 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
         if length > MAX_TRACE_BYTES:
-            self._send(Answer.of(413, {"detail": f"{length} bytes are too many.", "code": "too_large"}))
+            self._send(Response.of(413, {"detail": f"{length} bytes are too many.", "code": "too_large"}))
             self.close_connection = True
             return
-        question = Question(
+        request = Request(
             address=parts.path.removeprefix(PREFIX),
             query=parse_qs(parts.query),
             headers={name.lower(): value for name, value in self.headers.items()},
             content=self.rfile.read(length),
         )
-        self._send(self.server.answer(question))
+        self._send(self.server.answer(request))
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Response) -> None:
         self.send_response(answer.status)
         if answer.status != 204:
-            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Type", answer.media_type)
             self.send_header("Content-Length", str(len(answer.content)))
         self.end_headers()
         self.wfile.write(answer.content)

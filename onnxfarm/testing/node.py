@@ -1,4 +1,4 @@
-"""A node for tests of farms, which keeps to the protocol and reports times that the test sets."""
+"""A node for tests of farms. It follows the protocol, and reports times that the test sets."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from farm.rules.judging.summaries import pack_timings
 from worker.agent.connection.gateway import Gateway
 
 CPU = "CPUExecutionProvider"
-# inferences behind each made-up sample
+# how many inferences each made-up sample has
 TIMINGS = 50
 
 # (cell, round) → the p50 in milliseconds
@@ -30,11 +30,11 @@ def always_1_ms(cell: CellSpec, number: int) -> float:
 
 
 class FakeNode:
-    """A node of the farm, real or fake, at `url`.
+    """A node of the farm at `url`, which may be real or fake.
 
-    `latency_ms` returns the p50 of a cell in a round, and `spread` is the relative standard deviation around it.
-    `tags`: what it claims to be able to do, with the evidence. It sleeps as long as its inferences would take, because
-    a farm checks that. Raises `worker.agent.connection.gateway.GatewayError` where the farm refuses.
+    `latency_ms`: returns the p50 of a cell in a round. `spread`: the relative standard deviation around it. `tags`: the
+    hardware tags that it claims, with the evidence for each. It sleeps as long as its inferences would take, because a
+    farm checks that. Each method raises `worker.agent.connection.gateway.GatewayError` if the farm refuses.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FakeNode:
         self.gateway.close()
 
     def enrol(self, code: str) -> messages.Enrolled:
-        """Join with a one-time code. A person may have to approve the fingerprint before `sign_in` works."""
+        """Join the farm with a one-time code. Somebody may have to approve the node before `sign_in` works."""
         enrolment = messages.Enrolment(
             code=code,
             name=self.name,
@@ -76,14 +76,14 @@ class FakeNode:
         return enrolled
 
     def sign_in(self) -> None:
-        """Get a secret by the node's key, and use it from now on."""
+        """Get a secret from the farm, signed for by the node's key, and use it in later requests."""
         moment = int(time.time())
         signature = signatures.sign(self._private, messages.make_secret_message(self._node_id, moment))
         request = messages.SecretRequest(node_id=self._node_id, signed_at=moment, signature=signature)
         self.gateway.use_secret(self.gateway.request_secret(request).secret)
 
     def hello(self) -> messages.Welcome:
-        """Tell the farm the node's facts, tags and providers."""
+        """Send the node's facts, tags and providers to the farm, and return its answer."""
         return self.gateway.hello(
             messages.Hello(
                 contract_version=CONTRACT_VERSION, facts=self.facts, tags=self.tags, providers=self.providers
@@ -91,7 +91,7 @@ class FakeNode:
         )
 
     def work(self, *, wait_s: float = 0.0) -> str | None:
-        """Measure the next block that is offered, and return its number; None where none is offered in `wait_s`."""
+        """Wait for an offered block, measure it, and return its id; None if none is offered within `wait_s` seconds."""
         offer = self.gateway.receive_message(wait_s=wait_s)
         if offer is None:
             return None
@@ -144,7 +144,7 @@ class FakeNode:
 
 
 def parse_offer(offer: messages.Offer) -> tuple[str, int]:
-    """Return the block and the attempt that a message offers. Raises ValueError for a message of another kind."""
+    """Return the block's id and the number of the attempt in an offer. Raises ValueError for another message."""
     try:
         kwargs = json.loads(base64.b64decode(str(offer.message["body"])))[1]
         return str(kwargs["block"]), int(kwargs["attempt"])

@@ -1,4 +1,4 @@
-"""An environment without ONNX Runtime, in which the real runner measures times that the test sets."""
+"""A virtual environment with a fake ONNX Runtime, in which the real runner measures times that the test sets."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from farm.contract.cells import Runtime
 from worker.agent.installation.runtimes import MARKER, Installed, measure_disk_bytes
 
 CPU = "CPUExecutionProvider"
-# type as ONNX Runtime writes it, and dimensions: numbers, or names of those that the inputs give
+# the type as ONNX Runtime writes it, and the dimensions: numbers, or names whose sizes the inputs give
 Tensor = tuple[str, Sequence[int | str]]
 
 _STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -23,7 +23,7 @@ _STAND_IN = Path(__file__).with_name("stand_in.py")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An executed node of every inference, which uses `us` microseconds of processor time."""
+    """A node of the fake model, which takes `us` microseconds of processor time in each inference."""
 
     name: str
     op_type: str
@@ -33,10 +33,11 @@ class Step:
 
 @dataclass(frozen=True)
 class FakeRuntime:
-    """A release of ONNX Runtime with known speed, which is installed where a node or `onnxfarm bench` finds runtimes.
+    """A fake release of ONNX Runtime with known speed, which runs the same model whatever file it is given.
 
-    `providers`: those in the build. `starts`: those that start; None: all. A provider that does not start falls back to
-    the CPU. `value`: the value of every element of every output.
+    `inputs` and `outputs`: of that model, by name. `providers`: those in the build. `starts`: those that start; None:
+    all. Any other falls back to the CPU. `value`: of each element of each output. `packages`: versions of further
+    packages that it claims to have.
     """
 
     inputs: Mapping[str, Tensor]
@@ -54,7 +55,7 @@ class FakeRuntime:
         return Runtime(distribution=self.distribution, version=self.version)
 
     def install(self, folder: Path) -> Installed:
-        """Make its environment below `folder`, the runtimes of a node or of `bench`, in place of one of its name."""
+        """Make its environment in the runtimes folder of a node or of `bench`, in place of one of the same name."""
         place = Path(os.path.realpath(folder)) / f"{self.distribution}-{self.version}"
         shutil.rmtree(place, ignore_errors=True)
         packages = _make_environment(place)
@@ -98,7 +99,7 @@ def _list_arguments(tensors: Mapping[str, Tensor]) -> list[dict[str, object]]:
 
 
 def _make_environment(place: Path) -> Path:
-    """Make a virtual environment with this interpreter and this numpy, and return its folder of packages."""
+    """Make a virtual environment with this interpreter and this numpy, and return its site-packages."""
     python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     packages = place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     packages.mkdir(parents=True)
