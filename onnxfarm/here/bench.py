@@ -111,7 +111,7 @@ class Measurer:
     def measure(self, plan: Plan) -> Document:
         """Measure every block of a plan, show the progress, and return the bench document.
 
-        After `is_cancelled` becomes true, no further block is measured, and the document has only those before. Raises
+        After `is_cancelled` becomes true, measuring ends, and the document has what was measured until then. Raises
         Infrastructure if another measurement has the machine for more than LOCK_PATIENCE_S seconds.
         """
         records: list[BlockRecord] = []
