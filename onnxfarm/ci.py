@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from farm.rules.presenting.markdown import as_text
+from farm.rules.presenting.markdown import escape_text
 from onnxfarm import gate_process
 from onnxfarm.forges import Answer, Comment, Forge, GitHub, GitLab, RefusedError
 from onnxfarm.gate_process import CANCELLED, DEFAULT_CHECKS, FAILED, PASSED
@@ -170,7 +170,7 @@ def _make_unmeasured_answer(exit_code: int, last_line: str, environment: Mapping
     `last_line`: the last line that the gate printed, which says why.
     """
     headline = gate_process.explain_end(exit_code, last_line)
-    comment = f"### {'✅' if exit_code == PASSED else '❌'} {as_text(headline)}\n"
+    comment = f"### {'✅' if exit_code == PASSED else '❌'} {escape_text(headline)}\n"
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a") as file:
             file.write(comment)

@@ -20,7 +20,7 @@ from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT
 from farm.rules.comparing.quantities import change_of
 from farm.rules.presenting import changed_operators as operators
 from farm.rules.presenting import metric_changes, parities, prefills, refusals
-from farm.rules.presenting.headlines import axis_rank, rank_results
+from farm.rules.presenting.headlines import axis_sort_key, rank_results
 from farm.rules.presenting.lines import (
     BUSY,
     PROCESSOR,
@@ -37,7 +37,7 @@ from farm.rules.quality import accuracy_metrics
 from farm.rules.runtimes import engines
 from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted, latency, memory, percent, plain
-from farm.rules.wording.vocabulary import WRONG, is_change, mark_word, rank, sign_of
+from farm.rules.wording.vocabulary import WRONG, is_change, rank, sign_of, with_mark
 from onnxfarm.outputs import print_lines
 from onnxfarm.terminal_tables import COLOURS, colour_text, lift_constant_columns, make_folding_table, split_to_width
 
@@ -164,7 +164,7 @@ def _make_cell_table(document: Document, cells: Sequence[Cell], varying: Sequenc
         if is_eventful:
             state = WRONG if is_wrong(cell) else str(cell.status)
             note = ", simulated" if cell.simulated else ", unstable" if cell.id in unstable else ""
-            row.append(colour_text(f"{mark_word(state)}{note}", state))
+            row.append(colour_text(f"{with_mark(state)}{note}", state))
         table.add_row(*row)
     return table
 
@@ -252,7 +252,7 @@ def _show_reasons(cells: Sequence[Cell], *, opening: str, console: Console) -> N
         more = f" and {len(alike) - MAX_NAMED} more" if len(alike) > MAX_NAMED else ""
         heading = named if len(alike) == 1 else f"{len(alike)} cells ({named}{more})"
         text = "the reason is above." if reason.text in opening else reason.text
-        heading = f"{mark_word(alike[0].status)} {heading}{axes}: {text}"
+        heading = f"{with_mark(alike[0].status)} {heading}{axes}: {text}"
         print_lines(heading, *(f"    {way_out}" for way_out in refusals.list_ways_out(alike)), console=console)
     for cell in cells:
         if cell.scenario_text:
@@ -332,7 +332,7 @@ def _sort_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cel
     first = rank_results(comparisons, cells).axis
     return sorted(
         comparisons,
-        key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_rank(pair.axis), *_rank_change(pair, cells)),
+        key=lambda pair: (pair.axis == TWIN, pair.axis != first, axis_sort_key(pair.axis), *_rank_change(pair, cells)),
     )
 
 

@@ -8,7 +8,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from farm.rules.presenting import tables
-from farm.rules.wording.vocabulary import WRONG, mark_word, sign_of
+from farm.rules.wording.vocabulary import WRONG, sign_of, with_mark
 from onnxfarm.outputs import make_table
 
 # by the tone of a word
@@ -43,7 +43,7 @@ def lift_constant_columns(table: Table, *headers: str) -> tuple[str, Table]:
     constants: dict[str, str] = {}
     for column in table.columns if table.row_count > 1 else ():
         texts = {str(cell) for cell in column.cells}
-        if column.header in headers and len(texts) == 1 and not min(texts).startswith(("fail", mark_word(WRONG))):
+        if column.header in headers and len(texts) == 1 and not min(texts).startswith(("fail", with_mark(WRONG))):
             constants[str(column.header)] = texts.pop()
     narrower = _select_columns(table, [column for column in table.columns if column.header not in constants])
     return ", ".join(f"{header} {text}" for header, text in constants.items() if text), narrower

@@ -33,18 +33,18 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
         Part("outside the graph", theme.OTHER, lambda cell: known[cell.id].choosing_ms),
     )
 
-    def whole_ms(cell: Cell) -> float:
-        return known[cell.id].whole_ms
+    def total_ms(cell: Cell) -> float:
+        return known[cell.id].total_ms
 
-    shown, rest = choose_bars(cells, whole_ms)
+    shown, rest = choose_bars(cells, total_ms)
     first, kinds = known[cells[0].id], [each.is_processor for each in known.values()]
     by = clock_title(kinds, "time of the clock") if any(kinds) else ""
     of = f" of {by}" if by else ""
-    of_prompt = numbers.share(first.prompt_ms / first.whole_ms)
+    of_prompt = numbers.share(first.prompt_ms / first.total_ms)
     columns: tuple[Column[Cell], ...] = (
         *([figure.name_column(bars.along, address)] if address else []),
         *(Number[Cell](f"{part.name}, ms", _make_entry(part.of), note=by) for part in parts),
-        Number("together, ms", lambda cell: as_number(whole_ms(cell)), note=by),
+        Number("together, ms", lambda cell: as_number(total_ms(cell)), note=by),
         Number(
             metric_heading("tokens/s", kinds) if by else "tokens/s",
             lambda cell: as_number(known[cell.id].tokens_per_s),
@@ -53,9 +53,9 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
     )
     return Figure(
         name=PHASES,
-        title=f"{format_ms(first.whole_ms)}{of} a generation, {of_prompt} of it the prompt"
+        title=f"{format_ms(first.total_ms)}{of} a generation, {of_prompt} of it the prompt"
         if len(cells) == 1
-        else f"A generation takes {bars.extremes(whole_ms, format_ms)}{of}",
+        else f"A generation takes {bars.extremes(total_ms, format_ms)}{of}",
         summary=(
             f"Prompt, tokens and choosing them in a generation of {numbers.counted(len(cells), 'cell')}, from medians "
             f"of launches.{rest} The table has every number."
@@ -63,7 +63,7 @@ def draw_phases(cells: Sequence[Cell], address: Address | None = None, times: Ti
         data=bars.stacked(parts, shown),
         layout=theme.make_row_layout(
             len(shown),
-            theme.make_axis(f"ms{of} of one generation", **scales.make_linear([whole_ms(cell) for cell in shown])),
+            theme.make_axis(f"ms{of} of one generation", **scales.make_linear([total_ms(cell) for cell in shown])),
             barmode="stack",
             showlegend=True,
         ),

@@ -17,7 +17,7 @@ from farm.rules.presenting.times import Times, clock_title
 from farm.rules.quality import accuracy_metrics
 from farm.rules.quality.accuracy import find_undominated, pareto_front
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import WRONG, mark_word
+from farm.rules.wording.vocabulary import WRONG, with_mark
 
 CELLS, HARDWARE = "pareto", "hardware"
 HOW = "Members add it on the model’s page, as an .npz of inputs and labels, and run again."
@@ -122,7 +122,7 @@ def _draw_group(
     ink = theme.SOFT if colour_of is None else theme.INK
     hovers = [
         f"{names[point.cell.id]}<br>{point.words}<br>{weight.format(weight.read(point.cell))}"
-        f"{f'<br>{mark_word(WRONG)}' if is_wrong(point.cell) else ''}"
+        f"{f'<br>{with_mark(WRONG)}' if is_wrong(point.cell) else ''}"
         for point in points
     ]
     marker = {

@@ -10,7 +10,7 @@ from math import ceil, floor, inf, isfinite, log10
 
 from dashboard.figures.theme import Json
 from farm.rules.wording import numbers
-from farm.rules.wording.numbers import is_factor
+from farm.rules.wording.numbers import is_written_as_factor
 
 # more labels would overlap in a narrow window
 MAX_STEPS = 6
@@ -167,7 +167,7 @@ def _add_room(low: float, high: float) -> list[float]:
 
 def _format_change(ratio: float) -> str:
     """Write a round change as tables write changes."""
-    if not is_factor(ratio):
+    if not is_written_as_factor(ratio):
         return numbers.signed_percent(ratio - 1, 0)
     return f"×{ratio:g}" if ratio > 1 else f"÷{1 / ratio:.0f}"
 

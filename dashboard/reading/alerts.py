@@ -176,7 +176,9 @@ def make_table(
     unseen = {alert.pk for alert in rows if alert.state == "open" and alert.team_id in writable}
     if unseen:
         columns.append(Column("Action", lambda alert: _acknowledge(alert) if alert.pk in unseen else Entry()))
-    table = Table.of("alert", "Alerts", columns, rows).keyed([alert.pk for alert in rows], box=box if unseen else "")
+    table = Table.of("alert", "Alerts", columns, rows).with_row_keys(
+        [alert.pk for alert in rows], box=box if unseen else ""
+    )
     return replace(table, shared=", ".join(shared))
 
 

@@ -16,7 +16,7 @@ from farm.rules.presenting.lines import judge_outputs, why_wrong
 from farm.rules.presenting.tables import Entry, Head, Table, verdict_entry
 from farm.rules.presenting.times import clock_title, format_items
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import WRONG, mark_word
+from farm.rules.wording.vocabulary import WRONG, with_mark
 
 MAX_BUDGET_MS = 1e7
 # of settings that launches do not tell apart so many have a row
@@ -154,7 +154,7 @@ def _describe_left_out(settings: Sequence[MeasuredSetting]) -> str:
         return fed
     what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
     fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
-    why = f": {mark_word(WRONG)}. {wrong}" if wrong else "."
+    why = f": {with_mark(WRONG)}. {wrong}" if wrong else "."
     wrongs = f"Left out: {others.count} {what} not pass; the fastest of them is {_describe_setting(fastest)}{why}"
     return f"{wrongs} {fed}".strip()
 
@@ -183,7 +183,7 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: 
             Entry(words),
             Entry(name, href=address(measured)),
             time_entry(measured, says=says and measured.is_processor),
-            items_entry(measured.cell, says=says and measured.are_items_of_processor),
+            items_entry(measured.cell, says=says and measured.has_items_by_processor),
             verdict_entry(judge_outputs(measured.cell)),
         )
         for (words, measured), name in zip(shown, called, strict=True)

@@ -11,7 +11,7 @@ from dashboard.figures.ratios import Named
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.rules.presenting import metric_changes
-from farm.rules.presenting.headlines import axis_rank, rank_results
+from farm.rules.presenting.headlines import axis_sort_key, rank_results
 from farm.rules.presenting.lines import make_comparison_line
 from farm.rules.presenting.stability import describe_rounds_needed
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
@@ -91,7 +91,9 @@ COLUMNS: tuple[Column[Named], ...] = (
 
 
 def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
-    return sorted({comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_rank(axis)))
+    return sorted(
+        {comparison.axis for comparison in comparisons}, key=lambda axis: (axis == "twin", axis_sort_key(axis))
+    )
 
 
 def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:

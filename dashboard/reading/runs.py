@@ -177,7 +177,7 @@ def make_table(runs: Iterable["Run"], states: Mapping[int, str], *, is_ordered: 
     # why a run was made, and by whom, where that is not the same in every row
     origins = [column for column in ORIGINS if column.order or len({column.entry(run).text for run in rows}) > 1]
     columns = [column if is_ordered else column.unordered for column in (*NAMES, state, *figures, subject, *origins)]
-    table = Table.of("runs", "Runs", columns, rows).keyed([run.pk for run in rows], box=box)
+    table = Table.of("runs", "Runs", columns, rows).with_row_keys([run.pk for run in rows], box=box)
     return replace(table, shared=", ".join(shared))
 
 

@@ -52,7 +52,7 @@ def version_table(
         columns.append(Column("Same files as", lambda row: Entry(same[row.pk])))
     if chosen is not None:
         columns.insert(1, Column("Shown", lambda row: Entry("shown above" if row.pk == chosen.pk else "")))
-    return Table.of("versions", "Versions", columns, listed).keyed([row.pk for row in listed])
+    return Table.of("versions", "Versions", columns, listed).with_row_keys([row.pk for row in listed])
 
 
 def _comparison_entry(row: "Comparison | None") -> Entry:

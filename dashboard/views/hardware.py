@@ -171,7 +171,7 @@ def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -
         ),
         Number(
             hardware_words.items_heading(bests),
-            _of_best(lambda best: items_entry(best.cell, says=says and best.are_items_of_processor)),
+            _of_best(lambda best: items_entry(best.cell, says=says and best.has_items_by_processor)),
             note="in its batch",
         ),
         Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),

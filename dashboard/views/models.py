@@ -137,7 +137,7 @@ def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
     subject = Prose[Line]("What", lambda line: runs.lead_subject(line.lead, shared))
     columns = [subject if column.text == subject.text else column for column in COLUMNS]
     columns = columns if len({line.model.team_id for line in rows}) > 1 else columns[:-1]
-    table = Table.of("models", "Models", columns, rows).keyed([line.model.pk for line in rows], box=box)
+    table = Table.of("models", "Models", columns, rows).with_row_keys([line.model.pk for line in rows], box=box)
     return replace(table, shared=", ".join(shared))
 
 

@@ -246,7 +246,9 @@ def make_tables(
     )
     return {
         **_make_compared(request, document, address),
-        "cells": table.keyed([f"{row.pk}:{cell.id}" for cell in ended], box="cells") if row is not None else table,
+        "cells": table.with_row_keys([f"{row.pk}:{cell.id}" for cell in ended], box="cells")
+        if row is not None
+        else table,
         "cells_note": note,
         "refused": cells.group_refused(
             document.cells, address, matrix=row.matrix if row is not None and may_write else ""

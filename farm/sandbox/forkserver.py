@@ -63,8 +63,12 @@ def main() -> None:
             if not message:
                 return
             order = json.loads(message)
-            children += -1 if "reap" in order else 1
-            answer = _reap(order["reap"]) if "reap" in order else _fork_child(order, descriptors)
+            if "reap" in order:
+                children -= 1
+                answer = _reap(order["reap"])
+            else:
+                children += 1
+                answer = _fork_child(order, descriptors)
             line.send(json.dumps(answer).encode())
 
 
@@ -74,7 +78,7 @@ def _reap(pid: int) -> dict[str, float]:
     return {"exit_code": code, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024}
 
 
-def _fork_child(order: Order, descriptors: list[int]) -> dict[str, int]:
+def _fork_child(order: Order, descriptors: list[int]) -> dict[str, float]:
     """Fork a child, and wait until it leads a session of its own, so that its group can be ended by its number."""
     ready, ready_end = os.pipe()
     pid = os.fork()

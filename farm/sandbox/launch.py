@@ -1,4 +1,4 @@
-"""From a policy to the command line that confines: the launcher, its orders, and bubblewrap around it."""
+"""Makes the command line that confines a child by its policy: the launcher with its orders, and bubblewrap."""
 
 import os
 import shutil
@@ -29,15 +29,9 @@ def make_confined_command(argv: Sequence[str], *, policy: Policy, level: Level, 
     """
     if not os.path.isabs(argv[0]):
         raise SandboxError(f"The command {argv[0]!r} is not an absolute path; give the program by its full path.")
+    orders = format_launcher_orders(policy, level, starter=os.getpid())
     # the link itself is kept: a virtual environment's interpreter finds its packages by the name it was called by
-    launcher = [
-        sys.executable,
-        "-I",
-        "-S",
-        str(LAUNCHER),
-        format_launcher_orders(policy, level, starter=os.getpid()),
-        *argv,
-    ]
+    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), orders, *argv]
     if level != "bubblewrap":
         return launcher
     return [*_make_bubblewrap_command(policy, cwd), *launcher]
@@ -112,13 +106,14 @@ def _make_bubblewrap_command(policy: Policy, cwd: Path) -> list[str]:
     if program is None:
         raise SandboxError("The program bwrap is not on the PATH; install bubblewrap or take level landlock.")
     words = [program, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
-    for kind, path in [
-        ("ro", p) for p in (LAUNCHER, *interpreters.list_interpreter_paths(Path(sys.executable)))
-    ] + list(_list_paths(policy)):
-        if kind != "list" and (not str(path).startswith(("/proc", "/dev/")) or (policy.devices and kind != "ro")):
-            option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
-            # at its own name too, where that is a link: programs are called by it
-            words += [option, os.path.realpath(path), os.path.abspath(path)]
-            if os.path.realpath(path) != os.path.abspath(path):
-                words += [option, os.path.realpath(path), os.path.realpath(path)]
+    ours = (LAUNCHER, *interpreters.list_interpreter_paths(Path(sys.executable)))
+    for kind, path in (*(("ro", path) for path in ours), *_list_paths(policy)):
+        is_mounted_already = str(path).startswith(("/proc", "/dev/"))
+        if kind == "list" or (is_mounted_already and not (policy.devices and kind != "ro")):
+            continue
+        option = {"ro": "--ro-bind-try", "rw": "--bind-try", "dev": "--dev-bind-try"}[kind]
+        real_path = os.path.realpath(path)
+        # at its own name too, where that is a link: programs are called by it
+        for name in dict.fromkeys((os.path.abspath(path), real_path)):
+            words += [option, real_path, name]
     return [*words, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd), "--"]

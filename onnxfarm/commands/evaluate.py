@@ -14,7 +14,7 @@ from farm.contract.reasons import CellStatus
 from farm.rules.cells.axes import BY_NAME
 from farm.rules.presenting.lines import is_less_accurate
 from farm.rules.quality import accuracy_metrics
-from farm.rules.wording.vocabulary import mark_word
+from farm.rules.wording.vocabulary import with_mark
 from onnxfarm.calibration_files import CALIBRATION_HELP
 from onnxfarm.commands import options
 from onnxfarm.commands.bench_options import read_matrix
@@ -97,7 +97,7 @@ def _write_and_show(document: Document, *, console: Console, json_file: Path | N
     console.print(table)
     for cell in document.cells:
         if cell.reason is not None:
-            console.print(Text(f"{mark_word(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
+            console.print(Text(f"{with_mark(cell.status)} {cell.id}: {cell.reason.text}"), soft_wrap=True)
 
 
 def _format_figures(cell: Cell) -> list[str | Text]:

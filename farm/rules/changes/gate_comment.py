@@ -15,9 +15,9 @@ from farm.rules.planning.blocks import TWIN
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import ComparisonLine, has_excessive_loss, make_comparison_line
-from farm.rules.presenting.markdown import as_code, as_text
+from farm.rules.presenting.markdown import escape_text, format_code_span
 from farm.rules.wording import numbers
-from farm.rules.wording.vocabulary import mark_word
+from farm.rules.wording.vocabulary import with_mark
 
 MAX_ROWS = 8
 MAX_REASONS = 3
@@ -70,14 +70,14 @@ def as_comment(answer: GateAnswer, document: Document, call: GateCall) -> str:
     """Render the comment in Markdown: a headline, a table, and a list of reasons and facts."""
     rows = list_rows(answer, document)
     facts = [
-        *map(as_text, _list_reasons(answer)[:MAX_REASONS]),
+        *map(escape_text, _list_reasons(answer)[:MAX_REASONS]),
         *([NOT_JUDGED] if answer.infra else []),
         *_confirm_first_row(rows),
         *_explain_first_row(rows),
         describe_detectable(document),
         *_suggest_budget(rows, Budget(document.budget)),
     ]
-    ending = f"{numbers.duration(call.duration_s)}; on your own machine: {as_code(call.command)}"
+    ending = f"{numbers.duration(call.duration_s)}; on your own machine: {format_code_span(call.command)}"
     if document.url and _LINK.fullmatch(document.url):
         ending += f"; [the run]({document.url})"
     mark = "✅" if answer.is_passed else "❌"
@@ -163,7 +163,7 @@ def _describe_risks(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _quote_name(name: str) -> str:
-    return as_code("_".join(name.split())[:MAX_NAME])
+    return format_code_span("_".join(name.split())[:MAX_NAME])
 
 
 def describe_detectable(document: Document) -> str:
@@ -192,28 +192,30 @@ def _render_table(rows: Sequence[Row]) -> str:
 
 
 def _list_columns(row: Row) -> list[str]:
-    setting = as_code(setting_label(row.old, row.new))
+    setting = format_code_span(setting_label(row.old, row.new))
     failed_checks = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
     if row.line is None:
-        statuses = [mark_word(cell.status) for cell in (row.old, row.new)]
+        statuses = [with_mark(cell.status) for cell in (row.old, row.new)]
         return [setting, *statuses, "", ", ".join(failed_checks) or "not compared"]
     change, unit = row.line.change, row.line.unit
     values = [f"{value} {unit}" for value in row.line.sides or ()] or ["", ""]
     size = f"{change.text} ({change.interval})" if change.is_decided else change.interval
-    return [setting, *values, size, ", ".join([mark_word(change.word), *failed_checks])]
+    return [setting, *values, size, ", ".join([with_mark(change.word), *failed_checks])]
 
 
 def _explain_first_row(rows: Sequence[Row]) -> Iterator[str]:
     """Explain the first row: the candidate's accuracy, outputs and size, and the operators behind its change."""
     for row in rows[:1]:
         if row.new.accuracy is not None and row.new.accuracy.text:
-            yield f"Accuracy: {as_text(row.new.accuracy.text)}"
+            yield f"Accuracy: {escape_text(row.new.accuracy.text)}"
         differences = [describe_outputs(outputs) for outputs in row.new.engines if outputs.cell == row.old.id]
-        yield from (as_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in differences[:1])
+        yield from (
+            escape_text(text if text.startswith("Outputs ") else f"Outputs: {text}") for text in differences[:1]
+        )
         if row.old.model_bytes and row.new.model_bytes:
             yield f"Size: {numbers.size(row.old.model_bytes)} → {numbers.size(row.new.model_bytes)}"
         if row.comparison is not None and (text := explain_change(row.comparison)):
-            yield f"Operators: {as_text(text)}"
+            yield f"Operators: {escape_text(text)}"
 
 
 def _suggest_budget(rows: Sequence[Row], budget: Budget) -> Iterator[str]:

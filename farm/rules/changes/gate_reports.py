@@ -11,7 +11,7 @@ from farm.rules.comparing.sides import comparison_between, index_by_sides
 from farm.rules.presenting import metric_changes
 from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import make_comparison_line
-from farm.rules.presenting.markdown import as_text
+from farm.rules.presenting.markdown import escape_text
 from farm.rules.presenting.times import Times
 from farm.rules.wording.numbers import counted
 
@@ -51,9 +51,9 @@ def as_markdown(answer: GateAnswer, document: Document) -> str:
     mark = "✅" if answer.is_passed else "❌"
     is_unjudged = answer.is_passed and any(finding.check == "unjudged" for finding in answer.findings)
     unjudged = "; outputs differ and were not judged" if is_unjudged else ""
-    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", as_text(describe_answer(answer)), ""]
+    lines = [f"## {mark} onnxfarm gate: {answer.verdict}{unjudged}", "", escape_text(describe_answer(answer)), ""]
     if document.sentence:
-        lines += [as_text(document.sentence), ""]
+        lines += [escape_text(document.sentence), ""]
     lines += _render_comparisons(answer, document)
     if answer.findings:
         lines += [format_findings(answer), ""]
@@ -65,7 +65,7 @@ def as_markdown(answer: GateAnswer, document: Document) -> str:
 def format_findings(answer: GateAnswer) -> str:
     """Render a Markdown table of the findings, with whether each fails the gate; empty where there are none."""
     rows = [
-        f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {as_text(finding.text)} |"
+        f"| {finding.check} | {'yes' if finding in answer.failures else 'no'} | {escape_text(finding.text)} |"
         for finding in answer.findings
     ]
     return "\n".join(["| check | fails the gate | finding |", "|---|---|---|", *rows]) if rows else ""
@@ -170,7 +170,7 @@ def _render_comparisons(answer: GateAnswer, document: Document) -> list[str]:
     names = ["base", "candidate"] if old.runtime == new.runtime else [str(old.runtime), str(new.runtime)]
     heads = ["cell", "of", *names, "verdict", "interval", "rounds", "because"]
     lines = [heads, ["---"] * len(heads), *rows]
-    return [*("| " + " | ".join(map(as_text, line)) + " |" for line in lines), ""]
+    return [*("| " + " | ".join(map(escape_text, line)) + " |" for line in lines), ""]
 
 
 def _render_case(check: str, pair: tuple[str, str], answer: GateAnswer, *, label: str) -> str:

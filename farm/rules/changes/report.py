@@ -37,7 +37,7 @@ from farm.rules.presenting.changed_operators import (
 )
 from farm.rules.presenting.explanations import explain_change
 from farm.rules.presenting.lines import ComparisonLine, make_comparison_line
-from farm.rules.presenting.markdown import as_code, as_text
+from farm.rules.presenting.markdown import escape_text, format_code_span
 from farm.rules.presenting.session_code import LEVELS
 from farm.rules.reporting.locks import make_lock
 from farm.rules.runtimes import providers
@@ -113,11 +113,11 @@ def timings_name(side: str) -> str:
 def render_readme(case: Case) -> str:
     """Render README.md: what the report holds, and how to repeat the measurement."""
     return (
-        f"# {case.old.runtime} → {case.new.runtime}\n\n{as_text(case.sentence)}\n\n"
+        f"# {case.old.runtime} → {case.new.runtime}\n\n{escape_text(case.sentence)}\n\n"
         f"Repeat it on your machine, with Python ≥ 3.11 and a package index:\n\n    {COMMAND}\n\n"
         "It installs both runtimes from lock-old.txt and lock-new.txt beside itself, then measures them side by side, "
         "a fresh process each, and says how far their outputs are apart. "
-        f"Measured before: {as_text(_describe_change(case))}.\n\n"
+        f"Measured before: {escape_text(_describe_change(case))}.\n\n"
         f"Or with onnxfarm, which also judges outputs against the reference and traces operators:\n\n"
         f"    onnxfarm bench {MODEL_FOLDER}/{case.model} --matrix matrix.json --inputs {INPUTS}\n\n"
         "document.json holds the samples, the comparison and its operators; timings-*.csv every timing; facts.json the "
@@ -131,11 +131,11 @@ def render_issue(case: Case) -> str:
     parts = [
         f"# {_make_title(case)}",
         "### Describe the issue",
-        as_text(case.sentence),
+        escape_text(case.sentence),
         *_render_sides(case),
         *_render_operators(case),
-        *([f"**Since when.** {as_text(case.since)}"] if case.since else []),
-        *([f"**Work-around.** {as_text(case.work_around)}"] if case.work_around else []),
+        *([f"**Since when.** {escape_text(case.since)}"] if case.since else []),
+        *([f"**Work-around.** {escape_text(case.work_around)}"] if case.work_around else []),
         *([f"```python\n{case.code}\n```"] if case.code else []),
         "### To reproduce",
         f"Unpack the attached zip and run `{COMMAND}`: it installs both versions from its lock files and measures them "
@@ -149,8 +149,8 @@ def render_issue(case: Case) -> str:
         "### Architecture and CPU",
         _format_code(", ".join(str(part) for part in (machine.get("arch"), machine.get("cpu_model")) if part)),
         "### Execution provider",
-        f"{case.new.provider}{f' {as_code(options)}' if case.new.provider_options else ''}, {case.new.threads} "
-        f"intra-op threads, graph optimization level `{case.new.optimization}`",
+        f"{case.new.provider}{f' {format_code_span(options)}' if case.new.provider_options else ''}, "
+        f"{case.new.threads} intra-op threads, graph optimization level `{case.new.optimization}`",
         "### Model file and quantization",
         f"`{MODEL_FOLDER}/{case.model}` in the zip, opset {case.new.opset}, {BY_NAME['precision'].label(case.new)}"
         f"{'' if case.new.batch is None else f', batch {case.new.batch}'}",
@@ -163,11 +163,11 @@ def _make_title(case: Case) -> str:
     comparison, is_headline = case.comparison, not case.kind or kind_of(case.kind).is_headline
     if is_headline and comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:
         size = numbers.change(comparison.ratio, comparison.ci_low, comparison.ci_high)
-        return f"[Performance] {size}: {sides}, {as_text(cell_pairs.series_label(case.new))}"
+        return f"[Performance] {size}: {sides}, {escape_text(cell_pairs.series_label(case.new))}"
     title = "" if is_downgrade(case.old.runtime.version, case.new.runtime.version) else "[Regression] "
     if case.kind:
         title += f"{kind_of(case.kind).title.word}: "
-    return f"{title}{sides}: {as_text(cell_pairs.series_label(case.new))}"
+    return f"{title}{sides}: {escape_text(cell_pairs.series_label(case.new))}"
 
 
 def _describe_change(case: Case) -> str:
@@ -202,13 +202,13 @@ def _render_sides(case: Case) -> list[str]:
     for side, cell in enumerate((case.old, case.new)):
         rows.append(f"| {cell.runtime} | {' | '.join(values[side] for values in columns.values())} |")
     table = "\n".join(rows)
-    return [table] if case.comparison is None else [table, f"Change: {as_text(_describe_change(case))}."]
+    return [table] if case.comparison is None else [table, f"Change: {escape_text(_describe_change(case))}."]
 
 
 def _describe_parity(cell: Cell) -> str:
     if cell.status == "done":
-        return as_text(cell.parity.verdict.replace("_", " "))
-    return as_text(f"{cell.status}: {cell.reason.text}" if cell.reason is not None else cell.status)
+        return escape_text(cell.parity.verdict.replace("_", " "))
+    return escape_text(f"{cell.status}: {cell.reason.text}" if cell.reason is not None else cell.status)
 
 
 def _render_operators(case: Case) -> list[str]:
@@ -225,11 +225,11 @@ def _render_operators(case: Case) -> list[str]:
         share = "" if operator.share is None else numbers.share(operator.share)
         times = format_operator_sides(operator) or ("", "")
         verdict = format_operator_change(operator) if is_change(operator.verdict) else operator.verdict or ""
-        row = [as_text(operator.op_type), as_code(operator.node), *times, share, verdict]
+        row = [escape_text(operator.op_type), format_code_span(operator.node), *times, share, verdict]
         rows.append(f"| {' | '.join(row[:columns])} |")
     explanation = explain_change(comparison) or describe_largest_type(comparison)
     heading = (
-        f"**Why.** {as_text(explanation)}." if explanation else f"**Operators that {describe_order(comparison)}.**"
+        f"**Why.** {escape_text(explanation)}." if explanation else f"**Operators that {describe_order(comparison)}.**"
     )
     parts = [heading, "\n".join(rows)] if operators else [heading]
     return parts if explanation or operators else []
@@ -283,7 +283,7 @@ def _reduce_document(case: Case) -> Document:
 
 
 def _format_code(text: object) -> str:
-    return as_code(str(text)) if text else "not known"
+    return format_code_span(str(text)) if text else "not known"
 
 
 def _render_json(plain: object) -> str:

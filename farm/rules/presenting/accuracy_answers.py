@@ -14,7 +14,7 @@ from farm.rules.wording.numbers import counted, listed
 
 
 def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = ()) -> Answer | None:
-    """Say which precisions lose accuracy, and which one that keeps it is slower than another.
+    """Say which precisions lose accuracy, and which one keeps it but is slower than another.
 
     Return None where no cell was judged on labelled data.
     """
@@ -34,7 +34,7 @@ def answer_accuracy(cells: Sequence[Cell], comparisons: Sequence[Comparison] = (
 
 
 def _gain(accuracy: Accuracy) -> float:
-    """Return by how much a cell is better than its baseline; infinite for a cell without one."""
+    """Return by how much a cell is more accurate than its baseline; infinite for a cell without one."""
     if accuracy.difference is None:
         return inf
     return accuracy.difference if accuracy.higher_is_better else -accuracy.difference

@@ -140,7 +140,7 @@ def _list_amounts(leading: RankedComparison, results: RankedResults, cells: Mapp
         return comparison.axis, candidate.model, sides, change.word, change.unit
 
     of_leading = describe(leading)
-    return {ranked.change.amount for ranked in results.counting if describe(ranked) == of_leading}
+    return {ranked.change.amount for ranked in results.valid_comparisons if describe(ranked) == of_leading}
 
 
 def _write_headline(parts: sentences.HeadlineParts, change: Change, *, margin: float, is_largest: bool) -> str:

@@ -1,6 +1,6 @@
-"""Describes how two cells executed a model differently: which of its own nodes ran where, fused with what.
+"""Describes how two cells executed a model differently: on which providers its own nodes ran, and what was fused.
 
-It is read from traces, so the same cells always give the same answer.
+This is read from traces, so the same cells always give the same answer.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ ADDED, GONE = Sign("+", "node added", "slower"), Sign("−", "node gone", "quiet
 
 @dataclass(frozen=True, slots=True)
 class OpsetComparison:
-    """One runtime at two opsets of a model. `lost`: the model's own nodes that only `old` executed fused."""
+    """One runtime with a model at two opsets. `lost` names the model's own nodes that were fused only at `old`."""
 
     runtime: Runtime
     old: int
@@ -38,7 +38,7 @@ class OpsetComparison:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """`moved_us`: how much longer the changed nodes take; None where that is not known."""
+    """One change of the executed graph. `moved_us` is how much longer its nodes take; None where it is not known."""
 
     sign: Sign
     text: str
@@ -49,14 +49,14 @@ class GraphChange:
         return self.text if self.moved_us is None else f"{self.text.rstrip('.')}: {signed(self.moved_us)} µs."
 
 
-# groups of own nodes that were executed together, each with how much longer it takes, in µs
+# groups of own nodes that were executed together, each with how many µs longer it takes
 MovedGroups = Sequence[tuple[Collection[str], float]]
 
 
 def find_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[GraphChange]:
-    """Return the changes between two cells' executed graphs, the worse first; empty where one was not traced.
+    """Return the changes between two cells' executed graphs, worse ones first; empty where a cell was not traced.
 
-    `moved` says of groups of nodes how many µs longer they take, which stands with the changes of these nodes.
+    `moved` is how many µs longer groups of nodes take; it becomes `moved_us` of the changes that concern them.
     """
     if not (old.operators and new.operators):
         return []
@@ -78,9 +78,9 @@ def _sum_copies_us(cell: Cell) -> float:
 
 
 def _find_count_changes(old: Cell, new: Cell, explained: Collection[str]) -> Iterator[GraphChange]:
-    """Yield the operator types that are executed more or less often, leaving out the explained nodes.
+    """Yield a change for each operator type that is executed more or less often, without the explained nodes.
 
-    Yield nothing where a cell lists only a part of its operators.
+    Yield nothing where a cell lists only some of its operators.
     """
     if any(sum(provider.nodes for provider in cell.providers) > len(cell.operators) for cell in (old, new)):
         return
@@ -101,7 +101,7 @@ def _find_count_changes(old: Cell, new: Cell, explained: Collection[str]) -> Ite
 
 
 def describe_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[str]:
-    """Describe in sentences how two cells' executed graphs differ, or that they do not; empty where one was not traced.
+    """Describe in sentences how two cells' executed graphs differ, or that they do not; empty without both traces.
 
     `moved` is as for `find_graph_changes`.
     """
@@ -117,7 +117,7 @@ def describe_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> lis
 
 
 def describe_lost_fusions(document: Document) -> str:
-    """Say which fusions an opset alone costs, with which releases and with which not; empty where it costs none."""
+    """Say which fusions are lost by a change of the opset alone, and with which releases; empty where none are."""
     comparisons = find_opset_comparisons(document)
     worst = max(comparisons, key=lambda comparison: len(comparison.lost), default=None)
     if worst is None or not worst.lost:
@@ -135,7 +135,7 @@ def describe_lost_fusions(document: Document) -> str:
 
 
 def find_opset_comparisons(document: Document) -> list[OpsetComparison]:
-    """Return every comparison by opset whose sides were both traced, sorted by opsets and then by release."""
+    """Return the comparisons by opset whose sides were both traced, sorted by opsets and then by release."""
     cells = {cell.id: cell for cell in document.cells}
     pairs = [
         (cells[comparison.baseline], cells[comparison.candidate])

@@ -1,4 +1,4 @@
-"""How long cells that generate take: for the prompt, for the tokens after it, and for choosing these, by one clock."""
+"""Computes how long a generation takes: for the prompt, for decoding and for choosing tokens, all by one clock."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,11 @@ from farm.rules.presenting.times import Times
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One generation, from medians of launches. `tokens` counts the new ones of all its sequences; `is_processor` says
-    that the prompt and decoding are processor time."""
+    """One generation, from medians of launches.
+
+    `tokens` counts the new tokens of all its sequences. `is_processor` says that the times of the prompt and of
+    decoding are processor time.
+    """
 
     prompt_ms: float
     decoding_ms: float
@@ -20,12 +23,12 @@ class Generation:
     is_processor: bool
 
     @property
-    def whole_ms(self) -> float:
+    def total_ms(self) -> float:
         return self.prompt_ms + self.decoding_ms + self.choosing_ms
 
     @property
     def tokens_per_s(self) -> float:
-        return 1000.0 * self.tokens / self.whole_ms
+        return 1000.0 * self.tokens / self.total_ms
 
 
 def has_generation_times(cell: Cell) -> bool:
@@ -33,7 +36,7 @@ def has_generation_times(cell: Cell) -> bool:
 
 
 def make_generation(cell: Cell, times: Times) -> Generation:
-    """Compute the times of a cell that `has_generation_times`, by the clock that its time per token is shown in."""
+    """Compute the times of a cell, by the clock of its time per token; `has_generation_times` must be true for it."""
     figures, new_tokens = cell.figures, scenarios.parse_recorded(cell.scenario).new_tokens
     is_processor = cell.id in times.by_processor and TTFT_CPU in figures
     choosing_ms = figures[OUTSIDE_CPU if is_processor and OUTSIDE_CPU in figures else OUTSIDE].value

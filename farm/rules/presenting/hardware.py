@@ -58,7 +58,7 @@ class MeasuredSetting:
     beaten_by: Mapping[Goal, Collection[str]] = field(default_factory=dict)
 
     @property
-    def are_items_of_processor(self) -> bool:
+    def has_items_by_processor(self) -> bool:
         return self.is_processor and items_per_cpu_second(self.cell) is not None
 
     @property
@@ -158,18 +158,15 @@ def with_verdicts(
     """
     cells = {(setting.run, setting.cell.id): setting.cell for setting in measured}
     beaten_by: dict[tuple[int, str], dict[Goal, set[str]]] = {}
-    for run, pairs in comparisons.items():
-        for pair in pairs:
-            sides = {side: cells[run, side] for side in (pair.baseline, pair.candidate) if (run, side) in cells}
-            if len(sides) < 2 or pair.verdict_from == "rate":
-                continue
-            changes: Mapping[Goal, Change] = {"latency": change_of(pair, {}), "items": change_of(pair, sides)}
-            for goal, change in changes.items():
-                if change.is_decided:
-                    better, worse = pair.baseline, pair.candidate
-                    if change.is_gain:
-                        better, worse = worse, better
-                    beaten_by.setdefault((run, worse), {}).setdefault(goal, set()).add(better)
+    for run, pair in ((run, pair) for run, pairs in comparisons.items() for pair in pairs):
+        sides = {side: cells[run, side] for side in (pair.baseline, pair.candidate) if (run, side) in cells}
+        if len(sides) < 2 or pair.verdict_from == "rate":
+            continue
+        changes: Mapping[Goal, Change] = {"latency": change_of(pair, {}), "items": change_of(pair, sides)}
+        for goal, change in changes.items():
+            if change.is_decided:
+                better, worse = (pair.candidate, pair.baseline) if change.is_gain else (pair.baseline, pair.candidate)
+                beaten_by.setdefault((run, worse), {}).setdefault(goal, set()).add(better)
     return [replace(setting, beaten_by=beaten_by.get((setting.run, setting.cell.id), {})) for setting in measured]
 
 

@@ -78,7 +78,7 @@ def count_as_good(top: TopSettings) -> str:
 
 
 def items_heading(measured: Sequence[MeasuredSetting]) -> str:
-    by_processor = [setting.are_items_of_processor for setting in measured]
+    by_processor = [setting.has_items_by_processor for setting in measured]
     return metric_heading("items/s", by_processor) if any(setting.is_processor for setting in measured) else "items/s"
 
 

@@ -1,9 +1,9 @@
 """Ranks the results of a run, to choose the one that headlines, lists, terminals and shared pages begin with.
 
 The order is: wrong outputs; a slower release; a provider that did not start; other losses; gains; undecided
-comparisons. Of several comparisons of one priority the largest change leads, and the page is then about its axis. A
-gain that comes with wrong outputs never leads. For cells that generate, a change of the prompt or of all tokens per
-second counts as one of the time per token does. Resident memory that grew is a loss where nothing else is decided.
+comparisons. Of several comparisons with one priority the largest change leads, and the page is then about its axis. A
+gain with wrong outputs never leads. For cells that generate, a change of the prompt's time or of tokens per second
+counts like one of the time per token. Resident memory that grew is a loss where nothing else is decided.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import rank, sign_of
 
-# Along these axes an inference does another amount of work, and nothing divides its time: longer is not worse.
+# Along these axes an inference does a different amount of work that its time is not divided by: longer is not worse.
 WORK_AXES = ("concurrency", "shapes", "hardware")
 
 
@@ -42,10 +42,10 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RankedComparison:
-    """A comparison with its gravest change, which is what a headline says of it.
+    """A comparison with its gravest change, which a headline states.
 
-    `is_won_by_wrong`: the better side has wrong outputs, so the change does not count. `memory_growth`: resident
-    memory that grew, where nothing else is decided; None otherwise.
+    `is_won_by_wrong` says that the better side has wrong outputs, so that the change does not count. `memory_growth` is
+    the change of resident memory that grew, where nothing else is decided; None otherwise.
     """
 
     comparison: Comparison
@@ -97,7 +97,7 @@ class RankedResults:
         return "" if first is None else first.axis
 
     @property
-    def counting(self) -> list[RankedComparison]:
+    def valid_comparisons(self) -> list[RankedComparison]:
         """The comparisons that count: those whose better side does not have wrong outputs."""
         return [ranked for ranked in self.comparisons if not ranked.is_won_by_wrong]
 
@@ -156,19 +156,19 @@ def _find_gravest_change(comparison: Comparison, cells: Mapping[str, Cell]) -> C
 def _leading_order(ranked: RankedComparison) -> tuple[int, tuple[int, str], int, float]:
     """Order by priority, then undecided ones by the axis that readers ask for first, then by the larger change."""
     is_undecided = ranked.priority == Priority.UNDECIDED
-    axis = axis_rank(ranked.axis) if is_undecided else (0, "")
+    axis = axis_sort_key(ranked.axis) if is_undecided else (0, "")
     word = rank(ranked.change.word) if is_undecided else int(ranked.memory_growth is not None)
     return ranked.priority, axis, word, -ranked.headline_change.size
 
 
-def axis_rank(axis: str) -> tuple[int, str]:
+def axis_sort_key(axis: str) -> tuple[int, str]:
     return (ASKED_ORDER.index(axis) if axis in ASKED_ORDER else len(ASKED_ORDER), axis)
 
 
 def lost_providers(cell: Cell) -> list[str]:
     """Return the providers that were asked for and did not start.
 
-    None are lost under a policy, where ONNX Runtime chooses, or where it is not known which started.
+    The list is empty under a policy, since ONNX Runtime then chooses, and where it is not known which started.
     """
     if not cell.active_providers or cell.policy != NO_POLICY:
         return []
@@ -198,14 +198,14 @@ def describe_unfinished(cells: Sequence[Cell]) -> str:
 
 
 def name_cells(cells: Collection[Cell], among: Iterable[Cell]) -> str:
-    """Name cells by the one axis that sets them apart from the others of `among`, or else by all axes that differ.
+    """Name cells by the first axis that distinguishes them from the other cells of `among`, or else by all that vary.
 
-    A/A copies among the others are ignored.
+    A/A copies among the others are ignored. Long lists are shortened: `a, b and 4 more`.
     """
     ids = {cell.id for cell in cells}
     others = [cell for cell in among if cell.id not in ids and cell.twin_of is None]
     varying = label.varying_axes([*cells, *others])
-    for axis in sorted(varying, key=lambda axis: axis_rank(axis.name)) if others else ():
+    for axis in sorted(varying, key=lambda axis: axis_sort_key(axis.name)) if others else ():
         labels = {axis.label(cell): cell for cell in cells}
         if not labels.keys() & {axis.label(cell) for cell in others}:
             if axis.name == "runtime":
@@ -215,10 +215,9 @@ def name_cells(cells: Collection[Cell], among: Iterable[Cell]) -> str:
 
 
 def explain_wrong(wrong: Sequence[Cell]) -> str:
-    """Say what shows that the outputs of the cell that is furthest off are wrong; its name stands before it where the
-    other cells have other reasons.
+    """Say why the outputs of the worst of these cells are wrong, with its name where the others have other reasons.
 
-    At least one cell has to be given.
+    Raises ValueError without cells.
     """
     worst = max(wrong, key=order_by_wrongness)
     has_one_reason = len({why_wrong(cell) for cell in wrong}) == 1

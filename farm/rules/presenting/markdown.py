@@ -11,11 +11,11 @@ _LINKED = re.compile(r"[@#!](?=[A-Za-z0-9])|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 
 
-def as_text(text: str) -> str:
+def escape_text(text: str) -> str:
     return _LINKED.sub(rf"\g<0>{_WORD_JOINER}", _MARKS.sub(r"\\\g<0>", " ".join(replace_controls(text).split())))
 
 
-def as_code(text: str) -> str:
+def format_code_span(text: str) -> str:
     """Return the text as a code span, in which nothing is read as markup; also inside a table.
 
     A backtick becomes an apostrophe and a bar a slash. Empty for a text of nothing but spaces.

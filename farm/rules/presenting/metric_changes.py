@@ -13,7 +13,7 @@ from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.comparing.quantities import items_factor, judge_items
 from farm.rules.wording import numbers
 from farm.rules.wording.numbers import MIB, memory, plain
-from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, mark_word, sign_of
+from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, with_mark
 
 ITEMS, RESIDENT = "items/s", "peak_memory_bytes"
 # metrics whose figure is the time of one call, with its whole batch
@@ -163,7 +163,7 @@ def format_size(change: MetricChange) -> str:
 def mark_change(change: MetricChange) -> str:
     """Format a change with its sign: `▲ 2.6× bigger`, `= equal`; `▲ bigger` without a ratio."""
     if change.verdict not in CHANGES or change.ratio is None:
-        return mark_word(change.verdict)
+        return with_mark(change.verdict)
     return f"{sign_of(change.verdict).mark} {format_size(change)}"
 
 

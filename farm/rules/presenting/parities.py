@@ -26,9 +26,9 @@ def compare_engines(
 ) -> list[doc_cells.EngineParity]:
     """Compare a cell with each earlier cell of its block that was given the same inputs.
 
-    Where the report has a reason, the only entry says so: not measured, against the first cell. Outputs of two models
-    are not judged where `labelled`, the arms whose accuracy on labelled data is known, holds both. Without a report the
-    list is empty.
+    `labelled` are the arms, by number, whose accuracy on labelled data is known: outputs of two models are not judged
+    where it has both. Where the report has a reason, the only entry is `not_measured` with that reason, against the
+    first cell. The list is empty without a report.
     """
     if report is None:
         return []
@@ -45,8 +45,10 @@ def compare_engines(
 
 
 def make_diverge_command(spec: CellSpec, main: str, *, against: CellSpec | None = None) -> str:
-    """Return the command that finds the first node whose outputs differ from the reference's, or from another
-    runtime's; empty where none can: only the same file as the CPU provider optimises it is compared."""
+    """Return the command that finds the first node whose outputs differ from the reference's, or from `against`.
+
+    It is empty where no command can: `against` has to be the same file on the CPU provider, fully optimised.
+    """
     if against is None:
         return diverge_command(spec, main, against=None)
     is_plain = against.provider == CPU and against.session.optimization == "all"
@@ -90,7 +92,7 @@ def describe_reference(result: doc_cells.Parity) -> str:
 
 
 def ran_in_other_precision(cell: doc_cells.Cell) -> bool:
-    """Whether a cell is known to have run in a precision that is neither the one asked for nor that of the upload."""
+    """Whether a cell ran in a precision that is neither the requested one nor that of the upload; False if unknown."""
     return cell.executed_precision not in (None, "", cell.precision, cell.uploaded)
 
 
@@ -145,7 +147,7 @@ def _make_parity(
 
 
 class ChangedOutputs(NamedTuple):
-    """Two cells that differ in nothing but the runtime, and whose outputs differ."""
+    """Two cells that differ only in the runtime, and the parity of their outputs, which differ."""
 
     old: doc_cells.Cell
     new: doc_cells.Cell
@@ -168,7 +170,7 @@ def find_changed_outputs(document: doc.Document) -> list[ChangedOutputs]:
 
 
 def describe_changed_outputs(document: doc.Document) -> str:
-    """Say that outputs changed between runtimes, by the first pair that shows it; empty where none did."""
+    """Say that outputs changed between runtimes, with the first such pair of cells; empty where none did."""
     changes = find_changed_outputs(document)
     if not changes:
         return ""
@@ -180,8 +182,8 @@ def describe_changed_outputs(document: doc.Document) -> str:
 def describe_model_outputs(document: doc.Document) -> str:
     """Say whether the outputs of two models agree, by the first pair that fails, or else the first of all.
 
-    Where labelled data judge the pair, say what they show. Return an empty string where no models are compared, or the
-    headline says already that the outputs are wrong.
+    Where labelled data judge the pair, say what they show. Return an empty string where no models are compared, and
+    where the headline already says that the outputs are wrong.
     """
     cells = {cell.id: cell for cell in document.cells}
     pairs = [

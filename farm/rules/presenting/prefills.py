@@ -1,4 +1,4 @@
-"""The verdicts of cells that generate beside that on the time per token: on the prompt, and on tokens per second."""
+"""Reads the secondary verdicts of cells that generate: on the prompt (prefill), and on tokens per second."""
 
 from typing import cast
 
@@ -28,9 +28,9 @@ def find_prefill(comparison: Comparison) -> MetricChange | None:
 
 
 def list_prompt_and_rate_changes(comparison: Comparison) -> list[Change]:
-    """List the changes beside the token's own: of the prompt, and of all tokens per second by the same clock.
+    """List the changes of the prompt's time, and of tokens per second where the verdict is by the clock too.
 
-    One that was not judged is left out.
+    A change that was not judged is left out.
     """
     changes: list[tuple[Quantity, MetricChange | None]] = [("prefill", find_prefill(comparison))]
     if comparison.verdict_from == "wall":

@@ -28,9 +28,9 @@ def group_by_reason(refused: Iterable[Refused]) -> dict[Reason, list[Refused]]:
 
 
 def list_ways_out(alike: Sequence[WithReason]) -> list[str]:
-    """List the ways out for cells with one reason: what to change, with its command, and where to read more.
+    """List the ways out for cells that share a reason: what to change, with its command, and where to read more.
 
-    That of the first one stands for all; at least one has to be given.
+    They are those of the first cell. Raises IndexError without cells.
     """
     way_out, reason = alike[0].way_out, alike[0].reason
     changes = [] if way_out is None else [": ".join(filter(None, (way_out.label, way_out.command)))]

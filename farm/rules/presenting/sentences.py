@@ -1,4 +1,4 @@
-"""Describes a bench document in sentences: what is slower than what, where, by how much, how surely, and why."""
+"""Describes a bench document in sentences: what is slower than what, where, by how much, how certainly, and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from farm.rules.presenting.headlines import (
     WORK_AXES,
     RankedComparison,
     RankedResults,
-    axis_rank,
+    axis_sort_key,
     describe_unmeasured,
     lost_providers,
     name_cells,
@@ -31,7 +31,7 @@ from farm.rules.presenting.times import Times
 from farm.rules.quality import accuracy_metrics
 from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, percent
-from farm.rules.wording.vocabulary import mark_word
+from farm.rules.wording.vocabulary import with_mark
 
 GLANCE = (
     "This is a glance: one launch of each cell, with nothing compared and no operators traced, and the next launch may "
@@ -43,8 +43,8 @@ GLANCE = (
 class Phrases:
     """The sentences about a comparison in one quantity: of a decided change, of equal sides, of an undecided one.
 
-    `verb` follows a number of comparisons: `3 of 4 comparisons by batch are slower`. A quantity that leads only where
-    it is decided has no other sentences.
+    `verb` follows a number of comparisons: `3 of 4 comparisons by batch are slower`. A quantity that is mentioned only
+    where it is decided has no other sentences.
     """
 
     decided: str
@@ -99,9 +99,10 @@ def describe_run(document: Document) -> str:
 
 
 def verdict_line(document: Document, results: RankedResults | None = None) -> str:
-    """Describe what leads, and how many other comparisons are equal or undecided.
+    """Describe the leading result, and how many other comparisons are equal or undecided.
 
-    Wrong outputs come first; providers that did not start stand where their priority puts them.
+    Wrong outputs come first; providers that did not start come where their priority puts them. `results` are those of
+    the document, where the caller has ranked them already.
     """
     cells = {cell.id: cell for cell in document.cells}
     results = results or rank_results(document.comparisons, cells)
@@ -138,11 +139,11 @@ def _describe_uncompared_cells(document: Document) -> str:
 def comparison_sentence(comparison: Comparison, cells: Mapping[str, Cell], *, change: Change | None = None) -> str:
     """Describe one comparison, with the sign of its verdict.
 
-    `cells` holds both sides by id. `change` is what to say of it, where that is not its own verdict.
+    `cells` holds both sides by id. `change` is the change to describe, where that is not the comparison's own.
     """
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     change = change or change_between(comparison, baseline, candidate)
-    return f"{mark_word(change.word)}{change.unit}: {_state_change(comparison, change, cells)}"
+    return f"{with_mark(change.word)}{change.unit}: {_state_change(comparison, change, cells)}"
 
 
 def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
@@ -150,7 +151,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
     subject = f"{cell.model or 'The model'} on {cell.runtime}, {label.workload_label(cell)}"
     if cell.status != "done" or cell.p50_ms is None:
         reason = cell.reason.text if cell.reason is not None else "it was not measured."
-        return f"{mark_word(cell.status)}: {subject}: {reason}"
+        return f"{with_mark(cell.status)}: {subject}: {reason}"
     launches = f"at the median of {counted(len(cell.samples_ms), 'launch', 'launches')}"
     wall_time = latency(cell.p50_ms, cell.p50_ci_ms)
     note = f" {cell.reason.text}" if cell.reason is not None else ""
@@ -163,18 +164,18 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def describe_wrong(results: RankedResults, cells: Mapping[str, Cell]) -> str:
-    """Say which settings give wrong outputs, and how many changes they won that do not count; empty where none does."""
+    """Say which cells have wrong outputs, and how many gains do not count for that reason; empty where none has."""
     if not results.wrong_cells:
         return ""
     measured = [cell for cell in list_planned_cells(cells.values()) if cell.p50_ms is not None]
     names = name_cells(results.wrong_cells, measured)
-    won = len(results.comparisons) - len(results.counting)
+    won = len(results.comparisons) - len(results.valid_comparisons)
     gains = f", so {counted(won, 'change')} in their favour do{'es' if won == 1 else ''} not count" if won else ""
     return f"{describe_wrong_cells(results.wrong_cells, names, measured=len(measured))}{gains}."
 
 
 def describe_wrong_cells(wrong: Sequence[Cell], names: str, *, measured: int) -> str:
-    """Say how many of the measured cells give wrong outputs, their names unless all do, and what shows it."""
+    """Say how many of the measured cells have wrong outputs, which (unless all have), and why they are wrong."""
     worst_first = sorted(wrong, key=order_by_wrongness, reverse=True)
     lossy = [cell.accuracy for cell in worst_first if cell.accuracy and not fails_parity(cell) and is_wrong(cell)]
     parts = []
@@ -206,8 +207,8 @@ def count_by_axis(results: RankedResults, word: str) -> str:
     Leaves out the axis of the leading comparison where its own sentence says that already.
     """
     leading, counts = results.leading, []
-    for axis in sorted({ranked.axis for ranked in results.counting}, key=axis_rank):
-        words: list[str] = [ranked.change.word for ranked in results.counting if ranked.axis == axis]
+    for axis in sorted({ranked.axis for ranked in results.valid_comparisons}, key=axis_sort_key):
+        words: list[str] = [ranked.change.word for ranked in results.valid_comparisons if ranked.axis == axis]
         is_said = leading is not None and leading.axis == axis and word in (leading.change.word, "equal")
         if (count := words.count(word)) and not is_said:
             counts.append(f"{count} of {len(words)} by {axis}")
@@ -215,7 +216,7 @@ def count_by_axis(results: RankedResults, word: str) -> str:
 
 
 class _LeadingSentences(NamedTuple):
-    """What is said of the leading comparison, in this order; empty strings where there is nothing to say."""
+    """The sentences about the leading comparison, in this order; empty strings where there is nothing to say."""
 
     memory_growth: str
     phases: str
@@ -243,7 +244,7 @@ def _describe_leading(
         statement=statement,
         cause=describe_cause(comparison) if is_explained else "",
         further_metrics="" if has_grown else further,
-        agreement=_count_agreement(leading, results.counting),
+        agreement=_count_agreement(leading, results.valid_comparisons),
     )
 
 
@@ -253,7 +254,7 @@ def _capitalise(text: str) -> str:
 
 
 def _count_agreement(leading: RankedComparison, counting: Sequence[RankedComparison]) -> str:
-    """Say how many comparisons of the axis came out as the leading one did, and how many the other way."""
+    """Say how many comparisons along the axis agree with the leading one, and how many went the other way."""
     changes = [ranked.change for ranked in counting if ranked.axis == leading.axis]
     if len(changes) == 1:
         return ""
@@ -316,8 +317,7 @@ def _describe_certainty(comparison: Comparison, change: Change) -> str:
 
 
 def _describe_missing(comparison: Comparison) -> str:
-    """Say what a verdict still needs, with a space before it; where rounds are too few to detect anything, the reason
-    of the comparison says it."""
+    """Say what an undecided verdict still needs, after a space; with too few rounds it is the comparison's reason."""
     smallest = comparison.smallest_detectable
     detectable = "" if smallest is None else f"the smallest detectable change is {100 * smallest:.2g} %"
     reason = f" {comparison.reason}" if smallest is None and comparison.reason else ""
@@ -345,10 +345,10 @@ def _name_side(axis: str, cell: Cell) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeadlineParts:
-    """The leading comparison in pieces that a headline and the line below it are made of.
+    """The leading comparison in parts, of which a headline and the line below it are made.
 
-    `who` is measured against `than`; `sure` is the interval and the rounds; `shared` are the settings of both sides;
-    `sentences` say what else is known.
+    `who` is the candidate and `than` the baseline; `sure` has the interval and the rounds; `shared` are the settings of
+    both sides; `sentences` has everything else.
     """
 
     who: str
@@ -360,7 +360,7 @@ class HeadlineParts:
 
 
 def split_leading(leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]) -> HeadlineParts:
-    """Split the leading comparison into the pieces of a headline; its `sentences` may be empty texts."""
+    """Split the leading comparison into the parts of a headline; some of its `sentences` may be empty."""
     comparison = leading.comparison
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     texts = _describe_leading(leading, results, cells)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from farm.contract.document_cells import Cell
 from farm.rules.cells.axes import BY_NAME
 
-# axes of a cell that no option of its session sets
+# axes of a cell that no session option sets
 _OUTSIDE_SESSION = ("policy", "concurrency", "memory-limit-mb")
 # session settings that may be switched off, with the line that does it
 OFF: Mapping[str, str] = {
@@ -30,14 +30,14 @@ JAVASCRIPT_PROVIDERS: Mapping[str, str] = {
 }
 
 
-def make_level_line(level: str) -> str:
+def make_optimization_level_line(level: str) -> str:
     return f"options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{LEVELS[level]}"
 
 
 def make_session_code(cell: Cell, path: str) -> str:
     """Return a Python program that makes exactly the cell's session from the model file at `path`.
 
-    What no option of a session sets, such as a memory limit, stands in a comment.
+    Settings that no session option sets, such as a memory limit, are listed in a comment.
     """
     session = cell.session
     lines = [
@@ -46,7 +46,7 @@ def make_session_code(cell: Cell, path: str) -> str:
         "options = onnxruntime.SessionOptions()",
         f"options.intra_op_num_threads = {cell.threads}",
         f"options.inter_op_num_threads = {session.get('inter_op_threads', 1)}",
-        make_level_line(cell.optimization),
+        make_optimization_level_line(cell.optimization),
     ]
     if session.get("execution_mode") == "parallel":
         lines.append("options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL")
@@ -69,7 +69,10 @@ def make_session_code(cell: Cell, path: str) -> str:
 
 
 def make_javascript(cell: Cell, path: str) -> str:
-    """Return the same program for onnxruntime-node; empty where that cannot set all options of the cell."""
+    """Return a JavaScript program for onnxruntime-node that makes the cell's session from the model file at `path`.
+
+    It is empty where onnxruntime-node cannot set all options of the cell.
+    """
     session, providers = cell.session, cell.requested_providers or [cell.provider]
     unsupported = (cell.provider_options, session.get("disabled_optimizers"), session.get("config"))
     if any(unsupported) or not JAVASCRIPT_PROVIDERS.keys() >= set(providers):

@@ -1,6 +1,7 @@
 """Describes cells that ran on a simulator of their device: where nodes were placed, and whether outputs agree.
 
-The device's own compiler places the nodes and the outputs are real, but a simulator's latency says nothing.
+Placement and outputs are those of the real device, since its own compiler is used. Latencies of a simulator are
+meaningless.
 """
 
 from farm.contract.document import Document

@@ -1,4 +1,4 @@
-"""Writes bench documents as tables: CSV that people open in a spreadsheet, and rows for other formats."""
+"""Writes bench documents as CSV for spreadsheets, and as rows for other formats."""
 
 import csv
 import io
@@ -36,25 +36,21 @@ def make_csv(document: Document) -> str:
 
 
 def list_rows(document: Document) -> list[dict[str, object]]:
+    """Return the values of each cell by column, in the order of HEADS."""
     rows = (dict(zip(_VALUES_ORDER, _list_values(cell), strict=True)) for cell in document.cells)
     return [{head: row[head] for head in HEADS} for row in rows]
 
 
 def _list_values(cell: Cell) -> list[object]:
+    reason, judged = cell.reason, cell.accuracy
     values = [str(cell.runtime) if column == "runtime" else getattr(cell, column) for column in COLUMNS]
-    reason = (cell.reason.code, cell.reason.text) if cell.reason else ("", "")
-    shapes, judged = axes.format_pairs(cell.shapes), cell.accuracy
-    accuracy: list[object] = [""] * len(ACCURACY)
-    if judged is not None:
-        accuracy = [judged.metric, judged.value, judged.ci_low, judged.ci_high, judged.n, judged.difference]
-    extra: list[object] = [*reason, " ".join(cell.active_providers), cell.parity.verdict, shapes, cell.model_bytes]
-    extra += [
-        *accuracy,
-        cell.recipe,
-        *(axis.short(cell) for axis in AXES),
-        *(metric.value(cell) for metric in METRICS),
-    ]
-    return [*values, *extra]
+    values += [reason.code, reason.text] if reason else ["", ""]
+    values += [" ".join(cell.active_providers), cell.parity.verdict, axes.format_pairs(cell.shapes), cell.model_bytes]
+    if judged is None:
+        values += [""] * len(ACCURACY)
+    else:
+        values += [judged.metric, judged.value, judged.ci_low, judged.ci_high, judged.n, judged.difference]
+    return [*values, cell.recipe, *(axis.short(cell) for axis in AXES), *(metric.value(cell) for metric in METRICS)]
 
 
 def escape_formula(value: object) -> object:

@@ -1,7 +1,7 @@
-"""Decides whether timings that did not settle put a verdict at risk, and whether more rounds would decide it.
+"""Decides whether unstable timings put a verdict at risk, and whether more rounds would decide it.
 
-A cell is not stable where the timing windows of a launch differ by more than DRIFT. Its verdicts may still be sure: its
-pairs may agree far better than that, or show a change that is far larger. Only otherwise is the cell called unstable.
+A cell's timings are unstable where the timing windows of a launch differ by more than DRIFT. Its verdicts may still be
+reliable: its pairs may agree far better than that, or show a far larger change. Otherwise the cell is reported.
 """
 
 from collections.abc import Iterable
@@ -25,10 +25,10 @@ UNSTABLE: Final = (
 
 
 def find_unstable(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str]:
-    """Return the ids of the cells that did not settle and thereby put a verdict at risk.
+    """Return the ids of the cells whose timings did not settle, and thereby put a verdict at risk.
 
-    A verdict is at risk where it is undecided, or its change may be no larger than the drift. A cell that is compared
-    with nothing is at risk where its own interval is wider than the drift, or not known.
+    A verdict is at risk where it is undecided, or its change may be no larger than DRIFT. A cell without comparisons is
+    included where the half width of its own interval exceeds DRIFT, or the interval is not known.
     """
     unsettled = {cell.id: cell for cell in cells if cell.is_stable is False}
     judged: dict[str, list[Comparison]] = {cell_id: [] for cell_id in unsettled}
@@ -72,8 +72,10 @@ def describe_rounds_needed(comparison: Comparison) -> str:
 
 
 def may_more_rounds_decide(comparisons: Iterable[Comparison]) -> bool:
-    """Whether more rounds are worth measuring: False only where something is undecided and no number of rounds would
-    decide any of it. A/A copies do not count."""
+    """Whether more rounds are worth measuring; A/A copies do not count.
+
+    False only where comparisons are undecided, and no number of rounds would decide any of them.
+    """
     undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
     return not undecided or not all(map(_is_beyond_rounds, undecided))
 
@@ -85,8 +87,10 @@ def _is_beyond_rounds(comparison: Comparison) -> bool:
 
 
 def mark_continued(comparison: Comparison, *, max_rounds: int) -> Comparison:
-    """Return a comparison whose block is still being measured, up to so many rounds: an undecided one then asks for no
-    more of them, and its reason says that it goes on."""
+    """Return a comparison of a block that is still being measured, up to `max_rounds`.
+
+    Where it is undecided, it no longer asks for more rounds, and its reason says that measuring continues.
+    """
     if comparison.verdict != "undecided" or comparison.axis == TWIN:
         return comparison
     reason = (comparison.reason or "").replace(OUT_OF_TIME, "").strip()

@@ -125,7 +125,7 @@ class Table:
     def is_ordered(self) -> bool:
         return any(head.order for head in self.heads)
 
-    def keyed(self, keys: Iterable[object], *, box: str = "") -> "Table":
+    def with_row_keys(self, keys: Iterable[object], *, box: str = "") -> "Table":
         return replace(self, keys=[str(key) for key in keys], box=box)
 
     def without_unmeasured(self) -> "Table":

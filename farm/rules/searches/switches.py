@@ -26,7 +26,7 @@ from farm.rules.comparing.quantities import Change
 from farm.rules.matrices.matrix import Matrix
 from farm.rules.matrices.points import Point
 from farm.rules.matrices.product import Selector
-from farm.rules.presenting.session_code import LEVELS, OFF, make_level_line
+from farm.rules.presenting.session_code import LEVELS, OFF, make_optimization_level_line
 from farm.rules.wording.numbers import counted, share
 
 # with the old and the new runtime, and an A/A twin, a block of 16
@@ -352,5 +352,5 @@ def write_python(trial: Trial) -> str:
         case "threads":
             line = f"options.intra_op_num_threads = {candidate.threads}"
         case "level":
-            line = make_level_line(candidate.level)
+            line = make_optimization_level_line(candidate.level)
     return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"

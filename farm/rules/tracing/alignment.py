@@ -48,7 +48,7 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     """
     later = later.restore_converted()
     state = _State(later=later, earlier=earlier)
-    for node in later.top:
+    for node in later.main_nodes:
         same = earlier.by_name.get(node.name) if node.name in later.by_name else None
         if same is not None:
             state.claim(same, node)
@@ -63,7 +63,7 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
 
 
 def _claim_same_tensors(state: _State) -> None:
-    for node in state.later.top:
+    for node in state.later.main_nodes:
         makers = [state.earlier.producer[name] for name in node.outputs if name in state.earlier.producer]
         if not makers:
             state.lost.add(node.label)
@@ -75,7 +75,7 @@ def _claim_same_tensors(state: _State) -> None:
 
 
 def _claim_by_prefix(state: _State) -> None:
-    for node in state.later.top:
+    for node in state.later.main_nodes:
         if node.label in state.primary or node.label in state.hint:
             continue
         earlier = state.earlier.find_by_prefix(node.name)
@@ -107,7 +107,7 @@ def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> 
         if len(makers) != 1 or makers[0].label in state.owner:
             return
         at = makers[0]
-        if any(name in state.later.materialised for name in at.outputs):
+        if any(name in state.later.known_tensors for name in at.outputs):
             return
         between.append(at)
     for passed in between:
@@ -116,13 +116,13 @@ def _claim_same_kind_before(state: _State, seed: GraphNode, node: GraphNode) -> 
 
 def _absorb_after_lost_ends(state: _State) -> None:
     """Assign the nodes after one in `state.lost`, up to the next known tensor, to it: they were fused into it."""
-    position = {node.label: index for index, node in enumerate(state.later.top)}
+    position = {node.label: index for index, node in enumerate(state.later.main_nodes)}
     open_ends = {label for label, owner in state.owner.items() if owner in state.lost}
-    for node in state.earlier.top:
+    for node in state.earlier.main_nodes:
         owner = state.owner.get(node.label)
         if owner is not None and not _is_weak(state, node, owner):
             continue
-        if owner is None and any(name in state.later.materialised for name in node.outputs):
+        if owner is None and any(name in state.later.known_tensors for name in node.outputs):
             continue
         makers = [state.earlier.producer[name].label for name in node.inputs if name in state.earlier.producer]
         lost_before = [state.owner[label] for label in makers if label in open_ends]
@@ -147,22 +147,22 @@ def _is_weak(state: _State, node: GraphNode, owner: str) -> bool:
 def _absorb_before_seeds(state: _State) -> None:
     """Assign the nodes before a claimed one, back to tensors that still exist, to its owner: they were fused."""
     claimed_by = group_by(state.owner, state.owner.__getitem__)
-    for node in state.later.top:
+    for node in state.later.main_nodes:
         todo = list(claimed_by.get(node.label, ()))
         while todo:
             for name in state.earlier.by_label[todo.pop()].inputs:
                 maker = state.earlier.producer.get(name)
-                if maker is None or name in state.later.materialised or maker.label in state.owner:
+                if maker is None or name in state.later.known_tensors or maker.label in state.owner:
                     continue
                 state.owner[maker.label] = node.label
                 todo.append(maker.label)
 
 
 def _collect_origins(state: _State) -> dict[str, Origin]:
-    owned = (node for node in state.earlier.top if node.label in state.owner)
+    owned = (node for node in state.earlier.main_nodes if node.label in state.owner)
     covered = group_by(owned, lambda node: state.owner[node.label])
     origins = {}
-    for node in state.later.top:
+    for node in state.later.main_nodes:
         parts = covered.get(node.label, [])
         main = _choose_main_part(state, node, parts)
         origins[node.label] = Origin(node=main, covers=tuple(part.label for part in parts if part.label != main))
@@ -180,7 +180,7 @@ def _choose_main_part(state: _State, node: GraphNode, parts: list[GraphNode]) ->
 
 def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
     """Let an inserted node count for the one node that reads it, else for its hint, else for the node that it reads."""
-    for node in reversed(state.later.top):
+    for node in reversed(state.later.main_nodes):
         if origins[node.label].node is not None:
             continue
         readers = [reader for name in node.outputs for reader in state.later.consumers.get(name, ())]
@@ -190,7 +190,7 @@ def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
             origins[node.label] = Origin(node=read_by.pop())
         else:
             origins[node.label] = Origin(node=state.hint.get(node.label))
-    for node in state.later.top:
+    for node in state.later.main_nodes:
         if origins[node.label].node is None:
             makers = [state.later.producer[name].label for name in node.inputs if name in state.later.producer]
             origins[node.label] = Origin(node=next((origins[m].node for m in makers if origins[m].node), None))

@@ -90,10 +90,6 @@ class Attribution:
     traces: int
     nodes: tuple[NodeChange, ...] = ()
 
-    @property
-    def is_enough(self) -> bool:
-        return self.traces >= MIN_TRACES
-
 
 def attribute_traces(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
     """Return the change of every group of own nodes between two arms, from their traces in order of trace round.

@@ -37,7 +37,7 @@ class Graph:
     given: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
-    def top(self) -> tuple[GraphNode, ...]:
+    def main_nodes(self) -> tuple[GraphNode, ...]:
         return tuple(node for node in self.nodes if not node.path)
 
     @cached_property
@@ -49,7 +49,7 @@ class Graph:
         """Nodes of the main graph by their own name; names used twice are left out."""
         nodes: dict[str, GraphNode] = {}
         twice: set[str] = set()
-        for node in self.top:
+        for node in self.main_nodes:
             if node.name in nodes:
                 twice.add(node.name)
             nodes[node.name] = node
@@ -57,7 +57,7 @@ class Graph:
 
     @cached_property
     def producer(self) -> dict[str, GraphNode]:
-        return {output: node for node in self.top for output in node.outputs if output}
+        return {output: node for node in self.main_nodes for output in node.outputs if output}
 
     def find_maker(self, tensor: str) -> GraphNode | None:
         """Return the node of the main graph that computes a tensor, skipping operators that only pass it on (IDLE).
@@ -75,13 +75,13 @@ class Graph:
     def consumers(self) -> dict[str, list[GraphNode]]:
         """The nodes of the main graph that read each tensor; a tensor that none reads is missing."""
         consumers: dict[str, list[GraphNode]] = {}
-        for node in self.top:
+        for node in self.main_nodes:
             for name in node.inputs:
                 consumers.setdefault(name, []).append(node)
         return consumers
 
     @cached_property
-    def materialised(self) -> frozenset[str]:
+    def known_tensors(self) -> frozenset[str]:
         return self.given | self.producer.keys()
 
     @cached_property

@@ -94,9 +94,9 @@ class _Finder:
         return Origin(node=by_prefix.label) if by_prefix else UNMAPPED
 
     def _find_by_index(self, node: Executed) -> GraphNode | None:
-        if not 0 <= node.index < len(self._model.top):
+        if not 0 <= node.index < len(self._model.main_nodes):
             return None
-        candidate = self._model.top[node.index]
+        candidate = self._model.main_nodes[node.index]
         is_it = candidate.name == node.name if candidate.name else candidate.op_type == node.op_type
         return candidate if is_it else None
 

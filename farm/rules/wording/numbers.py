@@ -121,7 +121,7 @@ def change_size(ratio: float, low: float | None = None, high: float | None = Non
 
     The interval, where it is given, decides how many digits there are.
     """
-    return _format_size(ratio, low, high, as_factor=is_factor(ratio))
+    return _format_size(ratio, low, high, as_factor=is_written_as_factor(ratio))
 
 
 def _format_size(ratio: float, low: float | None, high: float | None, *, as_factor: bool) -> str:
@@ -155,7 +155,7 @@ def change_interval(
     if low is None or high is None or not ratio:
         return NOT_MEASURED
     near, far = (low, high) if ratio > 1 else (high, low)
-    sizes = [_format_size(end, low, high, as_factor=is_factor(ratio)) for end in (near, far)]
+    sizes = [_format_size(end, low, high, as_factor=is_written_as_factor(ratio)) for end in (near, far)]
     is_one_way = (near - 1) * (far - 1) >= 0 or not all(map(_has_digits, sizes))
     if not is_one_way:
         if low <= 0 or high / low > MAX_INTERVAL:
@@ -173,7 +173,7 @@ def signed_percent(fraction: float, decimals: int) -> str:
     return f"{'+' if fraction > 0 and _has_digits(text) else ''}{text} %"
 
 
-def is_factor(ratio: float) -> bool:
+def is_written_as_factor(ratio: float) -> bool:
     return ratio >= FACTOR_FROM or 0 < ratio <= 1.0 / FACTOR_FROM
 
 

@@ -135,7 +135,7 @@ def sign_of(word: str) -> Sign:
     return VERDICTS.get(word) or STATES.get(word) or Sign("·", word.replace("_", " "), "quiet")
 
 
-def mark_word(word: str) -> str:
+def with_mark(word: str) -> str:
     return word if word == "done" else f"{sign_of(word).mark} {word}"
 
 

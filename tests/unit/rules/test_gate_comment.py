@@ -16,7 +16,7 @@ from farm.rules.changes.gate import DEFAULT_METRICS
 from farm.rules.changes.gate_comment import MAX_ROWS, NOT_JUDGED, GateCall, as_comment
 from farm.rules.findings.kind import Change, Kind
 from farm.rules.findings.kinds import CHECKS
-from farm.rules.presenting.markdown import as_text
+from farm.rules.presenting.markdown import escape_text
 from farm.rules.wording.vocabulary import Sign
 from tests.documents import make_cell, make_comparison, make_document
 
@@ -191,7 +191,7 @@ def test_what_a_fresh_block_did_not_show_again_is_not_told_as_a_change() -> None
         answer = gate.confirm_answer(judged, shown_again=set(), decided=decided)
         lines = as_comment(answer, document, GateCall("encoder.onnx", COMMAND, duration_s=95.0)).splitlines()
         assert lines[0] == f"### ✅ `encoder.onnx` looked worse than its base, {again}"
-        assert f"- {as_text(answer.findings[0].text)}" in lines
+        assert f"- {escape_text(answer.findings[0].text)}" in lines
 
 
 def test_outputs_and_checks_are_named_once() -> None:

@@ -24,7 +24,7 @@ def generated(name: str = "c1", *, figures: dict[str, float] | None = None, **ch
 def test_by_the_clock_it_is_the_prompt_the_tokens_behind_it_and_choosing_them() -> None:
     found = make_generation(generated(), BY_CLOCK)
     assert found == Generation(31.0, 21.0, 4.0, 8, is_processor=False)
-    assert (found.whole_ms, first_token_ms(generated(), BY_CLOCK)) == (56.0, 31.5)
+    assert (found.total_ms, first_token_ms(generated(), BY_CLOCK)) == (56.0, 31.5)
 
 
 def test_where_a_verdict_rests_on_processor_time_so_does_the_length() -> None:
@@ -44,7 +44,7 @@ def test_a_call_that_chooses_the_token_too_counts_that_once() -> None:
 
 def test_tokens_a_second_are_worked_out_from_the_same_length() -> None:
     found = make_generation(generated(batch=4), BY_CLOCK)
-    assert found.tokens_per_s * found.whole_ms / 1000.0 == pytest.approx(32)
+    assert found.tokens_per_s * found.total_ms / 1000.0 == pytest.approx(32)
 
 
 def test_cells_that_generate_nothing_have_no_length() -> None:

@@ -315,7 +315,7 @@ def test_different_models_that_were_not_measured_as_such_make_no_verdict():
 
 
 def test_axes_have_the_order_in_which_readers_ask_for_them():
-    assert sorted(["novelty", "batch", "runtime"], key=headlines.axis_rank) == ["runtime", "batch", "novelty"]
+    assert sorted(["novelty", "batch", "runtime"], key=headlines.axis_sort_key) == ["runtime", "batch", "novelty"]
     by_batch = compared("eight", axis="batch", verdict="undecided", ratio=8.0, ci_low=7.4, ci_high=8.6)
     open_ones = [by_batch, compared(verdict="equal", ratio=1.0)]
     assert headlines.rank_results(open_ones, {one.id: one for one in (BASE, NEW, EIGHT)}).axis == "runtime"

@@ -43,12 +43,12 @@ def test_the_server_sorts_a_table_where_any_of_its_columns_has_an_order() -> Non
 
 def test_rows_are_named_and_can_be_chosen_where_there_is_a_box() -> None:
     table = Table.of("models", "Models", [NAME], ["encoder", "vad"])
-    assert (table.keyed([1, 2]).keys, table.keyed([1, 2]).box) == (["1", "2"], "")
-    assert table.keyed([1, 2], box="models").box == "models"
+    assert (table.with_row_keys([1, 2]).keys, table.with_row_keys([1, 2]).box) == (["1", "2"], "")
+    assert table.with_row_keys([1, 2], box="models").box == "models"
 
 
 def test_the_beginning_of_a_table_says_of_how_many_rows() -> None:
-    table = Table.of("models", "Models", [NAME], "abcde").keyed(range(5))
+    table = Table.of("models", "Models", [NAME], "abcde").with_row_keys(range(5))
     assert table.first(5) is table
     beginning = table.first(2)
     assert (beginning.caption, len(beginning.rows), beginning.keys) == ("Models: the first 2 of 5", 2, ["0", "1"])

@@ -11,7 +11,7 @@ from farm.config.logs import RedactingFormatter
 from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
 from farm.contract.texts import replace_control_characters, replace_controls
-from farm.rules.presenting.markdown import as_code, as_text
+from farm.rules.presenting.markdown import escape_text, format_code_span
 from onnxfarm.outputs import print_lines
 from onnxfarm.problems import Usage, exit_with_problem
 from onnxfarm.screen import show
@@ -96,12 +96,12 @@ def test_a_traceback_keeps_its_lines() -> None:
     ],
 )
 def test_a_node_cannot_write_markup_into_an_issue_or_a_pull_request(text: str, shown: str) -> None:
-    assert as_text(text) == shown
+    assert escape_text(text) == shown
 
 
 def test_code_spans_hold_whatever_they_are_given() -> None:
-    assert as_code("a`b | c\n@octocat") == "`a'b / c @octocat`"
-    assert as_code("") == ""
+    assert format_code_span("a`b | c\n@octocat") == "`a'b / c @octocat`"
+    assert format_code_span("") == ""
 
 
 def test_a_nodes_words_call_nobody_in_a_chat() -> None:

@@ -6,7 +6,7 @@ from farm.contract.cells import Runtime
 from farm.contract.reasons import CellStatus
 from farm.contract.verdicts import ItemsVerdict, MetricVerdict, Verdict
 from farm.rules.wording import titles
-from farm.rules.wording.vocabulary import VERDICTS, mark_word, opposite_of, rank, sign_of
+from farm.rules.wording.vocabulary import VERDICTS, opposite_of, rank, sign_of, with_mark
 
 
 @pytest.mark.parametrize("word", [*get_args(Verdict), *(status.value for status in CellStatus)])
@@ -42,7 +42,7 @@ def test_losses_come_before_gains_and_gains_before_what_is_open() -> None:
     ],
 )
 def test_a_sign_never_stands_alone(word: str, shown: str) -> None:
-    assert mark_word(word) == shown
+    assert with_mark(word) == shown
 
 
 def test_an_unknown_state_is_shown_as_it_is() -> None:
