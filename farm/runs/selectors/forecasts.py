@@ -226,12 +226,12 @@ class Forecast:
     @cached_property
     def _queued(self) -> list[Queued]:
         """The blocks that wait for a node, in the order of arrival, without those of teams without minutes left."""
-        queued = [
-            row for row in self._rows if row.state != BlockState.LEASED and row.team not in self._teams_without_minutes
-        ]
+        waiting = [row for row in self._rows if row.state != BlockState.LEASED]
+        without_minutes = set(teams_without_minutes()) if waiting else set()
         return [
             Queued(row.pk, row.reason in BACKGROUND, row.planned_s, self._devices(row), self._run_paces.get(row.run))
-            for row in queued
+            for row in waiting
+            if row.team not in without_minutes
         ]
 
     @cached_property
@@ -253,10 +253,6 @@ class Forecast:
             )
             for device, node in {node.device: node for node in self.nodes.values()}.items()
         ]
-
-    @cached_property
-    def _teams_without_minutes(self) -> set[int]:
-        return set(teams_without_minutes())
 
     @cached_property
     def _lendings(self) -> set[tuple[int, int]]:

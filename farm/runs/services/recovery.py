@@ -55,7 +55,8 @@ def end_stranded_blocks(*, at_once: int = MAX_AT_ONCE) -> int:
             continue
         sentence = _explain_stranded(block)
         if sentence:
-            ended += sum(_end_stranded(stranded, sentence) for stranded in bound.filter(**group)[: at_once - ended])
+            for stranded in bound.filter(**group)[: at_once - ended]:
+                ended += _end_stranded(stranded, sentence)
     return ended
 
 

@@ -79,7 +79,7 @@ def _list_limits(node: onnx.NodeProto, carriers: set[str], shapes: Shapes) -> It
             yield from _list_known_size(shapes.get(node.input[0]), traversal.read_attribute(node, "axis", 0))
         if node.op_type == "GatherND" and index == 1:
             sizes = [size for size in shapes.get(node.input[0], []) if isinstance(size, int) and size > 0]
-            yield from [min(sizes)] if sizes else []
+            yield from sorted(sizes)[:1]
         table = _EMBEDDINGS.get(node.op_type, {}).get(index)
         if table is not None and table < len(node.input):
             yield from _list_known_size(shapes.get(node.input[table]), 0)

@@ -37,7 +37,7 @@ _EXPORT = "export a model that takes and gives plain tensors"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output."""
+    """An input or output of a program."""
 
     name: str
     dtype: str
@@ -49,13 +49,14 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Graph:
-    """A program's graph."""
+    """The number of operators of a program, and its inputs and outputs in order."""
 
+    # the version of PyTorch that wrote it
     saved_by: str
     operators: int
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    # how many of the inputs it takes by place; the others it takes by name
+    # how many of the inputs are positional; the others are passed by keyword
     positional: int
 
 
@@ -86,6 +87,8 @@ def _read_graph(name: str, content: Json, *, operators: int) -> Graph:
     values = cast(Json, cast(Json, module["graph"])["tensor_values"])
     signature = cast(dict[str, list[Json]], module["signature"])
     called = cast(Json, cast(list[Json], module["module_call_graph"])[0]["signature"])
+
+    # the tensors that the program takes and gives
     input_names = [
         _read_argument(name, spec["user_input"]) for spec in signature["input_specs"] if "user_input" in spec
     ]
@@ -94,13 +97,16 @@ def _read_graph(name: str, content: Json, *, operators: int) -> Graph:
     ]
     if any("user_input_mutation" in spec for spec in signature["output_specs"]):
         raise make_problem(name, f"changes its inputs in place: {_EXPORT}")
-    keys, positional = _read_places(name, _parse_spec(called["in_spec"]))
+
+    # how a caller passes and receives them
+    keys, positional = _read_call_form(name, _parse_spec(called["in_spec"]))
     if len(keys) != len(input_names):
         raise make_problem(name, f"takes values inside others: {_EXPORT}")
     out_keys = _read_keys(name, _parse_spec(called["out_spec"]))
     if len(out_keys) != len(output_names):
         raise make_problem(name, f"gives values that are not tensors: {_EXPORT}")
-    # a value by keyword is called as the keyword
+
+    # a value that is passed by keyword has the keyword as its name
     inputs = [_read_tensor(argument, values, key=key) for argument, key in zip(input_names, keys, strict=True)]
     outputs = [_read_tensor(argument, values, key=key) for argument, key in zip(output_names, out_keys, strict=True)]
     saved_by = printable(str(content.get("torch_version") or ""), limit=40)
@@ -131,8 +137,8 @@ def _parse_spec(text: object) -> Json:
     return cast(Json, spec)
 
 
-def _read_places(name: str, spec: Json) -> tuple[list[str], int]:
-    """Read a keyword for each input, empty for those taken by place, and how many those are."""
+def _read_call_form(name: str, spec: Json) -> tuple[list[str], int]:
+    """Read a keyword for each input, empty for positional ones, and the number of positional ones."""
     places, keywords = cast(list[Json], spec["children_spec"])
     if any(
         child["type"] is not None for part in (places, keywords) for child in cast(list[Json], part["children_spec"])

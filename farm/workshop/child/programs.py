@@ -63,7 +63,7 @@ def write_program(folder: Path, target: Path, *, inputs: Sequence[Port], outputs
 
 
 def match_ports(name: str, graph: Graph, *, inputs: Sequence[Port], outputs: Sequence[Port]) -> dict[str, object]:
-    """Match the program's inputs and outputs with the model's, by name where all names agree, else by place.
+    """Match the program's inputs and outputs with the model's, by name if all names agree, else by position.
 
     Return what the runner reads in the archive. Raises Problem bad_program if they do not fit.
     """

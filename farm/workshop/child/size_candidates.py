@@ -144,7 +144,7 @@ def _find_fitting_size(shape: list[int], size: int, numbers_per_place: int) -> i
     fixed = math.prod(part for part in shape if part != -1)
     if -1 in shape:
         step = fixed // math.gcd(fixed, numbers_per_place) if fixed and numbers_per_place else 0
-        return step and -(-size // step) * step
+        return -(-size // step) * step if step else 0
     return fixed // numbers_per_place if numbers_per_place and fixed % numbers_per_place == 0 else 0
 
 
@@ -160,7 +160,10 @@ def make_prompt_sizes(sizes: Mapping[str, int], facts: signature.Signature, requ
 
 def _find_cache_dims(dims: Iterable[str], facts: signature.Signature, required: Requirements) -> CacheDims | None:
     past_dims = [dim for dim in dims if dim in required.past_dims]
-    return CacheDims(past_dims, [dim for dim in dims if dim in _find_step_dims(facts, required)]) if past_dims else None
+    if not past_dims:
+        return None
+    step_dims = _find_step_dims(facts, required)
+    return CacheDims(past_dims, [dim for dim in dims if dim in step_dims])
 
 
 def _find_step_dims(facts: signature.Signature, required: Requirements) -> set[str]:

@@ -77,9 +77,11 @@ def _propose_lengths(model: onnx.ModelProto, name: str, required: Requirements, 
     if stride > 1:
         # one channel that is taken in strides is audio as it was recorded
         is_recorded = all(required.shapes.get(node.input[1], [])[1:2] == [1] for node in convolutions)
-        yield from (AUDIO_SAMPLES,) if is_recorded and not has_rate else ()
+        if is_recorded and not has_rate:
+            yield AUDIO_SAMPLES
         yield min(max(_STRIDES * stride, SEQUENCE), MAX_HINT)
-    yield from (AUDIO_FRAME,) if has_rate else ()
+    if has_rate:
+        yield AUDIO_FRAME
 
 
 def _propose_grids(model: onnx.ModelProto, name: str, required: Requirements) -> Iterator[list[int]]:
@@ -91,7 +93,8 @@ def _propose_grids(model: onnx.ModelProto, name: str, required: Requirements) ->
             fixed.update(node.output)
         elif len(grid) == 2 and node.input[0] in fixed:
             sides = [side * stride for side in grid if isinstance(side, int) and 0 < side * stride <= MAX_HINT]
-            yield from [sides] if len(sides) == 2 else []
+            if len(sides) == 2:
+                yield sides
 
 
 def _propose_sides(model: onnx.ModelProto, name: str, tables: list[int]) -> Iterator[int]:
