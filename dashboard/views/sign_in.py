@@ -66,7 +66,7 @@ def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Ends the session of this browser, and leads on to where the one ends that it has with the identity provider it
     came by; where that has no such address, a message says that it goes on."""
-    address, name = openid.make_sign_out_url(request), openid.provider_name(request)
+    address, name = openid.make_sign_out_url(request), openid.session_provider_name(request)
     logout(request)
     if address:
         return render(request, "dashboard/onward.html", {"address": address, "name": name})

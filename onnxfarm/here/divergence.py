@@ -98,7 +98,7 @@ def find_divergence(
             candidate=candidate,
             search=find_first_divergence,
             against=against,
-            reference=str(divergence.describe_side(against)) if against is not None else describe_unoptimised(),
+            reference=str(divergence.make_side(against)) if against is not None else describe_unoptimised(),
             out=out,
             work_dir=work,
             variant=variant,

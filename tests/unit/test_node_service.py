@@ -54,14 +54,14 @@ def test_instruction_sets_are_tags_with_their_evidence() -> None:
 
 def test_what_probes_found_is_kept_for_the_next_start(tmp_path: Path) -> None:
     found = probes.Abilities(tags={"openvino": "seen"}, providers=("OpenVINOExecutionProvider",))
-    probes.store(tmp_path, found)
-    assert probes.load_stored(tmp_path) == found
+    probes.store_proven(tmp_path, found)
+    assert probes.load_proven(tmp_path) == found
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"tags": 1}', '{"tags": {}}'])
 def test_a_garbled_note_of_earlier_probes_claims_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / probes.FILE).write_text(text)
-    assert probes.load_stored(tmp_path) == probes.Abilities()
+    assert probes.load_proven(tmp_path) == probes.Abilities()
 
 
 @pytest.mark.parametrize(

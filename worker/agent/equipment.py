@@ -111,16 +111,16 @@ class NodeEquipment:
         self._runtimes.limit_bytes = settings.runtimes_bytes
 
     def probe(self, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Run the self-test, and the probes of the CPU and of `probe_first`. Return what they and earlier ones prove.
+        """Run the self-test, then probe the CPU and the providers of `probe_first`.
 
-        The tags of the processor are among that. A provider that is not proven is logged and left out. A machine that
-        fails the self-test claims nothing.
+        Return the processor's tags, and what these probes and earlier ones have proven. A provider that is not proven
+        is logged and left out. A machine that fails the self-test has no abilities.
         """
         self_test = self.run_self_test(is_cancelled=is_cancelled)
         if not self_test.passed:
             logger.error("The self-test failed, so this node accepts no blocks: %s", self_test.sentence)
             return probes.Abilities(self_test=self_test)
-        abilities = probes.Abilities(tags=probes.list_machine_tags(self.read_facts())) | probes.load_stored(
+        abilities = probes.Abilities(tags=probes.list_machine_tags(self.read_facts())) | probes.load_proven(
             self._home.folder
         )
         for short in ("cpu", *self._probe_first):
@@ -129,7 +129,7 @@ class NodeEquipment:
         return abilities | probes.Abilities(self_test=self_test)
 
     def run_self_test(self, *, is_cancelled: Callable[[], bool] = lambda: False) -> SelfTest:
-        """Run the golden model on the agent's own ONNX Runtime, or on PLAIN, which is installed for it.
+        """Run the golden model on the agent's own ONNX Runtime, or where it has none on PLAIN, which is installed.
 
         A runtime that cannot be installed fails the test; nothing is raised.
         """
@@ -148,10 +148,10 @@ class NodeEquipment:
             shutil.rmtree(folder, ignore_errors=True)
 
     def probe_further(self, earlier: probes.Abilities, *, is_cancelled: Callable[[], bool]) -> probes.Abilities:
-        """Probe the providers that `earlier` lacks and whose signs this machine shows. Return all that is proven.
+        """Probe the providers that `earlier` lacks and whose hardware this machine seems to have.
 
-        It installs the runtimes that it needs, and waits up to LATER_PATIENCE_S for each while others measure, then
-        probes beside them. A provider that is not proven is logged and left out.
+        Return `earlier` and what these probes prove; a provider that is not proven is logged and left out. Missing
+        runtimes are installed. Each probe waits up to LATER_PATIENCE_S for the machine, and then runs without its lock.
         """
         abilities = earlier
         for short in probes.list_probable_providers(self.read_facts()):
@@ -197,7 +197,7 @@ class NodeEquipment:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if short in probes.BUILDS and abilities.tags:
-            probes.store(self._home.folder, probes.load_stored(self._home.folder) | abilities)
+            probes.store_proven(self._home.folder, probes.load_proven(self._home.folder) | abilities)
         return abilities
 
     def _say(self, text: str) -> None:

@@ -32,9 +32,9 @@ def execute_block(
 ) -> None:
     """Measure a block, and call `report` with each of its reports, an EndReport last.
 
-    A block that is cancelled, takes too long, or fails fast ends early, with the reason in its EndReport; one that took
-    too long after a round has none. `report` may raise to end the block early, as for a lost lease: that is raised, and
-    no EndReport follows.
+    A block that is cancelled, takes too long, or fails fast ends early, with the reason in its EndReport. A block that
+    takes too long but has a complete round ends without a reason. An exception of `report`, as for a lost lease, ends
+    the block too: it is raised, and no EndReport follows. So is an OSError, as for a full disk.
     """
     folder = Path(environment.work_dir.resolve()) / f"block-{order.attempt}-{time.monotonic_ns()}"
     folder.mkdir(parents=True)
@@ -84,7 +84,7 @@ class _Block:
             try:
                 self._measure()
             except _Stop as stop:
-                # a block that took too long and has rounds ends with those
+                # a block that took too long is still usable once it has a round
                 is_usable = stop.reason.code == ReasonCode.TIMEOUT and self._has_rounds
                 reason = None if is_usable else stop.reason
         gaps = self._launcher.gaps_s

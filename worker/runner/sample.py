@@ -32,6 +32,7 @@ def run_sample(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
 
 
 def run_sustained(order: Order, *, timer: PhaseTimer) -> dict[str, object]:
+    """Run the scenario `sustained`, and return the `points` of its curve. Raises Refusal as `run_sample` does."""
     scenario = table.find_scenario("sustained")(LaunchContext(order, timer))
     return run_scenario(scenario, order, timer=timer, turns=None)
 

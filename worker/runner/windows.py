@@ -207,6 +207,7 @@ def compute_positive_median(readings: Sequence[float] | Readings, *, scale: floa
 
 
 def agree_within_tolerance(values: Sequence[float]) -> bool:
+    """Say whether the largest value exceeds the smallest by at most 5 % (AGREEMENT)."""
     return max(values) <= min(values) * (1 + AGREEMENT)
 
 

@@ -29,14 +29,14 @@ def read_identity(claims: Mapping[str, object], *, groups_claim: str, provider: 
     Raises Invalid for claims without a valid subject, or with groups that are not a list of names.
     """
     subject = claims.get("sub")
-    if not is_subject(subject):
+    if not is_valid_subject(subject):
         raise Invalid(
             f"{provider} did not say who signed in: its “sub” has to be a text of 1 to {MAX_SUBJECT} characters."
         )
     return Identity(subject, _choose_name(claims, subject), _read_groups(claims, groups_claim, provider))
 
 
-def is_subject(value: object) -> TypeGuard[str]:
+def is_valid_subject(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_SUBJECT and value.isprintable()
 
 

@@ -16,7 +16,7 @@ import requests
 from django.conf import settings
 from django.http import HttpRequest
 
-from farm.accounts.openid.claims import is_subject
+from farm.accounts.openid.claims import is_valid_subject
 from farm.accounts.openid.issuer import IssuerSession, fetch_configuration, make_away_refusal
 from farm.accounts.openid.provider import get_registration
 from farm.accounts.openid.registration import CALLBACK, STATE_TTL_S, Registration
@@ -183,7 +183,7 @@ class _Exchange:
             )  # fmt: skip
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError) as problem:
             raise UnprovenError(f"the ID token is refused: {problem}") from problem
-        if claims.get("azp", client_id) != client_id or not is_subject(claims["sub"]):
+        if claims.get("azp", client_id) != client_id or not is_valid_subject(claims["sub"]):
             raise UnprovenError("the ID token is for another party, or its subject is no valid text")
         return claims
 

@@ -95,7 +95,7 @@ def _charge_address(request: HttpRequest) -> Iterator[None]:
     visitors.charge(address, -1.0)
 
 
-def provider_name(request: HttpRequest) -> str:
+def session_provider_name(request: HttpRequest) -> str:
     return str(request.session.get(NAME, ""))
 
 

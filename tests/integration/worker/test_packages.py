@@ -14,7 +14,7 @@ from farm.sandbox import confinement
 from tests.acceptance.release_index import ReleaseIndex
 from tests.integration.worker.making import runtime_store
 from tests.integration.worker.wheels import make_source, make_wheel
-from worker.agent.installation.installer import Probed, probe_loadable_versions
+from worker.agent.installation.installer import ProbedEnvironment, probe_loadable_versions
 from worker.agent.installation.runtimes import RuntimeStore, RuntimeUnavailableError
 
 needs_walls = pytest.mark.skipif(
@@ -226,7 +226,7 @@ def test_the_folder_that_somebody_works_in_names_no_index(tmp_path: Path, monkey
 )
 def test_what_a_package_says_of_itself_is_names_and_numbers_or_nothing(said: str) -> None:
     with pytest.raises(ValueError, match="validation error"):
-        Probed.model_validate_json(said)
+        ProbedEnvironment.model_validate_json(said)
 
 
 def test_an_import_that_never_ends_or_floods_ends_the_installation_with_a_sentence(

@@ -142,7 +142,7 @@ def probe(
     return Abilities(tags={entry.tag: evidence}, providers=(entry.name,))
 
 
-def load_stored(folder: Path) -> Abilities:
+def load_proven(folder: Path) -> Abilities:
     """Load what earlier probes proved beside the CPU, without a self-test; nothing for a missing or invalid file."""
     try:
         stored = json.loads((folder / FILE).read_text())
@@ -151,7 +151,7 @@ def load_stored(folder: Path) -> Abilities:
         return Abilities()
 
 
-def store(folder: Path, abilities: Abilities) -> None:
+def store_proven(folder: Path, abilities: Abilities) -> None:
     (folder / FILE).write_text(json.dumps({"tags": abilities.tags, "providers": list(abilities.providers)}, indent=2))
 
 

@@ -89,7 +89,7 @@ def read_status(home: NodeHome, *, url: str | None = None) -> NodeStatus:
         problem=answer.problem,
         waiting_reports=len(list(home.spool.glob("*.json"))) if home.spool.is_dir() else 0,
         runtimes=len(RuntimeStore(home.folder / "runtimes").list_installed()),
-        proven=tuple(sorted(probes.load_stored(home.folder).tags)),
+        proven=tuple(sorted(probes.load_proven(home.folder).tags)),
     )
 
 

@@ -24,7 +24,8 @@ Say = Callable[[str], None]
 class JudgeFile:
     """A function in a user's file, which judges in place of a metric.
 
-    `lower_is_better` None: the function's attribute of that name decides.
+    `file` is the file's name for the user, and `content` its text. With `lower_is_better` None, the function's
+    attribute of that name decides.
     """
 
     content: bytes

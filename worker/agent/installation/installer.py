@@ -57,8 +57,8 @@ class Python:
     minor: int
 
 
-class Probed(Message):
-    """What an environment says of itself. A package may say anything, so it is stored and shown, and never run."""
+class ProbedEnvironment(Message):
+    """The versions that an environment reports. A package may report anything, so they are shown and never executed."""
 
     version: _Name
     python: _Name
@@ -106,10 +106,10 @@ def find_pythons() -> list[Python]:
 def make_environment(
     folder: Path, *, python: Path, requirements: Requirements, with_dependencies: bool, module: str = "onnxruntime"
 ) -> dict[str, object]:
-    """Make a virtual environment in `folder` with the requirements, in place of an earlier one, and compile it.
+    """Make a virtual environment in `folder`, install the requirements into it, and compile them.
 
-    Return the `version`, `python`, `providers` and `packages` that `module`, imported in the sandbox, names. Raises
-    DiskFullError, and InstallError with the tool's essential line.
+    An earlier environment there is replaced. Return the fields of ProbedEnvironment, as `module` reports them when it
+    is imported in the sandbox. Raises DiskFullError, and InstallError with the essential line of uv's output.
     """
     uv = find_uv()
     # in this folder, uv finds no uv.toml or pyproject.toml of the user's, which may name another index
@@ -148,8 +148,8 @@ def _compile_packages(folder: Path, *, python: Path) -> None:
     _run_tool([str(python), "-I", "-S", "-m", "compileall", *options, str(folder / "lib")], may_fail=True)
 
 
-def _probe_runtime(interpreter: Path, module: str) -> Probed:
-    """Import the runtime in the sandbox, and return what it says of itself. Raises InstallError."""
+def _probe_runtime(interpreter: Path, module: str) -> ProbedEnvironment:
+    """Import the runtime in the sandbox, and return what it reports. Raises InstallError."""
     try:
         ending = _run_confined(interpreter, _PROBE.format(module=module), timeout_s=PROBE_S)
     except SandboxError as error:
@@ -157,7 +157,7 @@ def _probe_runtime(interpreter: Path, module: str) -> Probed:
     if not ending.is_done:
         raise InstallError(extract_error_line(ending.stderr_tail) if ending.kind == "exited" else ending.describe())
     try:
-        return Probed.model_validate_json(replace_control_characters(ending.reply))
+        return ProbedEnvironment.model_validate_json(replace_control_characters(ending.reply))
     except ValidationError:
         raise InstallError(f"the installed runtime reports no version: {ending.reply[:200]!r}") from None
 
@@ -182,9 +182,9 @@ def _run_confined(interpreter: Path, program: str, *, timeout_s: float) -> Endin
 
 
 def extract_error_line(text: str) -> str:
-    """Return the part of uv's output that says what failed, in one line of at most about 500 characters.
+    """Extract from uv's output what failed, as one line of at most about 500 characters.
 
-    For a hash mismatch it says how to allow the package; for an empty text it is "no output".
+    For a hash mismatch, return a sentence that says how to allow the package; for an empty text, "no output".
     """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     if (other := _MISMATCH.search(plain)) is not None:

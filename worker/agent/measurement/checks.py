@@ -77,5 +77,6 @@ def _make_provider_part(arm: PreparedArm) -> RunnerOrder:
 
 
 def describe_first_problem(error: ValidationError) -> str:
+    """Describe the first problem of a validation as `field: message`."""
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {strip_pydantic_prefix(first['msg'])}"

@@ -90,7 +90,7 @@ def _search_and_describe(question: Question) -> doc.DivergenceDocument:
         ),
         variant_dir=question.variant,
     )
-    side = describe_side(question.candidate)
+    side = make_side(question.candidate)
     fields = {
         "schema": doc.SCHEMA,
         "model": question.main,
@@ -119,7 +119,7 @@ def _search_and_describe(question: Question) -> doc.DivergenceDocument:
     )
 
 
-def describe_side(comparer: TensorComparer) -> doc.Side:
+def make_side(comparer: TensorComparer) -> doc.Side:
     cell = comparer.arm.order.cell
     return doc.Side(runtime=str(cell.runtime), provider=cell.provider, optimization=cell.session.optimization)
 
@@ -239,7 +239,7 @@ def _make_question(
         candidate=TensorComparer(questions.launcher, arm, preset.tolerance),
         search=questions.search,
         against=against,
-        reference=str(describe_side(against)) if against is not None else describe_unoptimised(),
+        reference=str(make_side(against)) if against is not None else describe_unoptimised(),
         out=folder / "part",
         work_dir=work,
         variant=arm.model.parent if arm.is_variant else None,

@@ -20,7 +20,7 @@ from worker.agent.measurement.orders import RunnerOrder
 from worker.agent.measurement.prepared_arms import PreparedArm
 from worker.agent.measurement.runner_process import Answer, Launcher
 
-# the words of worker.runner.interleaving, which runs in another environment
+# the messages of worker.runner.interleaving, which runs in another environment
 GO, MORE, TRACE = b"g", b"m", b"t"
 ENDED = b""
 LISTEN_S = 0.05
@@ -32,10 +32,10 @@ Launch = Callable[[str, Callable[[RunningChild], None]], Answer]
 
 
 class InterleavedProcess:
-    """A process that waits for its turns. The `with` launches it, and kills it at its end if it still runs.
+    """A process that waits for its turns. The `with` starts it, and kills it at its end if it still runs.
 
-    `take_turn` gives it a turn, and returns its next word as `listen` does. `wake_to_end` wakes it a last time without
-    waiting for it, and `wait_for_answer` waits until it has ended.
+    `take_turn` gives it a turn, and returns its next message as `listen` does. `wake_to_end` wakes it a last time
+    without waiting for it, and `wait_for_answer` waits until it has ended.
     """
 
     def __init__(self, launch: Launch, *, folder: Path, threads: ThreadPoolExecutor) -> None:
@@ -61,7 +61,7 @@ class InterleavedProcess:
         self._running = running
 
     def listen(self) -> bytes:
-        """Wait for the next word of the process; ENDED if it has ended. The process's time limit runs meanwhile."""
+        """Wait for the next message of the process; ENDED if it has ended. The process's time limit runs meanwhile."""
         while True:
             has_ended = self._future.done()
             readable, _, _ = select.select([self._outcomes], [], [], 0.0 if has_ended else LISTEN_S)
@@ -150,8 +150,8 @@ def _give_turns(processes: list[InterleavedProcess], *, dice: random.Random, lim
     while processes and time.monotonic() < limit:
         dice.shuffle(processes)
         answers = [(process, process.take_turn()) for process in processes]
-        waiting_to_trace += [process for process, word in answers if word == TRACE]
-        processes = [process for process, word in answers if word == MORE]
+        waiting_to_trace += [process for process, message in answers if message == TRACE]
+        processes = [process for process, message in answers if message == MORE]
     return waiting_to_trace
 
 

@@ -48,9 +48,9 @@ class LoadRates:
     _reasons: dict[str, Reason] = field(default_factory=dict)
 
     def search(self, arm: PreparedArm, *, launch: Callable[[], Answer]) -> None:
-        """Search the rates of an arm's cell by an extra launch, unless they are known or its scenario needs none.
+        """Find the rates of an arm's cell by an extra launch, unless they are known or its scenario needs none.
 
-        A search that fails keeps its reason, and is tried again at the next call.
+        Where the launch fails, the reason is kept for `find_reason`, and the next call tries again.
         """
         key = _digest_without_runtime(arm)
         if not scenarios.of_cell(arm.order.cell).looks_for_a_rate or key in self._rates:
@@ -99,10 +99,11 @@ class Sampler:
     rates: LoadRates = field(default_factory=LoadRates)
 
     def measure(self, arms: Sequence[PreparedArm], *, round_number: int) -> Iterator[ArmSample]:
-        """Measure a sample of each arm, and yield the samples in this order, those of turns together.
+        """Measure a sample of each arm, in turns where possible, and yield the samples in the order of `arms`.
 
-        A disturbed sample is repeated up to MAX_REMEASURES times while the schedule allows it, but not where most
-        arms of turns are disturbed. A launch that fails yields a sample with a reason.
+        A disturbed sample is repeated up to MAX_REMEASURES times while the schedule allows it, but not where most of
+        the arms that take turns are disturbed. A launch that fails yields a sample with a reason. Samples of arms that
+        take turns are yielded once all are measured.
         """
         for arm in arms:
             self.rates.search(arm, launch=partial(self._launch, arm))
@@ -203,9 +204,10 @@ def is_contention_judged(arm: PreparedArm, *, is_emulated: bool | None = None) -
 
 
 def parse_sample(answer: Answer, *, arm: PreparedArm, position: int, remeasured: int) -> ArmSample:
-    """Parse the sample of an answer, or the reason why there is none. `remeasured`: how often it was repeated.
+    """Parse a runner's answer into a sample, or into the reason why there is none.
 
-    `position` is the arm's place in the round. An answer that is not valid becomes a reason, too.
+    `position` is the arm's place in the round, and `remeasured` how often its sample was repeated. An invalid answer
+    gives a reason, too.
     """
     if answer.reason is not None:
         return ArmSample(arm=arm.arm, position=position, reason=answer.reason)

@@ -38,6 +38,7 @@ class ClosedLoop:
         return False
 
     def close(self) -> dict[str, object]:
+        """Return the sample of all streams together, and the providers."""
         streams, peaks, sessions = self._streams, summaries.read_memory_peaks(), self._sessions
         wall_ns = max(stream.ended_ns for stream in streams) - min(stream.began_ns for stream in streams)
         sample = {

@@ -82,6 +82,7 @@ class Fresh:
         return False
 
     def close(self) -> dict[str, object]:
+        """Compare each set's last answer with its first, and return the sample and the providers."""
         recorder, gate = self._recorder, self._context.order.gate_cpu_share
         assert recorder is not None
         peaks = summaries.read_memory_peaks()

@@ -31,6 +31,10 @@ class GenerateByGenai:
         self._warm: windows.Warmup | None = None
 
     def open(self) -> None:
+        """Load the model, run one generation, and score a given text, before generations are timed.
+
+        Raises Refusal where the model does not load, or a run fails.
+        """
         order, timer, settings = self._context.order, self._context.timer, self._settings
         vocabulary = genai.read_model_limits(os.path.dirname(order.model)).vocabulary
         request = genai.GenerationRequest(
@@ -63,6 +67,7 @@ class GenerateByGenai:
         return False
 
     def close(self) -> dict[str, object]:
+        """Return the sample, with times, tokens and scores, and the providers."""
         generations, warm, request = self._generations, self._warm, self._loaded.request
         gate = self._context.order.gate_cpu_share
         assert warm is not None
@@ -76,8 +81,11 @@ class GenerateByGenai:
             "forced": self._forced.answer,
             **summaries.make_other_metrics(peaks, metrics),
         }
-        facts = {"requested_providers": self._loaded.requested, "active_providers": self._loaded.active}
-        return {"sample": sample, **facts}
+        return {
+            "sample": sample,
+            "requested_providers": self._loaded.requested,
+            "active_providers": self._loaded.active,
+        }
 
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
         generations, (batch, length) = self._generations, self._loaded.request.prompt.shape

@@ -77,6 +77,7 @@ class Generate:
         return False
 
     def close(self) -> dict[str, object]:
+        """Return the sample, with times, tokens and scores, and the providers."""
         generations, gate, warm = self._generations, self._context.order.gate_cpu_share, self._warm
         assert warm is not None
         peaks = summaries.read_memory_peaks()

@@ -138,6 +138,10 @@ class OpenLoop:
         return False
 
     def close(self) -> dict[str, object]:
+        """Return the sample, the providers, and under `rates` those around the rate that was found; empty for none.
+
+        The latencies are those of one rate, see `_choose_headline`; each rate is a phase.
+        """
         assert self._warm is not None
         peaks = summaries.read_memory_peaks()
         headline = self._choose_headline()

@@ -18,9 +18,9 @@ TRACES = {"generate": "generation_trace:run_trace"}
 
 
 def choose_scenario(order: Order) -> MakeScenario:
-    """Choose what makes the order's scenario: the engine's own loop where it has one, else the usual one.
+    """Return the class of the order's scenario: that of the engine for an engine with scenarios of its own, else ours.
 
-    Raises Refusal where the engine has no loop of this kind, or no such scenario is known.
+    Raises Refusal where the engine has none of this kind, or where no such scenario is known.
     """
     kind, engine = order.scenario["kind"], find_engine_kind(order)
     if engine.scenarios is None:
@@ -33,6 +33,7 @@ def choose_scenario(order: Order) -> MakeScenario:
 
 
 def find_scenario(kind: str) -> MakeScenario:
+    """Import the scenario of this kind, from the runner or from another package. Raises Refusal for an unknown kind."""
     make_scenario: MakeScenario = (
         extensions.import_builtin(_OWN[kind]) if kind in _OWN else extensions.import_extension("scenario", kind)
     )

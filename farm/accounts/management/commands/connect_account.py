@@ -16,6 +16,11 @@ class Command(BaseCommand):
         parser.add_argument("subject", help="the provider's own name of the person, its claim “sub”")
 
     def handle(self, *args: object, **options: str) -> None:
+        """Connect the account, and name the account that is closed because the person had another.
+
+        Raises CommandError for an unknown user, on a farm without an identity provider, and where `connect_account`
+        refuses.
+        """
         if settings.OPENID is None:
             raise CommandError("This farm has no identity provider (ONNXFARM_OIDC_ISSUER).")
         user = User.objects.filter(username=options["name"]).first()
