@@ -170,8 +170,7 @@ class Order:
         budget = BudgetOrder(**fields.pop("budget", {}))
         evaluation = fields.pop("evaluation", None)
         part = EvaluationPart(**evaluation) if evaluation else None
-        building = fields.pop("building", None)
-        if building:
+        if building := fields.pop("building", None):
             fields["building"] = BuildingPart(**{**building, "shapes": tuple(building.get("shapes", ()))})
         return cls(session=SessionOrder(**session), budget=budget, evaluation=part, **fields)
 

@@ -81,11 +81,8 @@ class GenerateByGenai:
             "forced": self._forced.answer,
             **summaries.make_other_metrics(peaks, metrics),
         }
-        return {
-            "sample": sample,
-            "requested_providers": self._loaded.requested,
-            "active_providers": self._loaded.active,
-        }
+        facts = {"requested_providers": self._loaded.requested, "active_providers": self._loaded.active}
+        return {"sample": sample, **facts}
 
     def _metrics(self, *, is_gated: bool) -> dict[str, float | None]:
         generations, (batch, length) = self._generations, self._loaded.request.prompt.shape
