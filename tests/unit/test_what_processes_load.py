@@ -16,7 +16,7 @@ from tests.conftest import PROJECT
 GATEWAY = """
 import farm.config.asgi as asgi
 from django.urls import get_resolver
-get_resolver(asgi.ADDRESSES).check()
+get_resolver(asgi.URLCONF).check()
 """
 WORKER = """
 from farm.config.celery import app
