@@ -1,7 +1,7 @@
 """Decides whether the memory of a cell on fresh inputs settles or grows, and describes by how much.
 
-Growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval; the figure of a single launch has
-none.
+Growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval. Without one, as after few launches,
+it may be called settled, and never growing.
 """
 
 from farm.contract.document_cells import Figure
@@ -14,7 +14,7 @@ def is_growing(growth: Figure) -> bool:
 
 
 def is_settled(growth: Figure) -> bool:
-    return growth.low is None or growth.high is None or growth.high <= MIN_GROWTH
+    return (growth.value if growth.high is None else growth.high) <= MIN_GROWTH
 
 
 def describe_growth(growth: Figure) -> str:

@@ -255,6 +255,7 @@ def test_fresh_takes_dynamic_dimensions_and_the_batch_by_its_name() -> None:
         ({"value": 1.0 * MIB, "low": 0.9 * MIB, "high": 1.1 * MIB}, "Memory grows by 1.00 MiB in 1,000 inferences ("),
         ({"value": -10.0, "low": -20.0, "high": 10.0}, "Memory settles: 0.00 MiB in 1,000 inferences (95 % interval"),
         ({"value": 0.0}, "Memory settles: 0.00 MiB in 1,000 inferences."),
+        ({"value": 50.0 * MIB}, "Whether memory grows is undecided: 50.00 MiB in 1,000 inferences."),
         ({"value": 0.5 * MIB, "low": 0.0, "high": 1.0 * MIB}, "Whether memory grows is undecided: 0.50 MiB"),
     ],
 )
