@@ -48,11 +48,8 @@ def format_sizes(sizes: Mapping[str, int]) -> str:
     """Write the sizes of dimensions as `height=8 width=8`; those of a decoder's step as `1 token behind 256`."""
     totals = {name: size for name, size in sizes.items() if "+" in name or "total" in name}
     pasts = [size for name, size in sizes.items() if "past" in name and name not in totals]
-    news = [
-        size
-        for name, size in sizes.items()
-        if "seq" in name and name not in totals and not ("past" in name or "encoder" in name)
-    ]
+    others = ("+", "total", "past", "encoder")
+    news = [size for name, size in sizes.items() if "seq" in name and not any(word in name for word in others)]
     if len(pasts) == len(news) == 1 and len(sizes) == len(totals) + 2 and {*totals.values()} <= {pasts[0] + news[0]}:
         return f"{counted(news[0], 'token')} behind {pasts[0]}"
     return format_pairs(sizes)

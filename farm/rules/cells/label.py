@@ -56,8 +56,8 @@ def _is_implied(axis: Axis, cells: Sequence[Cell]) -> bool:
     """
     if axis.name == "node":
         on_nodes = [cell for cell in cells if cell.node]
-        is_single = len({cell.node for cell in on_nodes}) <= 1
-        return is_single or _determines(lambda c: c.hardware, lambda c: c.node, on_nodes)
+        nodes = {cell.node for cell in on_nodes}
+        return len(nodes) <= 1 or _determines(lambda c: c.hardware, lambda c: c.node, on_nodes)
     return axis.name == "hardware" and _determines(lambda c: c.provider, lambda c: c.hardware, cells)
 
 

@@ -87,9 +87,8 @@ def _judge_by_repeat(
 
         # the larger of the metric's margin and that of its A/A pairs on the node, in the metric's unit
         baseline = median(old for old, _ in pairs) if pairs else 0.0
-        margin = judging.margin * baseline if judging.is_share and pairs else judging.margin
-        node_margin = judge.block.margins.get(metric.name, 0.0) * baseline
-        repeated = repeats.judge(pairs, margin=max(margin, node_margin))
+        margin = judging.margin * (baseline if judging.is_share else 1.0)
+        repeated = repeats.judge(pairs, margin=max(margin, judge.block.margins.get(metric.name, 0.0) * baseline))
         if repeated is None:
             changes.append(None)
             continue

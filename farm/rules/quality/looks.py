@@ -53,9 +53,8 @@ class Sides:
         Of intermediate tensors the agreement on the largest value is not judged, since it only matters for the outputs
         of a whole model.
         """
-        preset = self.preset
-        if are_intermediate and preset.min_agreement:
-            preset = replace(preset, min_agreement=0.0)
+        is_relaxed = are_intermediate and self.preset.min_agreement
+        preset = replace(self.preset, min_agreement=0.0) if is_relaxed else self.preset
         return [output for output in self.compare(look) if judge((output,), preset).verdict == "fail"]
 
 
