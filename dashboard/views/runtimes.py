@@ -103,12 +103,12 @@ def make_board(
     carried = [entry.name for entry in providers.PROVIDERS if distribution in entry.packages]
     columns = [name for name in carried if name in proven or name == CPU]
     prefix = f"{distribution}=="
-    learnt = collect_loads(nodes)
+    observed = collect_loads(nodes)
     installed = {text.removeprefix(prefix) for node in nodes for text in node.runtimes if text.startswith(prefix)}
     versions = sorted({*offered, *installed, *measured, *history.alerts}, key=release_order, reverse=True)
     rows = [
         replace(
-            _make_row(version, history, measured.get(version), learnt),
+            _make_row(version, history, measured.get(version), observed),
             is_gone=bool(offered) and version not in offered,
             places=[_make_place(prefix + version, name, nodes) for name in columns],
         )
@@ -117,7 +117,7 @@ def make_board(
     return Board(distribution, [titles.provider(name) for name in columns], rows, _headline(versions, installed, nodes))
 
 
-def _make_row(version: str, history: "History", measured: "ReleaseUse | None", learnt: opsets.Learnt) -> Row:
+def _make_row(version: str, history: "History", measured: "ReleaseUse | None", observed: opsets.ObservedLoads) -> Row:
     """Make the row of a release from what the index, the watches and the runs know."""
     known = history.index_entries.get(version)
     why = f": {known.yanked_because}" if known and known.yanked_because else ""
@@ -131,7 +131,7 @@ def _make_row(version: str, history: "History", measured: "ReleaseUse | None", l
         words = f"{numbers.counted(measured.runs, 'run')} of {numbers.counted(measured.models, 'model')}{where}"
     return Row(
         version,
-        opset=str(opsets.max_opset(version, learnt) or "unknown"),
+        opset=str(opsets.max_opset(version, observed) or "unknown"),
         yanked=f"yanked{why}" if known and known.is_yanked else "",
         seen_at=known.seen_at if known else None,
         measured=words,

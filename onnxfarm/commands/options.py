@@ -156,7 +156,7 @@ def check_rounds(rounds: int | None, budget: Budget) -> None:
         return
     if budget is Budget.GLANCE:
         raise Usage("--budget glance is one launch, and compares nothing: leave out --rounds, or take `quick`.")
-    if not (least := ROUNDS[budget].least) <= rounds <= MAX_ROUNDS:
+    if not (least := ROUNDS[budget].minimum) <= rounds <= MAX_ROUNDS:
         raise Usage(f"--rounds is {rounds}: a verdict takes {least}, so give {least} to {MAX_ROUNDS}.")
 
 

@@ -236,7 +236,7 @@ def limit_rounds(block: PlannedBlock, rounds: int) -> PlannedBlock:
 
     Disturbed rounds are not replaced by further ones.
     """
-    time_factor = max(1.0, rounds / ROUNDS[block.budget].most)
+    time_factor = max(1.0, rounds / ROUNDS[block.budget].maximum)
     changes = {
         "max_rounds": rounds,
         "min_rounds": min(block.min_rounds, rounds),

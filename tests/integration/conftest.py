@@ -50,6 +50,6 @@ def shortened() -> Iterator[None]:
 @pytest.fixture
 def two_rounds() -> Iterator[None]:
     """Of the quick budget's eight, each of which launches each arm: for what asserts no interval."""
-    quick = replace(ROUNDS[Budget.QUICK], least=2, usual=2, most=2)
+    quick = replace(ROUNDS[Budget.QUICK], minimum=2, usual=2, maximum=2)
     with mock.patch.dict(ROUNDS, {Budget.QUICK: quick}):
         yield

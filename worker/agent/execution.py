@@ -72,7 +72,7 @@ class _Block:
         self._alive: dict[int, PreparedArm] = {}
         self._peaks: dict[int, int] = {}
         self._launcher = self._make_launcher(order.runner_timeout_s)
-        min_rounds = ROUNDS[order.budget].least - order.first_round
+        min_rounds = ROUNDS[order.budget].minimum - order.first_round
         self._schedule = BlockSchedule(order.promised_s, limit_s=order.block_timeout_s, min_rounds=min_rounds)
         self._has_rounds = False
         self._mapper = traces.Mapper(work_dir=folder, memory_bytes=order.memory_bytes)

@@ -72,7 +72,7 @@ def _locate_symptom(investigation: Investigation) -> tuple[Matrix, Point, int]:
     except LookupError:
         raise CannotMeasure(f"The run {run.pk} has no cell {investigation.symptom.cell} any more.") from None
     arm_s = estimates.estimate_arm_s(matrix.budget, runs.cell_document(run, investigation.symptom.cell).p50_ms)
-    max_candidates = max(1, min(switches.MAX_CANDIDATES, blocks.max_arms_for(arm_s, limit=16) - OTHER_ARMS))
+    max_candidates = max(1, min(switches.MAX_CANDIDATES, blocks.count_fitting_arms(arm_s, limit=16) - OTHER_ARMS))
     node = f"node:{investigation.symptom.node}"
     return matrix, replace(point, values={**point.values, "hardware": node}), max_candidates
 

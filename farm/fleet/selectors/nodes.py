@@ -20,7 +20,7 @@ from farm.rules.comparing.comparisons import MARGIN
 from farm.rules.planning.plans import NodeOffer
 from farm.rules.presenting.idle_reasons import NO_SANDBOX, explain_not_lent
 from farm.rules.runtimes import providers
-from farm.rules.runtimes.learnt import merge_learnt
+from farm.rules.runtimes.observed_loads import merge_observed_loads
 
 # long columns that a node's requests do not need
 UNREAD = ("log_tail", "self_test_json")
@@ -188,7 +188,7 @@ def runtimes_on_nodes(*, team: Team, uploader: User | None) -> tuple[set[str], d
 
 def collect_loads(nodes: Iterable[Node]) -> dict[str, Loads]:
     """Collect what releases beyond the farm's table were seen to load on these nodes, by version."""
-    return merge_learnt({name: Loads(**loads) for name, loads in node.loads.items()} for node in nodes)
+    return merge_observed_loads({name: Loads(**loads) for name, loads in node.loads.items()} for node in nodes)
 
 
 def make_node_offer(node: Node) -> NodeOffer:

@@ -15,12 +15,12 @@ from farm.fleet.services.enrolment import check_facts, check_tags
 from farm.fleet.services.health import store_self_test
 from farm.fleet.services.trials import start_next_trial, store_trial_result
 from farm.fleet.states import NodeEventKind, NodeHealth, NodeState
-from farm.rules.runtimes.learnt import merge_learnt
+from farm.rules.runtimes.observed_loads import merge_observed_loads
 
 # a node is offline after a silence of this many pauses between hellos; until then others wait for it
 SILENT_HELLOS = 1.5
 # of how many releases a node's row says what they load
-MAX_LEARNT = 256
+MAX_OBSERVED = 256
 
 SENTENCES = {
     NodeHealth.PENDING: "Waiting for approval.",
@@ -105,9 +105,11 @@ def _store_hello(node: Node, hello: Hello, *, host: str) -> None:
     node.tags = dict(hello.tags)
     node.providers = list(hello.providers)
     node.runtimes = [str(runtime) for runtime in hello.runtimes]
-    learnt = {name: loads.model_dump() for name, loads in hello.loads.items() if merge_learnt([{name: loads}])}
+    observed = {
+        name: loads.model_dump() for name, loads in hello.loads.items() if merge_observed_loads([{name: loads}])
+    }
     # the loads of releases that the node has removed stay
-    node.loads = dict([*{**node.loads, **learnt}.items()][-MAX_LEARNT:])
+    node.loads = dict([*{**node.loads, **observed}.items()][-MAX_OBSERVED:])
     node.sandbox = hello.facts.sandbox
     node.is_emulated = hello.facts.is_emulated
     node.host = host

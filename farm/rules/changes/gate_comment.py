@@ -229,5 +229,5 @@ def _suggest_budget(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
         yield "Undecided; no budget would decide with this machine's noise: take a quieter one"
         return
     rounds = max(rounds_needed)
-    sufficient = (f"--budget {each}" for each in longer if ROUNDS[each].most >= rounds)
+    sufficient = (f"--budget {each}" for each in longer if ROUNDS[each].maximum >= rounds)
     yield f"Undecided; `{next(sufficient, f'--rounds {rounds}')}` would decide"

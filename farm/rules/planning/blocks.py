@@ -28,7 +28,7 @@ Positions = Callable[[P], Mapping[str, int]]
 
 
 def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
-    """Divide cells into blocks of at most `capacity` cells; `positions` gives a cell's place on each axis.
+    """Divide cells into blocks of at most `capacity` cells; `positions` returns a cell's position on each axis.
 
     The first cell of all is repeated in every further block as the baseline; where the values of the last axis do not
     fit one block, the first of those values is repeated instead. Neighbouring groups are joined where they fit
@@ -68,16 +68,16 @@ def _split(
     ]
 
 
-def max_arms_for(arm_s: float, *, limit: int) -> int:
+def count_fitting_arms(arm_s: float, *, limit: int) -> int:
     return max(MIN_ARMS, min(limit, int(MAX_BLOCK_S // arm_s)))
 
 
 def list_comparisons(arms: Sequence[Arm]) -> list[tuple[int, int, str]]:
     """List (baseline, candidate, axis) for each pair of arms that differ on one axis or on none (axis `twin`).
 
-    The first two are places in `arms`; the baseline has the earlier position. The axis `scenario` is called
-    `concurrency`. An axis that only one of the arms sets counts as a difference. An added twin is compared only with
-    the arm that it repeats, since a comparison with any other arm would say the same a second time.
+    The first two are indexes of `arms`; the baseline has the earlier position on the axis. The axis `scenario` is
+    called `concurrency`. An axis that only one of the arms sets counts as a difference. An added twin is compared only
+    with the arm that it repeats, because its other comparisons would be the same as those of that arm.
     """
     axes = {axis for arm in arms for axis in arm.positions}
     # arms that agree on all axes but one are grouped, once for each axis on which any differ

@@ -1,16 +1,15 @@
-"""Refuses cells that cannot run the code which a provider compiled into their model."""
+"""Refuses cells that cannot run the code that a provider compiled into their model."""
 
 from farm.contract.cells import CellSpec
 from farm.contract.reasons import Reason, ReasonCode
+from farm.rules.planning.refusals import RuleContext
 from farm.rules.runtimes import providers
-from farm.rules.runtimes.models import CompiledFacts, ModelFacts
+from farm.rules.runtimes.models import CompiledFacts
 
 
-def refusal(spec: CellSpec, model: ModelFacts) -> Reason | None:
-    """Return the reason why the cell cannot run code that is compiled into the model, with what to do.
-
-    Return None where the cell can run it, or where the model holds no compiled code.
-    """
+def refuse_compiled(spec: CellSpec, context: RuleContext) -> Reason | None:
+    """Refuse a model with compiled code that the cell's provider cannot run, and converting such a model."""
+    model = context.model
     facts = model.compiled
     if facts is None or spec.recipe.is_program:
         return None

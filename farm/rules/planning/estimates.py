@@ -1,4 +1,4 @@
-"""How long measuring takes, before it is measured: seconds of a sample, minutes of a block.
+"""Estimates how long measuring will take: the seconds of a sample, of an arm and of a launch, and the timeouts.
 
 Calibrated on x86-64 with two cores: a process launch with its sandbox, imports and session costs about 0.6 s, so that a
 quick sample of a fast model takes about 1.2 s. A plan shows these as estimates; a run shows what it took.
@@ -40,11 +40,11 @@ OUT_OF_TIME_ALONE = _OUT_OF_TIME.format("")
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How many rounds a budget measures: at least, usually and at most. `per_pair` rounds make one pair."""
+    """How many rounds a budget measures. `per_pair` rounds of each arm make one pair."""
 
-    least: int
+    minimum: int
     usual: int
-    most: int
+    maximum: int
     per_pair: int
     # windows of one sample: how many at least, the seconds and runs each must hold, and the seconds of all together
     windows: int
@@ -96,20 +96,20 @@ def estimate_arm_s(
 
 
 def estimate_search_s(scenario: Scenario, latency_ms: float | None) -> float:
-    """Estimate the seconds of the launch that finds what a block measures; 0 where nothing has to be found."""
+    """Estimate the seconds of the launch by which a scenario finds its load before the rounds; 0 where it has none."""
     driven_s = scenario.search_s(latency_ms)
     return LAUNCH_S + driven_s if driven_s else 0.0
 
 
-def extra_launch_s(cells: Iterable[CellSpec]) -> float:
+def sum_engine_launch_s(cells: Iterable[CellSpec]) -> float:
     """Sum the seconds that one launch of each cell takes longer than with ONNX Runtime, because of its engine."""
     return sum(engines.engine_of(cell.runtime).scenario_launch_s(of_cell(cell)) for cell in cells)
 
 
-def extra_setup_s(cells: Iterable[CellSpec]) -> float:
+def sum_engine_setup_s(cells: Iterable[CellSpec]) -> float:
     """Sum the seconds that a launch and a check of each cell take longer than with ONNX Runtime."""
     cells = list(cells)
-    return extra_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
+    return sum_engine_launch_s(cells) + sum(engines.engine_of(cell.runtime).check_s(cell.runtime) for cell in cells)
 
 
 def estimate_setup_s(latency_ms: float | None) -> float:
@@ -137,11 +137,11 @@ def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: floa
 def block_timeout_s(
     budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0, is_tracing: bool = False
 ) -> float:
-    """Compute the seconds after which a block counts as hanging: several times what the most rounds should take.
+    """Compute the seconds after which a block counts as hanging: BLOCK_TIMEOUT_FACTOR times its maximum of rounds.
 
     `longer_s` is added to that: setup, and the seconds of sustained work. The result is BLOCK_TIMEOUT_FLOOR_S at least
     and BLOCK_TIMEOUT_CEILING_S at most.
     """
-    expected = arms * estimate_arm_s(budget, latency_ms, rounds=ROUNDS[budget].most, is_tracing=is_tracing)
+    expected = arms * estimate_arm_s(budget, latency_ms, rounds=ROUNDS[budget].maximum, is_tracing=is_tracing)
     patient = max(BLOCK_TIMEOUT_FLOOR_S, float(ceil(BLOCK_TIMEOUT_FACTOR * expected)))
     return min(patient + longer_s, BLOCK_TIMEOUT_CEILING_S)

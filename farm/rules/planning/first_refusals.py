@@ -1,4 +1,4 @@
-"""Finds the first reason that stands against each cell of a plan."""
+"""Finds the first reason why a cell of a plan cannot run."""
 
 from collections.abc import Callable
 from operator import itemgetter
@@ -11,14 +11,14 @@ from farm.rules.planning.parts import PROGRAM, SESSION, WORKLOAD, Part
 from farm.rules.planning.refusals import RuleContext
 
 Rule = Callable[[CellSpec, RuleContext], Reason | None]
-# the rules in the order in which a person would want to know, each with the parts of a cell that it looks at
+# the rules, the most helpful reason for a user first, each with the parts of a cell that it reads
 RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (refusals.refuse_unlisted_package, (PROGRAM,)),
     (refusals.refuse_unknown_runtime, (PROGRAM,)),
     (refusals.refuse_missing_provider, (PROGRAM,)),
     (refusals.refuse_outside_browsers, (PROGRAM,)),
     (refusals.refuse_by_engine, (PROGRAM, SESSION, WORKLOAD)),
-    (lambda spec, context: compiled.refusal(spec, context.model), (PROGRAM,)),
+    (compiled.refuse_compiled, (PROGRAM,)),
     (refusals.refuse_policy, (PROGRAM, SESSION)),
     (refusals.refuse_memory_limit, (PROGRAM, SESSION)),
     (refusals.refuse_call, (PROGRAM, SESSION, WORKLOAD)),
@@ -37,32 +37,32 @@ RULES: tuple[tuple[Rule, tuple[int, ...]], ...] = (
     (workload_refusals.refuse_by_scenario, (PROGRAM, WORKLOAD)),
     (workload_refusals.refuse_without_inputs, (WORKLOAD,)),
 )
-# rules that look at the same parts, each with its place in RULES, and what picks these parts of a cell
+# for each combination of parts: the rules that read them, each with its rank in RULES, and a getter of these parts
 _GROUPS = [
-    ([(place, rule) for place, (rule, looked_at) in enumerate(RULES) if looked_at == parts], itemgetter(*parts))
-    for parts in dict.fromkeys(looked_at for _, looked_at in RULES)
+    ([(rank, rule) for rank, (rule, rule_parts) in enumerate(RULES) if rule_parts == parts], itemgetter(*parts))
+    for parts in dict.fromkeys(rule_parts for _, rule_parts in RULES)
 ]
-_PlacedReason = tuple[int, Reason]
+_RankedReason = tuple[int, Reason]
 
 
 class FirstRefusals:
-    """Finds the first refusal of each cell; a rule is evaluated once for cells that share the parts it looks at."""
+    """Finds the first refusal of each cell; a rule is evaluated once for cells that share the parts it reads."""
 
     def __init__(self) -> None:
-        self._refusals: dict[object, _PlacedReason | None] = {}
+        self._refusals: dict[object, _RankedReason | None] = {}
 
     def find(self, spec: CellSpec, context: RuleContext, parts: tuple[Part, Part, Part]) -> Reason | None:
         """Return the first reason, in the order of RULES, why the cell cannot run; None where it can.
 
         `parts` are the cell's program, session and workload, in this order.
         """
-        first: _PlacedReason | None = None
+        found: list[_RankedReason] = []
         for rules, pick_parts in _GROUPS:
             key = pick_parts(parts)
             if key not in self._refusals:
-                reasons = ((place, rule(spec, context)) for place, rule in rules)
-                self._refusals[key] = next(((place, reason) for place, reason in reasons if reason is not None), None)
+                reasons = ((rank, rule(spec, context)) for rank, rule in rules)
+                self._refusals[key] = next(((rank, reason) for rank, reason in reasons if reason is not None), None)
             refusal = self._refusals[key]
-            if refusal is not None and (first is None or refusal[0] < first[0]):
-                first = refusal
-        return None if first is None else first[1]
+            if refusal is not None:
+                found.append(refusal)
+        return min(found, key=itemgetter(0))[1] if found else None

@@ -18,13 +18,11 @@ def can_measure(node: NodeOffer, spec: CellSpec) -> bool:
 def can_run(node: NodeOffer, spec: CellSpec) -> bool:
     """Whether the node has the hardware, has proven the provider and may install the distribution.
 
-    How many cores it has is not looked at. A browser runs what is made for browsers and nothing else, and no other node
-    runs that.
+    Its cores are not checked. A browser runs only what is made for browsers, and no other node runs that.
     """
     provider = providers.provider_of(spec.provider)
     is_proven = provider is providers.CPU or provider.name in node.providers
     is_allowed = not node.distributions or spec.runtime.distribution in node.distributions
-    # a browser runs what is made for browsers and nothing else, and nothing else runs that
     return (
         is_proven
         and is_allowed

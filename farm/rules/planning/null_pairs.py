@@ -1,19 +1,19 @@
-"""Which blocks carry an A/A pair: one in eight of each node's, and every one on a node's first day."""
+"""Decides which blocks contain an A/A pair: one in eight of each node's, and every one on a node's first day."""
 
 from collections.abc import Sequence
 
 from farm.rules.planning.plans import NodeOffer
 
 NULL_PAIR_EVERY = 8
-# stands for whichever machine measures when no fleet was asked
+# the machine that measures where there is no fleet
 _ANY = NodeOffer(id="")
 
 
 class NullPairs:
     """Decides which planned blocks get an A/A pair, by counting each node's blocks since its last pair.
 
-    A block that several nodes may take counts on each by its share; it gets a pair when the count of any of them is
-    due. No nodes stand for whichever machine measures.
+    A block that n nodes may take counts as 1/n on each; it gets a pair when one is due on any of them. An empty list of
+    nodes is the machine that measures by itself.
     """
 
     def __init__(self, fleet: Sequence[NodeOffer] | None) -> None:

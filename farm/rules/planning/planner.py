@@ -21,8 +21,8 @@ from farm.rules.planning.resolution import Digests, Request, ResolvedPoint, Reso
 from farm.rules.planning.ways_out import WayOutFinder
 from farm.rules.planning.wishes import BlockConditions, make_wish
 from farm.rules.planning.workload_refusals import find_unknown_outputs
-from farm.rules.runtimes.learnt import merge_learnt
 from farm.rules.runtimes.models import ModelFacts
+from farm.rules.runtimes.observed_loads import merge_observed_loads
 from farm.rules.runtimes.releases import NOTHING_MORE, Known
 from farm.rules.wording.numbers import counted, duration, percent
 
@@ -44,16 +44,16 @@ def plan(
     with_null_pair: bool = False,
     idle_reasons: Sequence[str] = (),
 ) -> Plan:
-    """Plan the blocks that measure the matrix, and give each point that cannot run its reason.
+    """Plan the blocks that measure the matrix, and list the points that cannot run with their reasons.
 
     Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
-    `fleet` None means that one machine, `machine`, measures by itself; where the fleet is empty, `idle_reasons` says of
-    each node that is online why it measures nothing. `known` is what the package index says of releases.
-    `with_null_pair` adds an A/A twin of the baseline to one in eight blocks of a node, and to each on its first day.
+    `fleet`: the nodes; None where this `machine` measures by itself. `idle_reasons`: why each online node measures
+    nothing, for an empty fleet. `known`: what the package index says of releases. `with_null_pair`: add an A/A twin of
+    the baseline to one in eight blocks of a node, and to each on its first day.
     """
     models = [model] if isinstance(model, ModelFacts) else model
     first, *others = models
-    learnt = merge_learnt(node.loads for node in (fleet or (machine,)) if node is not None)
+    observed = merge_observed_loads(node.loads for node in (fleet or (machine,)) if node is not None)
     if matrix.pre and known.newest_pre is not None:
         known = known.model_copy(update={"newest": known.newest_pre})
     request = Request(
@@ -65,7 +65,7 @@ def plan(
         allowed=matrix.allowed,
         inputs=matrix.inputs,
         unknown_outputs=find_unknown_outputs(matrix.tolerances, models),
-        learnt=learnt,
+        observed=observed,
         idle_reasons=idle_reasons,
     )
     expansion = expand(matrix)
@@ -149,7 +149,7 @@ def _plan_blocks(
     for members in _group_side_by_side(cells):
         common = _CommonNodes.of(members, matrix, request)
         nodes, max_arms = common.nodes, common.max_arms
-        # a place is reserved for the twin, but a matrix that just fits a block is split for it on the first day only
+        # an arm is reserved for the twin, but a matrix that just fits in a block is split for it on the first day only
         reserved = int(with_null_pair and (pairs.is_first_day(nodes) or len(members) > max_arms))
         for cells_of_block in _group_cells(members, matrix, request.model, max_arms=max_arms - reserved):
             number = len(planned) + 1
@@ -166,11 +166,10 @@ def _plan_blocks(
 
 @dataclass(frozen=True, slots=True)
 class _CommonNodes:
-    """The nodes that may take each of some cells, and what is known of them; none where no fleet was asked."""
+    """The nodes that may take every one of some cells, and their common limits; no nodes where there is no fleet."""
 
     model: ModelFacts
     nodes: Sequence[NodeOffer]
-    ids: tuple[str, ...]
     max_arms: int
     noise: float
     is_noise_assumed: bool
@@ -189,7 +188,6 @@ class _CommonNodes:
         return cls(
             model=request.model,
             nodes=nodes,
-            ids=tuple(node.id for node in nodes),
             max_arms=min((node.max_arms for node in nodes), default=MAX_ARMS),
             noise=noise,
             is_noise_assumed=is_assumed,
@@ -242,7 +240,7 @@ def _group_cells(
     specs = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
     sustained_s = max(scenarios.of_cell(spec).sustained_s for spec in specs)
     extra_s = ROUNDS[matrix.budget].usual * max(_sum_extra_launch_s([spec], matrix, model) for spec in specs)
-    capacity = blocks.max_arms_for(arm_s + sustained_s + extra_s, limit=max_arms)
+    capacity = blocks.count_fitting_arms(arm_s + sustained_s + extra_s, limit=max_arms)
     return blocks.group_into_blocks(cells, positions=lambda cell: cell.positions, capacity=capacity)
 
 
@@ -280,9 +278,9 @@ def _plan_block(
     specs = [arm.spec for arm in arms]
     loads = [scenarios.of_cell(spec) for spec in specs]
     search_s = max(estimates.estimate_search_s(load, latency_ms) for load in loads)
-    program_s = estimates.extra_setup_s(specs)
+    program_s = estimates.sum_engine_setup_s(specs)
     once_s = program_s + search_s
-    round_s = estimates.extra_launch_s(specs) + _sum_extra_launch_s(specs, matrix, common.model)
+    round_s = estimates.sum_engine_launch_s(specs) + _sum_extra_launch_s(specs, matrix, common.model)
     # the scenarios of a block are of one family, so that the longest stands for all
     sustained_s = max(load.sustained_s for load in loads)
     scenarios_s = sustained_s * len({cell.digests for cell in cells}) + once_s + ROUNDS[budget].usual * round_s
@@ -296,10 +294,10 @@ def _plan_block(
             for first, second, axis in (() if budget is Budget.GLANCE else blocks.list_comparisons(arms))
         ),
         tags=_list_tags(arms),
-        nodes=common.ids,
+        nodes=tuple(node.id for node in common.nodes),
         budget=budget,
-        min_rounds=ROUNDS[budget].least,
-        max_rounds=ROUNDS[budget].most,
+        min_rounds=ROUNDS[budget].minimum,
+        max_rounds=ROUNDS[budget].maximum,
         margin=common.margin,
         margins=common.margins,
         noise=common.noise,
@@ -326,20 +324,18 @@ def _sum_extra_launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelF
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:
-    """Return the smallest change, as a fraction, that so many rounds can show; by default the most of the budget.
+    """Return the smallest change, as a fraction, that so many rounds can show; by default the budget's maximum.
 
     `noise` is the standard deviation of single rounds.
     """
     budget_rounds = ROUNDS[budget]
-    pairs = (budget_rounds.most if rounds is None else rounds) // budget_rounds.per_pair
+    pairs = (budget_rounds.maximum if rounds is None else rounds) // budget_rounds.per_pair
     return power.smallest_detectable(noise / sqrt(budget_rounds.per_pair), pairs, margin)
 
 
 def describe_plan(plan: Plan) -> str:
-    """Say in one sentence how many comparisons a plan makes, how long they take and which changes they can show.
-
-    The sentence is empty where the plan compares nothing.
-    """
+    """Say in one sentence how many comparisons a plan makes, how long they take and which changes they can show; empty
+    where it compares nothing."""
     blocks = [block for block in plan.blocks if block.comparisons]
     if not blocks:
         return ""

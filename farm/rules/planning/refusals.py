@@ -48,7 +48,7 @@ class RuleContext:
     # outputs with a tolerance of their own that no model has
     unknown_outputs: Sequence[str] = ()
     # what releases beyond the table were seen to load
-    learnt: opsets.Learnt = field(default_factory=dict)
+    observed: opsets.ObservedLoads = field(default_factory=dict)
     # whether the nodes of a farm measure, and not the machine that plans
     has_fleet: bool = True
 
@@ -206,7 +206,7 @@ def refuse_unloadable(spec: CellSpec, context: RuleContext) -> Reason | None:
         imports = {domain: version for domain, version in model.opsets.items() if domain not in opsets.ONNX_DOMAINS}
         stamps = replace(stamps, imports={**imports, "": wanted}).tidy()
     version = plugins.core_of(spec.runtime).version
-    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, context.learnt)
+    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, context.observed)
 
 
 def refuse_conversion(spec: CellSpec, context: RuleContext) -> Reason | None:

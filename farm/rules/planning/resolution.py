@@ -1,4 +1,4 @@
-"""Makes the cell that each point of a matrix stands for, with the nodes that may take it or the reason against it."""
+"""Makes the cell of each point of a matrix, with the nodes that may take it or the reason why it cannot run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,8 +66,8 @@ class Request:
     inputs: Mapping[str, str] = field(default_factory=dict)
     # outputs with a tolerance of their own that no model has
     unknown_outputs: Sequence[str] = ()
-    # what releases beyond the table were seen to load
-    learnt: opsets.Learnt = field(default_factory=dict)
+    # what releases beyond the table were observed to load
+    observed: opsets.ObservedLoads = field(default_factory=dict)
     # where the fleet is empty, why each node that is online measures nothing for this team
     idle_reasons: Sequence[str] = ()
 
@@ -98,7 +98,7 @@ class Resolver:
             cores=request.machine.cores if request.machine else None,
             asked_inputs=request.inputs,
             unknown_outputs=request.unknown_outputs,
-            learnt=request.learnt,
+            observed=request.observed,
             has_fleet=request.fleet is not None,
         )
 
@@ -247,7 +247,7 @@ def _choose_opset(point: Point, runtime: Runtime, request: Request) -> int | Lit
     if wanted == "as-is" or (engines.engine_of(runtime).runs_program and wanted == "max-of-runtime"):
         return "as-is"
     if wanted == "max-of-runtime":
-        newest = opsets.max_opset(plugins.core_of(runtime).version, request.learnt)
+        newest = opsets.max_opset(plugins.core_of(runtime).version, request.observed)
         wanted = "as-is" if newest is None or newest <= (model.opset or newest) else newest
     if isinstance(wanted, int) and wanted != model.opset:
         return wanted
@@ -257,7 +257,7 @@ def _choose_opset(point: Point, runtime: Runtime, request: Request) -> int | Lit
 def _loads_only_tidied(runtime: Runtime, request: Request) -> bool:
     stamps, version = Stamps.of(request.model), plugins.core_of(runtime).version
     as_is, tidied = (
-        opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.learnt)
+        opsets.refusal(stamp.imports, stamp.ir_version, stamp.custom_domains, version, request.observed)
         for stamp in (stamps, stamps.tidy())
     )
     return as_is is not None and tidied is None

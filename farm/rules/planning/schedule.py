@@ -9,33 +9,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A block that waits."""
+    """A queued block."""
 
+    # its number, which the caller chooses
     block: int
     # whether the farm itself queued it, so that it comes after all others where people come first
     of_farm: bool
-    # how long its plan says that it is measured
     planned_s: float
     # the machines with a node that may take it
     devices: Collection[str]
-    # how many times longer than planned it takes; None: as its machine
+    # the ratio of its time to the planned time; None: that of its machine
     pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A device, and when it is free."""
+    """A device, and the seconds until it is free."""
 
     device: str
     free_in_s: float = 0.0
-    # how many times longer than planned it measures
+    # the ratio of its times to the planned times
     pace: float = 1.0
+    # whether blocks that people asked for come before those of the farm itself
     people_first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Seconds from now at which a block begins and ends, and where."""
+    """When a block begins and ends, in seconds from now, and on which device."""
 
     begins_s: float
     ends_s: float
@@ -43,9 +44,9 @@ class Span:
 
 
 def forecast_spans(queued: Sequence[Queued], machines: Sequence[Machine]) -> Mapping[int, Span]:
-    """Return when and where each block is measured, by block number.
+    """Forecast when and where each block is measured, by its number; blocks that no machine takes are left out.
 
-    `queued` is ordered by arrival. Blocks that no machine takes are left out.
+    `queued` is ordered by arrival.
     """
     waiting = list(queued)
     by_device = {machine.device: machine for machine in machines}

@@ -1,4 +1,4 @@
-"""Estimates how long measuring goes on, from the pace of what was measured."""
+"""Estimates the time that remains for measuring, from the pace of the rounds that were measured."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STEP_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BlockProgress:
-    """A block as far as it is measured.
+    """A block, and how much of it is measured.
 
-    What an old plan does not say is 0. `begun_s` and `promised_s` are counted from the block's first check on.
+    Figures that an old plan lacks are 0. `begun_s` and `promised_s` are counted from the block's first check on.
     """
 
-    # seconds that were planned: for all of it, for its checks and first traces, and for a single round
+    # planned seconds: of the block, of its checks and first traces, and of a single round
     planned_s: float
     once_s: float
     round_s: float
@@ -36,12 +36,12 @@ class BlockProgress:
     rounds: int
     # the numbers of rounds after which it may be decided, the maximum last
     ends: Sequence[int]
-    # the most rounds where disturbed ones are measured again
+    # the maximum of rounds where disturbed ones are measured again
     replaced: int = 0
-    # by when it ends, unless it lacks some of the minimum rounds
+    # it ends by then, unless some of the minimum rounds are missing
     promised_s: float = inf
-    # the minimum rounds, which end at `limit_s`
-    least: int = 0
+    # the minimum of rounds, which end by `limit_s`
+    min_rounds: int = 0
     limit_s: float = inf
     # seconds of what follows the rounds
     after_s: float = 0.0
@@ -63,17 +63,17 @@ class BlockProgress:
             once_s=block.once_s or 0.0,
             round_s=block.round_s or 0.0,
             rounds=rounds,
-            ends=list_decision_rounds(block.budget, least=block.min_rounds, most=block.max_rounds),
+            ends=list_decision_rounds(block.budget, minimum=block.min_rounds, maximum=block.max_rounds),
             replaced=max_rounds_to_order(block.max_rounds) if block.is_replacing else 0,
             promised_s=block.max_duration_s(block.max_rounds) or inf,
-            least=block.min_rounds,
+            min_rounds=block.min_rounds,
             limit_s=block.block_timeout_s,
             after_s=block.sustained_s * len({arm.cell for arm in block.arms}),
         )
 
     @property
     def pace_s(self) -> float | None:
-        """Mean seconds of the latest rounds, to which the current one belongs once it takes longer; None before any."""
+        """Mean seconds of the latest rounds; the current one counts once it takes longer than that. None before any."""
         latest = self.rounds_s[-PACE_ROUNDS:]
         if not latest:
             return None
@@ -82,12 +82,12 @@ class BlockProgress:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times longer than planned its rounds take; None while that is not known."""
+        """The time of its rounds as a ratio to the planned time; None while that is not known."""
         return pace_s / self.round_s if (pace_s := self.pace_s) is not None and self.round_s > 0 else None
 
     @property
     def launch_slowdown(self) -> float | None:
-        """The slowdown of its rounds, or before any that of its checks and first traces; None while not known."""
+        """The slowdown of its rounds, or of its checks and first traces before any round; None while not known."""
         planned_s = self.checked * self.once_s
         return self.checked_s / planned_s if self.slowdown is None and planned_s > 0 else self.slowdown
 
@@ -95,8 +95,8 @@ class BlockProgress:
     def expected_rounds(self) -> float:
         """How many rounds the block will probably have in all.
 
-        Half of the blocks that a look leaves undecided are decided at the next, which makes the usual number of a
-        budget. Beyond the most, it has as many more as it has had there.
+        Half of the blocks that one look leaves undecided are decided at the next, which gives the usual number of a
+        budget. Beyond the maximum, it is expected to have as many more as it has had there.
         """
         *looks, most = [end for end in self.ends if end > self.rounds] or [self.rounds]
         if self.rounds > self.ends[-1]:
@@ -105,14 +105,15 @@ class BlockProgress:
 
     @property
     def room_s(self) -> float:
-        """Seconds in which new rounds may begin: the rest of the promised time, or what the minimum rounds need."""
+        """Seconds in which new rounds may begin: the rest of the promised time, or what the minimum of rounds needs."""
         begun_s = self.begun_s or 0.0
-        least_s = max(0, self.least - self.rounds) * self.round_s * (self.launch_slowdown or 1.0)
+        least_s = max(0, self.min_rounds - self.rounds) * self.round_s * (self.launch_slowdown or 1.0)
         promised_s = self.promised_s * (1.0 - (TRACES_SHARE if self.rounds >= LOOKS[0] else 0.0))
         return max(promised_s - begun_s, min(least_s, self.limit_s - begun_s))
 
     def is_slowed(self, *, usual: float = 1.0) -> bool:
-        """Whether a round takes much longer than rounds here do, which is `usual` times as long as planned."""
+        """Whether a round takes at least BUSY_FACTOR times as long as usual. `usual`: the slowdown that is usual
+        here."""
         return max(self.slowdown or 0.0, self._current_slowdown) >= BUSY_FACTOR * max(1.0, usual)
 
     @property
@@ -128,10 +129,11 @@ class BlockProgress:
         return (self.begun_s or 0.0) / (self.once_s + self.round_s)
 
 
-def list_decision_rounds(budget: Budget, *, least: int, most: int) -> list[int]:
-    """List the numbers of rounds after which a block may be decided: the looks, and the maximum."""
+def list_decision_rounds(budget: Budget, *, minimum: int, maximum: int) -> list[int]:
+    """List the numbers of rounds after which a block may be decided: the interim looks from `minimum` on, and the
+    maximum."""
     looks = (ROUNDS[budget].per_pair * look for look in LOOKS)
-    return [*(look for look in looks if least <= look < most), most]
+    return [*(look for look in looks if minimum <= look < maximum), maximum]
 
 
 def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float | None:
@@ -140,8 +142,8 @@ def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float 
     It is also None where nothing is missing, or only further traces, since those have no pace.
     """
     slowdowns = [slowdown for block in blocks if (slowdown := block.launch_slowdown) is not None]
-    stretch = max(slowdowns, default=1.0)
-    estimates = [left_s for block in blocks if (left_s := block_seconds_left(block, stretch=stretch)) is not None]
+    slowdown = max(slowdowns, default=1.0)
+    estimates = [left_s for block in blocks if (left_s := block_seconds_left(block, slowdown=slowdown)) is not None]
     if len(estimates) < len(blocks):
         return None
     return max(max(estimates, default=0.0), sum(estimates) / max(1, at_once)) or None
@@ -155,10 +157,10 @@ def describe_time_left(
     least_s: float | None = None,
     is_slowed: bool = False,
 ) -> str:
-    """Say how long measuring still takes: `time left: about 3 min`, with a note where the machine is busy.
+    """Describe the remaining time: `time left: about 3 min`, with a note where the machine is busy.
 
-    While something else comes first: `about 20 s once it begins`, or, where `begins_s` is known, `begins in about 12
-    min, about 20 s of measuring`. `least_s` is the least that comes first where `begins_s` is unknown.
+    While other work comes first: `about 20 s once it begins`, or `begins in about 12 min, about 20 s of measuring`.
+    `begins_s`: the seconds until then. `least_s`: the minimum of these seconds, used where `begins_s` is unknown.
     """
     if is_measuring:
         return f"time left: {format_about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
@@ -175,12 +177,12 @@ def format_about(seconds: float) -> str:
     return f"about {max(STEP_S, STEP_S * round(seconds / STEP_S)):.0f} s"
 
 
-def block_seconds_left(progress: BlockProgress, *, stretch: float) -> float | None:
+def block_seconds_left(progress: BlockProgress, *, slowdown: float) -> float | None:
     """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown, and 0
     where nothing is left.
 
-    Rounds beyond the promised time are not counted. Before a round, the block is taken to be `stretch` times slower
-    than planned.
+    Rounds beyond the promised time are not counted. `slowdown`: assumed of the block before its first round, as a ratio
+    to the planned time.
     """
     missing = max(0.0, progress.expected_rounds - progress.rounds)
     if missing == 0:
@@ -193,11 +195,11 @@ def block_seconds_left(progress: BlockProgress, *, stretch: float) -> float | No
     begun_s = progress.begun_s or 0.0
     # without a round yet: as planned, until so much should have been done and is not
     due_s = progress.once_s + (progress.rounds + 1) * progress.round_s
-    slowed = max(stretch, begun_s / due_s) if due_s > 0 else stretch
+    slowed = max(slowdown, begun_s / due_s) if due_s > 0 else slowdown
     left_s = slowed * progress.planned_s - begun_s
     promised_s = max(
         PROMISE_FACTOR * progress.planned_s,
-        min(slowed * (progress.once_s + progress.least * progress.round_s), progress.limit_s),
+        min(slowed * (progress.once_s + progress.min_rounds * progress.round_s), progress.limit_s),
     )
     left_s = max(min(left_s, promised_s - begun_s) if begun_s else left_s, _estimate_by_current_round(progress))
     return left_s if left_s > 0 else None
@@ -209,6 +211,6 @@ def _estimate_by_current_round(progress: BlockProgress) -> float:
         return 0.0
     begun_s = progress.begun_s or 0.0
     done = progress.rounds + 1
-    least_s = min((progress.least - done) * progress.since_s, progress.limit_s - begun_s)
+    least_s = min((progress.min_rounds - done) * progress.since_s, progress.limit_s - begun_s)
     missing = progress.expected_rounds - done
     return min(missing * progress.since_s, max(progress.promised_s - begun_s, least_s)) + progress.after_s

@@ -1,5 +1,4 @@
-"""Finds the way out of a refusal: the first change of the matrix, by the code of the reason, with which planning
-succeeds."""
+"""Finds the way out of a refusal: the first change of the matrix that lets the point run, by the code of the reason."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from farm.rules.wording import titles
 Change = tuple[str, Value | None]
 Changes = Callable[[CellSpec, Request], Iterator[Change]]
 
-# a matrix of thousands of points has few reasons; beyond so many different ones nobody reads what to do about each
+# a way out is searched for so many different reasons; nobody reads more of them
 MAX_REASONS = 32
 # how many other nodes are tried by name where the named one takes nothing
 MAX_NODES = 8
@@ -44,7 +43,7 @@ def _take_nearest(spec: CellSpec, request: Request) -> Iterator[Change]:
 
 def _take_opset(spec: CellSpec, request: Request) -> Iterator[Change]:
     """Take the newest opset that the release loads, or the model's own, whose stamps are then put in order."""
-    newest = opsets.max_opset(plugins.core_of(spec.runtime).version, request.learnt)
+    newest = opsets.max_opset(plugins.core_of(spec.runtime).version, request.observed)
     own = request.model.opset
     if newest is not None and own is not None:
         yield "opset", min(newest, own)
@@ -109,10 +108,10 @@ class WayOutFinder:
         self._ways: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
-        """Return the change of the matrix by which something like this refused point can be measured, or the owner of a
-        node to ask.
+        """Return the change of the matrix by which a point like this refused one can be measured, or the request to the
+        owner of a node.
 
-        It is None where no change helps, or where MAX_REASONS different reasons were looked up already.
+        None where no change helps, or where MAX_REASONS different reasons were searched already.
         """
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)

@@ -1,4 +1,4 @@
-"""What a wished change costs: the rounds and minutes that see it, or that no number of rounds will."""
+"""The cost of detecting a change that the user wishes to see: how many rounds and minutes it takes, if any do."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class BlockConditions:
 
 
 def make_wish(change: float, budget: Budget, block: BlockConditions) -> Wish:
-    """Return the fewest rounds and the minutes that detect the change in 95 of 100 blocks, with a sentence.
+    """Return the lowest number of rounds that detects the change in 95 of 100 blocks, their minutes and a sentence.
 
     The budget is `budget` or a longer one. Where no number of rounds detects the change, only the sentence is set.
     """
@@ -45,7 +45,7 @@ def make_wish(change: float, budget: Budget, block: BlockConditions) -> Wish:
         return Wish(change=change, budget=longer, rounds=rounds, minutes=minutes, text=text)
     text = (
         f"No number of rounds detects {wished}: identical launches differ by {percent(block.noise)} there, and "
-        f"{ROUNDS[_BUDGETS[-1]].most} rounds are the maximum. Reduce other load on the node, or ask for a larger "
+        f"{ROUNDS[_BUDGETS[-1]].maximum} rounds are the maximum. Reduce other load on the node, or ask for a larger "
         "change."
     )
     return Wish(change=change, text=text)
@@ -56,7 +56,7 @@ def _list_sufficient_rounds(change: float, budget: Budget, block: BlockCondition
     first = _BUDGETS.index(budget) if budget in _BUDGETS else 0
     for longer in _BUDGETS[first:]:
         rounds = ROUNDS[longer]
-        looks = [look for look in PLANNED_LOOKS if look <= rounds.most // rounds.per_pair]
+        looks = [look for look in PLANNED_LOOKS if look <= rounds.maximum // rounds.per_pair]
         pairs = power.rounds_for(change, block.noise / sqrt(rounds.per_pair), block.margin, looks=looks)
         if pairs is not None:
-            yield longer, max(rounds.least, pairs * rounds.per_pair)
+            yield longer, max(rounds.minimum, pairs * rounds.per_pair)

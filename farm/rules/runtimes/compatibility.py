@@ -80,27 +80,26 @@ def compatibility_rows(
     more: Iterable[str] = (),
     executed: Mapping[str, int] | None = None,
     measured: Mapping[str, Reason | None] | None = None,
-    learnt: opsets.Learnt = opsets.NOTHING,
+    observed: opsets.ObservedLoads = opsets.NOTHING,
 ) -> list[Row]:
-    """Return a row for every known release and those in `more` (learnt from nodes), the oldest first.
+    """Return a row for every known release and those in `more` (observed from nodes), the oldest first.
 
     Releases that were measured have one too. `measured` says why a release refused the model when it was given to it,
-    None where it loaded. `executed` are the nodes that a trace counted. `learnt` is what releases beyond the table were
-    seen to load.
-    """
+    None where it loaded. `executed` are the nodes that a trace counted. `observed` is what releases beyond the table
+    were seen to load."""
     nodes, reasons = executed or {}, measured or {}
     versions = sorted({*releases.ONNXRUNTIME, *more, *reasons}, key=release_order)
     newest_nodes = next((nodes[version] for version in reversed(versions) if version in nodes), None)
     rows = []
     for version in versions:
-        reason = reasons[version] if version in reasons else _find_refusal(stamps, version, learnt)
+        reason = reasons[version] if version in reasons else _find_refusal(stamps, version, observed)
         rows.append(
             Row(
                 version=version,
                 reason=reason,
                 is_measured=version in reasons,
-                is_untried=version not in reasons and _is_untried(stamps, version, learnt),
-                tidied=reason is not None and _find_refusal(stamps.tidy(), version, learnt) is None,
+                is_untried=version not in reasons and _is_untried(stamps, version, observed),
+                tidied=reason is not None and _find_refusal(stamps.tidy(), version, observed) is None,
                 executed_nodes=nodes.get(version),
                 differs=version in nodes and nodes[version] != newest_nodes,
             )
@@ -159,13 +158,13 @@ def group_by_answer(rows: Sequence[Row]) -> list[tuple[str, str, Row]]:
     return ranges
 
 
-def _find_refusal(stamps: Stamps, version: str, learnt: opsets.Learnt) -> Reason | None:
-    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, learnt)
+def _find_refusal(stamps: Stamps, version: str, observed: opsets.ObservedLoads) -> Reason | None:
+    return opsets.refusal(stamps.imports, stamps.ir_version, stamps.custom_domains, version, observed)
 
 
-def _is_untried(stamps: Stamps, version: str, learnt: opsets.Learnt) -> bool:
+def _is_untried(stamps: Stamps, version: str, observed: opsets.ObservedLoads) -> bool:
     """Whether the release is only assumed to load the model, which the newest known one refuses."""
-    limits = opsets.limits_of(version, learnt)
+    limits = opsets.limits_of(version, observed)
     newest = "{}.{}".format(*opsets.NEWEST)
     return limits is not None and limits.is_assumed and _find_refusal(stamps, newest, opsets.NOTHING) is not None
 

@@ -115,7 +115,7 @@ def local_problem(runtime: Runtime) -> str | None:
 def unknown_sentence(runtime: Runtime, more: set[str]) -> str | None:
     """Say why no such release is known; None where it is known.
 
-    `more` are releases learnt since. A release newer than all known ones is taken to exist.
+    `more` are releases observed since. A release newer than all known ones is taken to exist.
     """
     release = installed_as(runtime).version
     there = sorted({*RELEASES, *more}, key=release_order)

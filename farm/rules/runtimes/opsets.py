@@ -1,7 +1,7 @@
 """Says which operator sets and IR versions each release of ONNX Runtime loads, and refuses those it does not.
 
 Source: the releases themselves, each tried with a ladder of one-node models until November 2026; docs/variants.md has
-the table. What a newer release loads is learnt where it is installed, and until then it is assumed to load anything.
+the table. What a newer release loads is observed where it is installed, and until then it is assumed to load anything.
 """
 
 import math
@@ -39,8 +39,8 @@ class Limits(Loads):
 
 
 # what releases that are newer than the table were seen to load, by version
-Learnt = Mapping[str, Loads]
-NOTHING: Final[Learnt] = MappingProxyType({})
+ObservedLoads = Mapping[str, Loads]
+NOTHING: Final[ObservedLoads] = MappingProxyType({})
 # what releases load from this minor release on
 _SINCE = (
     ((1, 15), Limits(opset=19, ir=9, ml=3)),
@@ -71,15 +71,15 @@ OLDEST = (1, 15)
 NEWEST = (1, 32)
 
 
-def limits_of(runtime_version: str, learnt: Learnt = NOTHING) -> Limits | None:
+def limits_of(runtime_version: str, observed: ObservedLoads = NOTHING) -> Limits | None:
     """Return what a release loads; None where it is older than the table, or no version at all.
 
-    A release newer than the table loads at least what the table's newest does, whatever was learnt of it.
+    A release newer than the table loads at least what the table's newest does, whatever was observed of it.
     """
     limits = next((limits for since, limits in reversed(_SINCE) if since <= minor_of(runtime_version)), None)
     if limits is None or not is_newer_than_table(runtime_version):
         return limits
-    loads = learnt.get(runtime_version)
+    loads = observed.get(runtime_version)
     return Limits(**dict(limits.max_with(loads or limits)), is_assumed=loads is None)
 
 
@@ -87,10 +87,10 @@ def is_newer_than_table(runtime_version: str) -> bool:
     return minor_of(runtime_version) > NEWEST
 
 
-def max_opset(runtime_version: str, learnt: Learnt = NOTHING) -> int | None:
+def max_opset(runtime_version: str, observed: ObservedLoads = NOTHING) -> int | None:
     """Return the newest default operator set that a release loads, which `max-of-runtime` stands for; None if
     unknown."""
-    limits = limits_of(runtime_version, learnt)
+    limits = limits_of(runtime_version, observed)
     return None if limits is None else limits.opset
 
 
@@ -109,11 +109,11 @@ def refusal(
     ir_version: int,
     custom_domains: Iterable[str],
     runtime_version: str,
-    learnt: Learnt = NOTHING,
+    observed: ObservedLoads = NOTHING,
 ) -> Reason | None:
     """Return the reason why this release cannot load a model with these stamps; None where it can.
 
-    A release older than the table is refused. One newer than the table of which nothing was learnt is not, unless the
+    A release older than the table is refused. One newer than the table of which nothing was observed is not, unless the
     model has custom domains.
 
     `custom_domains` are domains used by nodes that neither the model's own functions nor ONNX Runtime define.
@@ -125,40 +125,42 @@ def refusal(
             "operators are not loaded here: export the model with standard operators."
         )
         return Reason(code=ReasonCode.CUSTOM_DOMAIN, text=text)
-    limits = limits_of(runtime_version, learnt)
+    limits = limits_of(runtime_version, observed)
     if limits is None:
         text = f"ONNX Runtime {runtime_version} is older than 1.15, the oldest release measured here: take a newer one."
         return Reason(code=ReasonCode.UNKNOWN_RUNTIME, text=text)
     if limits.is_assumed:
         return None  # the point is planned, and its check says what the release loads
-    return _refuse_too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, learnt=learnt)
+    return _refuse_too_new(opset_imports, ir_version, limits=limits, runtime_version=runtime_version, observed=observed)
 
 
-def find_lowest_runtime(opset_imports: Mapping[str, int], ir_version: int, learnt: Learnt = NOTHING) -> str | None:
-    """Return the first minor release that loads these stamps, such as "1.21", or a learnt one; None where none
+def find_lowest_runtime(
+    opset_imports: Mapping[str, int], ir_version: int, observed: ObservedLoads = NOTHING
+) -> str | None:
+    """Return the first minor release that loads these stamps, such as "1.21", or one beyond the table; None where none
     does."""
     table: list[tuple[str, Loads]] = [(f"{major}.{minor}", limits) for (major, minor), limits in _SINCE]
-    for version, limits in [*table, *sorted(learnt.items(), key=lambda known: release_order(known[0]))]:
+    for version, limits in [*table, *sorted(observed.items(), key=lambda known: release_order(known[0]))]:
         if ir_version <= limits.ir and all(v <= _find_highest(d, limits) for d, v in opset_imports.items()):
             return version
     return None
 
 
 def _refuse_too_new(
-    opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str, learnt: Learnt
+    opset_imports: Mapping[str, int], ir_version: int, *, limits: Limits, runtime_version: str, observed: ObservedLoads
 ) -> Reason | None:
-    newest = max(learnt, key=release_order, default=f"{NEWEST[0]}.{NEWEST[1]}")
+    newest = max(observed, key=release_order, default=f"{NEWEST[0]}.{NEWEST[1]}")
     for domain, version in sorted(opset_imports.items()):
         highest = _find_highest(domain, limits)
         if version > highest:
             stamp = f"opset {version}" if domain in ONNX_DOMAINS else f"{domain} opset {version}"
-            lowest = find_lowest_runtime({domain: version}, 0, learnt)
+            lowest = find_lowest_runtime({domain: version}, 0, observed)
             text = _explain_too_new(
                 stamp, lowest=lowest, newest=newest, highest=round(highest), runtime=runtime_version
             )
             return Reason(code=ReasonCode.OPSET_TOO_NEW, text=text)
     if ir_version > limits.ir:
-        stamp, lowest = f"IR version {ir_version}", find_lowest_runtime({}, ir_version, learnt)
+        stamp, lowest = f"IR version {ir_version}", find_lowest_runtime({}, ir_version, observed)
         text = _explain_too_new(stamp, lowest=lowest, newest=newest, highest=limits.ir, runtime=runtime_version)
         return Reason(code=ReasonCode.IR_TOO_NEW, text=text)
     return None

@@ -38,10 +38,12 @@ def compatibility_of(version: Version) -> list[Row]:
     stamps = Stamps(facts.opsets, facts.ir_version, facts.custom_domains, tuple(unused))
 
     # what nodes and runs have shown
-    installed, learnt = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
+    installed, observed = runtimes_on_nodes(team=version.model.team, uploader=version.uploaded_by)
     releases = [release for runtime in installed if (release := _read_release(runtime))]
     measured, executed = _find_measured_releases(version), _count_executed_nodes(version)
-    return compatibility.compatibility_rows(stamps, more=releases, measured=measured, executed=executed, learnt=learnt)
+    return compatibility.compatibility_rows(
+        stamps, more=releases, measured=measured, executed=executed, observed=observed
+    )
 
 
 def _find_measured_releases(version: Version) -> dict[str, Reason | None]:

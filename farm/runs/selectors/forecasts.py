@@ -292,7 +292,7 @@ class Forecast:
         if progress is None:
             left_s = pace * row.planned_s - held_s
         else:
-            left_s = block_seconds_left(progress, stretch=pace) or progress.after_s - progress.since_s
+            left_s = block_seconds_left(progress, slowdown=pace) or progress.after_s - progress.since_s
         return max(MIN_LEFT_S, left_s if left_s > 0 else OVERDUE_SHARE * held_s)
 
     @cached_property
@@ -322,7 +322,7 @@ class Forecast:
         max_rounds, after_s = row.max_rounds - row.first_round, 0.0
         ends = [max_rounds]
         if not row.first_round:
-            ends = list_decision_rounds(Budget(row.budget), least=rounds.least, most=max_rounds)
+            ends = list_decision_rounds(Budget(row.budget), minimum=rounds.minimum, maximum=max_rounds)
             after_s = row.planned_s - once_s - rounds.usual * round_s if row.sustained_s else 0.0
 
         return BlockProgress(
@@ -333,7 +333,7 @@ class Forecast:
             ends=ends,
             replaced=max_rounds_to_order(max_rounds),
             promised_s=PROMISE_FACTOR * (once_s + max_rounds * round_s) or inf,
-            least=max(0, rounds.least - row.first_round),
+            min_rounds=max(0, rounds.minimum - row.first_round),
             limit_s=row.block_timeout_s or inf,
             after_s=after_s,
             begun_s=(self.now - begun_at).total_seconds(),

@@ -61,9 +61,9 @@ def test_comparisons_name_the_one_axis_in_which_two_arms_differ():
 
 
 def test_the_room_in_a_block_follows_from_the_seconds_of_an_arm():
-    assert blocks.max_arms_for(10.0, limit=16) == 16
-    assert blocks.max_arms_for(100.0, limit=16) == 6
-    assert blocks.max_arms_for(9999.0, limit=16) == 2
+    assert blocks.count_fitting_arms(10.0, limit=16) == 16
+    assert blocks.count_fitting_arms(100.0, limit=16) == 6
+    assert blocks.count_fitting_arms(9999.0, limit=16) == 2
 
 
 axis_sizes = st.fixed_dictionaries(

@@ -15,7 +15,7 @@ def test_a_release_that_nobody_tried_is_not_said_to_load_what_is_newer_than_all_
     assert "no machine has tried" in row.sentence()
     assert compatibility.find_oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"])) is None
     assert (
-        compatibility.find_oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"], learnt=seen))
+        compatibility.find_oldest_loading(compatibility.compatibility_rows(newer, more=["1.40.0"], observed=seen))
         == "1.40.0"
     )
     assert (

@@ -5,7 +5,7 @@ import pytest
 from farm.contract.cells import Loads
 from farm.contract.reasons import ReasonCode
 from farm.rules.runtimes import opsets, releases
-from farm.rules.runtimes.learnt import merge_learnt
+from farm.rules.runtimes.observed_loads import merge_observed_loads
 
 LADDER = [
     (13, 7),
@@ -135,7 +135,7 @@ def test_nobody_can_teach_that_a_release_loads_less_than_the_table_knows() -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "learnt"),
+    ("said", "observed"),
     [
         ([], {}),
         ([SEEN], {}),
@@ -146,5 +146,5 @@ def test_nobody_can_teach_that_a_release_loads_less_than_the_table_knows() -> No
          {"1.40.0": Loads(opset=31, ir=16, ml=7)}),
     ],
 )  # fmt: skip
-def test_machines_teach_of_releases_newer_than_the_table_and_the_highest_answer_counts(said, learnt) -> None:
-    assert merge_learnt(said) == learnt
+def test_machines_teach_of_releases_newer_than_the_table_and_the_highest_answer_counts(said, observed) -> None:
+    assert merge_observed_loads(said) == observed

@@ -40,7 +40,7 @@ def test_checks_that_take_longer_than_planned_lengthen_the_rest() -> None:
 
 
 def test_before_a_round_checks_and_traces_tell_how_long_a_launch_takes_here() -> None:
-    slow = ahead(begun_s=50.0, checked=0.5, checked_s=40.0, least=8)
+    slow = ahead(begun_s=50.0, checked=0.5, checked_s=40.0, min_rounds=8)
     assert (slow.slowdown, slow.launch_slowdown) == (None, 4.0)
     assert seconds_left([slow]) == 4.0 * 60.0 - 50.0
     # the block after it too
@@ -50,7 +50,7 @@ def test_before_a_round_checks_and_traces_tell_how_long_a_launch_takes_here() ->
 
 def test_a_first_round_that_takes_long_lengthens_those_behind_it() -> None:
     """3 min were left at 0 of 24 rounds, of which the first had taken 2 min 20 s."""
-    standing = ahead(begun_s=160.0, since_s=140.0, ends=[8, 24], least=8)
+    standing = ahead(begun_s=160.0, since_s=140.0, ends=[8, 24], min_rounds=8)
     assert seconds_left([standing]) == 15 * 140.0
     # seven further rounds are the least, and no more begin past what was promised, or the limit
     assert seconds_left([replace(standing, promised_s=120.0)]) == 7 * 140.0
@@ -62,7 +62,7 @@ def test_a_first_round_that_takes_long_lengthens_those_behind_it() -> None:
 
 
 def test_the_least_rounds_are_measured_past_what_was_promised_until_the_limit() -> None:
-    late = ahead(rounds=3, begun_s=110.0, rounds_s=(30.0, 30.0), promised_s=120.0, ends=[8, 24], least=8)
+    late = ahead(rounds=3, begun_s=110.0, rounds_s=(30.0, 30.0), promised_s=120.0, ends=[8, 24], min_rounds=8)
     assert seconds_left([late]) == 150.0
     assert seconds_left([replace(late, limit_s=200.0)]) == 90.0
     assert seconds_left([replace(late, rounds=8)]) == 30.0
@@ -140,7 +140,7 @@ def test_a_plan_of_before_rounds_were_estimated_still_has_its_minutes() -> None:
 def test_a_block_is_expected_to_have_its_usual_rounds_and_at_each_look_those_that_half_of_them_take(
     budget: Budget, rounds: int, most: int, expected: int
 ) -> None:
-    ends = list_decision_rounds(budget, least=ROUNDS[budget].least, most=most)
+    ends = list_decision_rounds(budget, minimum=ROUNDS[budget].minimum, maximum=most)
     assert ahead(rounds=rounds, ends=ends, replaced=max_rounds_to_order(most)).expected_rounds == expected
 
 
@@ -179,7 +179,7 @@ def test_what_is_left_neither_jumps_nor_passes_what_was_promised(start: int) -> 
     scale = (make_block(budget="standard").round_s or 0.0) / quiet_s
     said = list(estimates(scale * duration for duration in [*recorded[start:], *recorded[:start]]))
     for told, left_s, duration in said:
-        least_s = (told.least - told.rounds) * (told.pace_s or 0.0)
+        least_s = (told.min_rounds - told.rounds) * (told.pace_s or 0.0)
         assert left_s <= max(told.promised_s - (told.begun_s or 0.0), 1.001 * least_s, duration * 2)
     # after the first round, which tells how fast this machine is
     assert all(after[1] <= 2.2 * max(before[1], after[2]) for before, after in pairwise(said))

@@ -7,7 +7,7 @@ from farm.rules.runtimes import opsets, plugins
 from farm.rules.runtimes.provider_table import CPU
 
 
-def merge_learnt(reports: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
+def merge_observed_loads(reports: Iterable[Mapping[str, Loads]]) -> dict[str, Loads]:
     """Merge what machines report of their runtimes (`distribution==version`), by the version of ONNX Runtime.
 
     Of several answers the highest counts: a limit that is too low would refuse what loads; one that is too high lets a
