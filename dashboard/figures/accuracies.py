@@ -1,4 +1,4 @@
-"""The numbers of task accuracy: the value with its interval, the difference to FP32, what stayed in float."""
+"""Task accuracy in tables: the value with its interval, the difference to FP32, and what ran in float."""
 
 from collections.abc import Callable, Sequence
 from math import inf
@@ -19,8 +19,8 @@ from farm.rules.wording import numbers
 
 
 class Weight(NamedTuple):
-    """What is weighed beside latency and accuracy, where less is better. `heading`: of its column, with the `note` that
-    explains it; `larger`: what a larger point means; `step`: a smaller difference counts as none."""
+    """A third quantity beside latency and accuracy, of which less is better. `heading` and `note`: of its column;
+    `larger`: what a larger point in the chart means; `step`: a smaller difference counts as none."""
 
     heading: str
     note: str
@@ -47,21 +47,9 @@ PEAK_MEMORY = Weight(
 )
 
 
-def format_value(accuracy: Accuracy | None) -> str:
-    """Write the value of an accuracy: `98.1 %`, or three digits where the metric is no share; “not measured” for
-    None."""
-    return (
-        numbers.NOT_MEASURED if accuracy is None else accuracy_metrics.metric_of(accuracy).format_value(accuracy.value)
-    )
-
-
-def format_interval(accuracy: Accuracy | None) -> str:
-    """Write the interval of an accuracy: `96.6–99.0 %`; empty where there is none."""
-    return (
-        ""
-        if accuracy is None
-        else accuracy_metrics.metric_of(accuracy).format_interval(accuracy.ci_low, accuracy.ci_high)
-    )
+def format_value(accuracy: Accuracy) -> str:
+    """Write the value of an accuracy: `98.1 %`, or three digits where the metric is no share."""
+    return accuracy_metrics.metric_of(accuracy).format_value(accuracy.value)
 
 
 def name_metric(accuracy: Accuracy) -> str:
@@ -69,24 +57,27 @@ def name_metric(accuracy: Accuracy) -> str:
 
 
 def accuracy_entry(cell: Cell) -> Entry:
-    accuracy = cell.accuracy
-    return Entry(format_value(accuracy), accuracy.value if accuracy else None, soft=format_interval(accuracy))
+    """Make the table entry of a cell's accuracy with its interval; “not measured” without labelled data."""
+    if cell.accuracy is None:
+        return Entry(numbers.NOT_MEASURED)
+    interval = accuracy_metrics.metric_of(cell.accuracy).format_interval(cell.accuracy.ci_low, cell.accuracy.ci_high)
+    return Entry(format_value(cell.accuracy), cell.accuracy.value, soft=interval)
 
 
 def difference_entry(cell: Cell) -> Entry:
-    """Make the entry of the difference to FP32, with `worse` beside it where it is shown to be a loss; empty where
-    it is not known."""
-    accuracy = cell.accuracy
-    worse = "worse" if accuracy is not None and is_less_accurate(accuracy) else ""
-    words = "" if accuracy is None else accuracy_metrics.metric_of(accuracy).format_difference(accuracy)
-    return Entry(words, accuracy.difference if accuracy else None, soft=worse)
+    """Make the table entry of the difference to FP32, with `worse` behind it where the loss is significant; empty
+    where it is not known."""
+    if cell.accuracy is None:
+        return Entry()
+    words = accuracy_metrics.metric_of(cell.accuracy).format_difference(cell.accuracy)
+    return Entry(words, cell.accuracy.difference, soft="worse" if is_less_accurate(cell.accuracy) else "")
 
 
 def make_table(
     cells: Sequence[Cell], front: frozenset[str], address: Address, times: Times = BY_CLOCK, weight: Weight = MODEL_SIZE
 ) -> Table:
-    """Make the table of cells with labelled data, smallest latency first. `front`: the ids of cells that are marked
-    as on the Pareto front; `times`: of the cells; `weight`: what is compared beside latency and accuracy."""
+    """Make the table of cells that were judged on labelled data, lowest latency first. `front`: the ids of the cells
+    on the Pareto front; `times`: which kind of time is shown; `weight`: the third quantity."""
     along = axes.varying_axes(cells)
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(along, address, only="the model"),
@@ -111,8 +102,8 @@ def make_table(
 
 
 def describe_float_operators(cell: Cell) -> str:
-    """Describe what of a quantised variant ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the
-    time.” Where nothing did, it says what ran quantised; empty for other precisions and without a trace."""
+    """Say which operators of a quantised cell ran in float, from its trace: “2 of 3 Conv stayed FP32, 62 % of the
+    time.” Where none did, say which ran quantised; empty for other precisions and without a trace."""
     if not recipes.is_quantised(cell.precision) or not cell.operators:
         return ""
     families = quantisation.find_float_operators(cell.operators)

@@ -1,4 +1,4 @@
-"""Lines of one cell or several, by what tells the cells apart: a colour each, and a link from every point."""
+"""A chart with a line for each cell, named by what differs between the cells, with a link from every point."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from dashboard import axes
 from dashboard.figures import colours, theme, traces
 from dashboard.figures.figure import Address, Figure
-from farm.contract.document_cells import Cell
+from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.presenting.tables import Column, Entry, Table
 from farm.rules.wording import titles
 
@@ -25,7 +25,7 @@ class Placed(Generic[Row]):
 
 @dataclass(frozen=True)
 class Curve(Generic[Row]):
-    """What is drawn of each cell: its rows, the place of each row, and the columns of the table."""
+    """What is drawn of each cell: its rows, the x and y of each row, and the columns of the table."""
 
     name: str
     caption: str
@@ -38,7 +38,7 @@ class Curve(Generic[Row]):
 
 @dataclass(frozen=True)
 class CellLines:
-    """What the lines of these cells have in common. `address`: None on the page of the only one."""
+    """The lines of these cells. `address`: links a cell by its id; None on the page of a single cell."""
 
     cells: Sequence[Cell]
     address: Address | None = None
@@ -62,8 +62,8 @@ class CellLines:
         note: str = "",
         **layout: object,
     ) -> Figure:
-        """Draw a line for each cell, with a table of all their rows and, unless there is a single cell, a key.
-        `layout`: further attributes of it."""
+        """Draw a line for each cell, with a table of all their rows and, for several cells, a key. `layout`: further
+        attributes of Plotly's layout."""
         return Figure(
             name=curve.name,
             title=title,
@@ -89,8 +89,8 @@ class CellLines:
         dash: str = "",
         **more: object,
     ) -> theme.Json:
-        """Draw the line of a cell with its points, grey from the eighth cell on. `name`: in the key, if not what
-        tells the cell apart."""
+        """Draw the line of a cell with its points, grey from the eighth cell on. `name`: replaces the cell's name in
+        the key; `more`: further attributes of Plotly's trace."""
         colour = self._colour_of(cell) if self.cells.index(cell) < theme.SLOTS else colours.GREY
         heights = [*y]
         return traces.make_line(
@@ -123,6 +123,10 @@ class CellLines:
     @cached_property
     def _colour_of(self) -> Callable[[Cell], str]:
         return colours.choose_cell_colour(self.cells)
+
+
+def read_metric(key: str) -> Callable[[CellPhase], float]:
+    return lambda phase: phase.metrics[key]
 
 
 def single_line(cell: Cell, x: Iterable[object], y: Iterable[float], *, hover: str) -> theme.Json:

@@ -72,7 +72,7 @@ def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
     already."""
     title = times.title(cells)
     return Number(
-        f"{title}, ms", lambda cell: latency_entry(cell, says=cell.id in times.by_processor and title != PROCESSOR)
+        f"{title}, ms", lambda cell: latency_entry(cell, is_marked=cell.id in times.by_processor and title != PROCESSOR)
     )
 
 
@@ -88,21 +88,24 @@ def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, no
 
 def items_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
     title = times.heading("items/s", ITEMS, cells)
-    return Number(title, lambda cell: items_entry(cell, says=_is_marked(times, ITEMS, cell, title)))
+    return Number(title, lambda cell: items_entry(cell, is_marked=_is_marked(times, ITEMS, cell, title)))
 
 
 def _is_marked(times: Times, name: str, cell: Cell, title: str) -> bool:
     return times.is_processor(name, cell) and f" or {PROCESSOR}" in title
 
 
-def items_entry(cell: Cell, *, says: bool) -> Entry:
-    """Make the entry of the items per second; `says`: mark them as of processor time."""
-    return Entry(format_items_per_s(cell), cell.throughput, soft="CPU time" if says else "")
+def items_entry(cell: Cell, *, is_marked: bool) -> Entry:
+    """Make the entry of the items per second. `is_marked`: it says that they are of processor time."""
+    return Entry(format_items_per_s(cell), cell.throughput, soft="CPU time" if is_marked else "")
 
 
-def latency_entry(cell: Cell, *, says: bool) -> Entry:
-    """Make the entry of the shown time of a cell; `says`: mark it as processor time."""
-    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft="CPU time" if says else "")
+def latency_entry(cell: Cell, *, is_marked: bool, has_interval: bool = False) -> Entry:
+    """Make the entry of a cell's p50 in ms. `is_marked`: it says that it is processor time; `has_interval`: half of the
+    interval stands behind it."""
+    interval = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms) if has_interval else ""
+    soft = ", ".join(filter(None, (interval, "CPU time" if is_marked else "")))
+    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft)
 
 
 HALF_WIDTH: Column[Cell] = Number(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dashboard import axes
 from dashboard.figures import figure, scales, theme
 from dashboard.figures.cell_bars import CellBars, Part, format_ms
-from dashboard.figures.cell_lines import CellLines, Curve
+from dashboard.figures.cell_lines import CellLines, Curve, read_metric
 from dashboard.figures.figure import Address, Figure, choose_bars, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells import scenarios
@@ -18,7 +18,7 @@ from farm.rules.wording import numbers, titles
 PHASES, PROMPTS, TOKENS = "phases", "first-token", "tokens"
 
 
-def list_stretches(cell: Cell) -> list[CellPhase]:
+def list_token_phases(cell: Cell) -> list[CellPhase]:
     return [phase for phase in cell.phases if TPOT in phase.metrics]
 
 
@@ -130,10 +130,10 @@ def differ_in_prompts(cells: Sequence[Cell]) -> bool:
 
 def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Times = BY_CLOCK) -> Figure:
     """Draw the time per token, by the clock, over the tokens before it, a line for each cell. At least one must have
-    stretches (see list_stretches)."""
+    token phases (see list_token_phases)."""
     lines, by = CellLines(cells, address), " by the clock" if times.by_processor else ""
-    stretches = [placed.row for placed in lines.rows(list_stretches)]
-    each_ms = [_tpot_ms(stretch) for stretch in stretches]
+    phases = [placed.row for placed in lines.rows(list_token_phases)]
+    each_ms = [_tpot_ms(phase) for phase in phases]
     first, last, low, high = (
         f"{numbers.milliseconds(time)} ms" for time in (each_ms[0], each_ms[-1], min(each_ms), max(each_ms))
     )
@@ -143,30 +143,23 @@ def draw_tokens(cells: Sequence[Cell], address: Address | None = None, times: Ti
         if lines.is_alone
         else f"Time per token{by} along the sequence: {low} to {high}",
         summary=f"In {numbers.counted(len(each_ms), 'stretch', 'stretches')} of a launch. The table has every one.",
-        xaxis=theme.make_axis("tokens before", **scales.make_linear(list(map(_position, stretches)), from_zero=False)),
+        xaxis=theme.make_axis("tokens before", **scales.make_linear(list(map(_position, phases)), from_zero=False)),
         yaxis=theme.make_axis(f"time per token{by}, ms", **scales.make_linear(each_ms)),
     )
 
 
-def _position(stretch: CellPhase) -> float:
-    return stretch.metrics["position"]
-
-
-def _tpot_ms(stretch: CellPhase) -> float:
-    return stretch.metrics[TPOT]
-
-
+_position, _tpot_ms = read_metric("position"), read_metric(TPOT)
 CURVE = Curve(
     TOKENS,
     "Time per token",
-    list_stretches,
+    list_token_phases,
     _position,
     _tpot_ms,
     "behind %{x:.4~g} tokens: %{y:.5~g} ms",
     (
-        Column("tokens", lambda stretch: Entry(stretch.name)),
-        Number("tokens before", lambda stretch: rounded_entry(_position(stretch))),
-        Number("time per token, ms", lambda stretch: as_number(_tpot_ms(stretch), numbers.milliseconds)),
+        Column("tokens", lambda phase: Entry(phase.name)),
+        Number("tokens before", lambda phase: rounded_entry(_position(phase))),
+        Number("time per token, ms", lambda phase: as_number(_tpot_ms(phase), numbers.milliseconds)),
     ),
 )
 

@@ -9,15 +9,8 @@ from dashboard.figures.figure import Figure, empty_figure, shorten_start
 from farm.contract.cells import Runtime
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison, OperatorChange
-from farm.rules.presenting.changed_operators import (
-    describe_order,
-    explain_trace_doubt,
-    find_largest_type,
-    format_operator_sides,
-    list_changed_operators,
-    list_named_operators,
-    sort_operators,
-)
+from farm.rules.presenting import changed_operators
+from farm.rules.presenting.changed_operators import list_changed_operators
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_count, as_number, verdict_entry
 from farm.rules.tracing.attribution import NAMED_SHARE, TypeChange, find_largest_share
 from farm.rules.wording import numbers, titles
@@ -30,26 +23,23 @@ APART = "left out: both medians are apart otherwise than the pairs of traces"
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: the name by which it differs from the other, and its colour."""
+    """One side of a comparison, in the legend. `name`: what differs from the other side."""
 
     name: str
     colour: str
 
 
 def make_sides(baseline: Cell, candidate: Cell) -> tuple[Side, Side]:
-    """Name two cells by the axes along which they differ, in the colours that they have everywhere; where both have
-    the same, the candidate gets another."""
+    """Make the sides of two cells, named by the axes on which they differ, in the colours that they have in every
+    chart; where both have the same colour, the candidate gets another."""
     both = (baseline, candidate)
-    along, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
-    first, second = (Side(axes.name_of(cell, along), colour_of(cell)) for cell in both)
-    return _distinguish(first, second)
+    varying, colour_of = axes.varying_axes(both), colours.choose_cell_colour(both)
+    return _distinguish(*(Side(axes.name_of(cell, varying), colour_of(cell)) for cell in both))
 
 
 def make_runtime_sides(baseline: Runtime, candidate: Runtime) -> tuple[Side, Side]:
-    first, second = (
-        Side(titles.runtime(runtime), colours.runtime_colour(runtime)) for runtime in (baseline, candidate)
-    )
-    return _distinguish(first, second)
+    both = (baseline, candidate)
+    return _distinguish(*(Side(titles.runtime(runtime), colours.runtime_colour(runtime)) for runtime in both))
 
 
 def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
@@ -60,23 +50,24 @@ def _distinguish(baseline: Side, candidate: Side) -> tuple[Side, Side]:
     return baseline, Side(candidate.name, other)
 
 
-def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figure:
-    """Draw the ten operators that explain most of the change; the table has all of them. The figure is empty where
-    the cells were not traced side by side, or no operator is to be named."""
-    baseline, candidate = compared
+def draw_operators(comparison: Comparison, sides: tuple[Side, Side]) -> Figure:
+    """Draw the MAX_OPERATORS operators that explain most of the change, and list all of them in the table. The figure
+    is empty where the cells were not traced side by side, or no operator is named."""
+    baseline, candidate = sides
     caption = f"Time per inference of {baseline.name} and {candidate.name}"
-    is_judged = any(change.verdict for change in comparison.operators)
-    table = Table.of(NAME, caption, (*COLUMNS, *VERDICTS) if is_judged else COLUMNS, sort_operators(comparison))
+    columns = (*COLUMNS, *VERDICTS) if any(change.verdict for change in comparison.operators) else COLUMNS
+    table = Table.of(NAME, caption, columns, changed_operators.sort_operators(comparison))
     if not comparison.operators:
         return empty_figure(NAME, "These two cells have not been traced side by side yet.", table)
-    largest = list_named_operators(comparison)[:MAX_OPERATORS]
+    order = changed_operators.describe_order(comparison)
+    largest = changed_operators.list_named_operators(comparison)[:MAX_OPERATORS]
     if not largest:
         return empty_figure(NAME, write_finding(comparison), table)
     return Figure(
         name=NAME,
         title=write_finding(comparison),
         summary=(
-            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {describe_order(comparison)}, "
+            f"Time per inference of the {numbers.counted(len(largest), 'operator')} that {order}, "
             f"{baseline.name} beside {candidate.name}, over {numbers.counted(comparison.traces, 'paired trace')}."
         ),
         data=[
@@ -103,8 +94,8 @@ def draw_operators(comparison: Comparison, compared: tuple[Side, Side]) -> Figur
 
 
 def write_finding(comparison: Comparison) -> str:
-    """Say which type of operator explains the change; where none does, or there is no change, that and which type
-    changed most. Operators with a verdict of their own are added."""
+    """Say which type of operator explains the change, or that none does or nothing changed, with the type that changed
+    most. Operators with a verdict of their own follow."""
     if not comparison.operators:
         return "Not traced side by side yet"
     named = find_largest_share(comparison.operators)
@@ -113,11 +104,11 @@ def write_finding(comparison: Comparison) -> str:
     if not is_change(comparison.verdict):
         finding = f"No change to explain, it is {comparison.verdict}"
     elif named is None:
-        doubt = explain_trace_doubt(comparison)
+        doubt = changed_operators.explain_trace_doubt(comparison)
         finding = doubt.capitalize() or "Too few traces to say what explains the change"
     else:
         finding = "No operator explains the change"
-    most = None if list_changed_operators(comparison) else find_largest_type(comparison)
+    most = None if list_changed_operators(comparison) else changed_operators.find_largest_type(comparison)
     return f"{finding}{f': most {_describe_move(most)}' if most else ''}{_describe_judged(comparison)}"
 
 
@@ -159,7 +150,7 @@ def _interval(low: float | None, high: float | None, write: Callable[[float], st
 
 
 def _side_entry(change: OperatorChange, place: int) -> Entry:
-    sides, value = format_operator_sides(change), (change.baseline_us, change.candidate_us)[place]
+    sides, value = changed_operators.format_operator_sides(change), (change.baseline_us, change.candidate_us)[place]
     return Entry(sides[place], value) if sides else Entry(value=value, title=APART)
 
 

@@ -1,9 +1,9 @@
 """Cells under load over the rates of their arrivals: latency, what was answered in time, and processor time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dashboard.figures import scales, theme, traces
-from dashboard.figures.cell_lines import CellLines, Curve
+from dashboard.figures.cell_lines import CellLines, Curve, read_metric
 from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.rules.cells.load import format_highest_rate
@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def list_rates(cell: Cell) -> list[CellPhase]:
-    return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=_read_metric("rate_per_s"))
+    return sorted((phase for phase in cell.phases if "rate_per_s" in phase.metrics), key=read_metric("rate_per_s"))
 
 
 def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figure:
@@ -45,8 +45,8 @@ def draw_latency(cells: Sequence[Cell], address: Address | None = None) -> Figur
         for what, dash in (("p50", "dot"), ("p99", "")):
             line = lines.line(
                 cell,
-                map(_read_metric("rate_per_s"), list_rates(cell)),
-                map(_read_metric(f"{what}_ms"), list_rates(cell)),
+                map(read_metric("rate_per_s"), list_rates(cell)),
+                map(read_metric(f"{what}_ms"), list_rates(cell)),
                 hover=f"{what} at %{{x:.4~g}} per s: %{{y:.5~g}} ms",
                 name=what if lines.is_alone else lines.name(cell),
                 dash=dash,
@@ -140,8 +140,4 @@ def _list_metric(lines: CellLines, key: str) -> list[float]:
 
 
 def _make_curve(name: str, caption: str, key: str, hover: str) -> Curve[CellPhase]:
-    return Curve(name, caption, list_rates, _read_metric("rate_per_s"), _read_metric(key), hover, COLUMNS)
-
-
-def _read_metric(key: str) -> Callable[[CellPhase], float]:
-    return lambda phase: phase.metrics[key]
+    return Curve(name, caption, list_rates, read_metric("rate_per_s"), read_metric(key), hover, COLUMNS)

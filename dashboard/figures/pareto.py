@@ -278,12 +278,15 @@ def _draw_points(
 
 
 def _list_columns(front: Sequence[Judged], judged: Sequence[Judged]) -> tuple[Column[Judged], ...]:
-    by = [point.is_processor for point in judged]
-    says = len(set(by)) > 1
+    kinds = [point.is_processor for point in judged]
+    are_mixed = len(set(kinds)) > 1
     return (
         Column("Target", lambda point: Entry(point.target)),
         Column("Setting", lambda point: Entry(point.setting, href=point.href)),
-        Number(f"{clock_title(by)}, ms", lambda point: latency_entry(point.cell, says=says and point.is_processor)),
+        Number(
+            f"{clock_title(kinds)}, ms",
+            lambda point: latency_entry(point.cell, is_marked=are_mixed and point.is_processor),
+        ),
         Number("accuracy", lambda point: accuracies.accuracy_entry(point.cell), note="with its 95 % interval"),
         Column("Pareto front", lambda point: Entry("on the front" if point in front else "", int(point not in front))),
     )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dashboard.figures import cell_lines, generation, over_rates, scales, sustained, theme
-from dashboard.figures.cell_lines import CellLines, Curve
+from dashboard.figures.cell_lines import CellLines, Curve, read_metric
 from dashboard.figures.figure import Address, Figure, rounded_entry
 from farm.contract.document_cells import Cell, CellPhase
 from farm.contract.document_comparisons import Comparison
@@ -50,8 +50,7 @@ def draw_memory(cells: Sequence[Cell], address: Address | None = None) -> Figure
     )
 
 
-def _inferences(reading: CellPhase) -> float:
-    return reading.metrics["inferences"]
+_inferences, _p50_ms = read_metric("inferences"), read_metric("p50_ms")
 
 
 def _resident_mib(reading: CellPhase) -> float:
@@ -100,7 +99,7 @@ def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
     found += [_draw_shapes(cell, shapes)] if shapes else []
     found += [draw([cell]) for draw in over_rates.FIGURES.values()] if over_rates.list_rates(cell) else []
     found += [generation.draw_phases([cell], None, times)] if has_generation_times(cell) else []
-    return [*found, *([generation.draw_tokens([cell], None, times)] if generation.list_stretches(cell) else [])]
+    return [*found, *([generation.draw_tokens([cell], None, times)] if generation.list_token_phases(cell) else [])]
 
 
 def make_panels(cell: Cell, times: Times) -> list[Panel]:
@@ -193,7 +192,3 @@ def _draw_shapes(cell: Cell, phases: Sequence[CellPhase]) -> Figure:
         ),
         table=Table.of(SHAPES, "Latency by shape", columns, ordered),
     )
-
-
-def _p50_ms(phase: CellPhase) -> float:
-    return phase.metrics["p50_ms"]

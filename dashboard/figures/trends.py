@@ -13,8 +13,9 @@ from farm.rules.wording import numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """One value of a line. `low`, `high`: its interval; None where it has none. `round` is 0 for the pinned release."""
+class Point:
+    """One value of a line, as a ratio to the pinned release, whose own value has `round` 0. `low` and `high`: its
+    interval, None without one."""
 
     at: datetime
     version: str
@@ -28,54 +29,53 @@ class Spot:
 
 @dataclass(frozen=True)
 class Shift:
-    """A level shift: the place of the new level's first value, and new / old."""
+    """A level shift: the index of the first value of the new level, and new / old."""
 
-    place: int
+    index: int
     ratio: float
 
 
 @dataclass(frozen=True)
 class Mark:
-    """An alert on a line: the place of the value that raised it."""
+    """An alert on a line, at the index of the value that raised it. `alert`: its number."""
 
-    place: int
+    index: int
     alert: int
     state: str
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series on one node. `name` tells it apart from the others of its watch; `words`: what more and less are
-    called."""
+    """One series on one node. `name`: what tells it apart from the other lines; `words`: what more and less of its
+    metric are called."""
 
     series: str
     node: str
     label: str
     name: str
-    spots: Sequence[Spot]
+    points: Sequence[Point]
     shifts: Sequence[Shift] = field(default_factory=tuple)
     marks: Sequence[Mark] = field(default_factory=tuple)
     words: numbers.Words = numbers.TIMES
 
     @property
-    def last(self) -> Spot:
-        return self.spots[-1]
+    def last(self) -> Point:
+        return self.points[-1]
 
-    def change(self, spot: Spot) -> str:
-        """Write how far a value is from the pinned release: `19 % slower`."""
-        return numbers.change(spot.ratio, spot.low, spot.high, words=self.words)
+    def change(self, point: Point) -> str:
+        """Write the change against the pinned release: `19 % slower`."""
+        return numbers.change(point.ratio, point.low, point.high, words=self.words)
 
-    def verdict(self, spot: Spot) -> str:
-        is_open = spot.outcome == "undecided"
-        return judge_series_value(spot.ratio, spot.low, spot.high, is_undecided=is_open, words=self.words)
+    def verdict(self, point: Point) -> str:
+        is_open = point.outcome == "undecided"
+        return judge_series_value(point.ratio, point.low, point.high, is_undecided=is_open, words=self.words)
 
-    def describe(self, spot: Spot) -> str:
-        """Write the change, and that it is undecided where its verdict is; of the pinned release itself the change
-        alone."""
-        return mark_undecided(self.change(spot), self.verdict(spot) if spot.round else "equal")
+    def describe(self, point: Point) -> str:
+        """Write the change, followed by “undecided” where that is its verdict."""
+        return mark_undecided(self.change(point), self.verdict(point) if point.round else "equal")
 
-    def interval(self, spot: Spot) -> str:
-        return numbers.change_interval(spot.low, spot.high, ratio=spot.ratio, words=self.words)
+    def interval(self, point: Point) -> str:
+        return numbers.change_interval(point.low, point.high, ratio=point.ratio, words=self.words)
 
     @property
     def key(self) -> str:
@@ -83,29 +83,29 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Across:
-    """The axis of the lines: `releases` in their order or, without any, time. `rounds`: a spot of each round in which
-    any line was measured."""
+class XAxis:
+    """The axis of the lines: `releases` in their order or, without any, time. `rounds`: a point of each round that
+    measured any line."""
 
     releases: Sequence[str]
-    rounds: Mapping[int, Spot]
+    rounds: Mapping[int, Point]
 
-    def x(self, spot: Spot) -> str:
-        return str(spot.version) if self.releases else f"{spot.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    def x(self, point: Point) -> str:
+        return str(point.version) if self.releases else f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
-    def with_gaps(self, line: "Line", places: Sequence[int]) -> list[tuple[str, int | None, Spot | None]]:
-        """List the values at these places of the line, each as its x, its place and its spot. Where other lines have
-        a value and this one has none, one x without place and spot breaks the line."""
-        known = [(self.x(line.spots[place]), place, line.spots[place]) for place in places]
-        standing = set(self.releases) - {spot.version for spot in line.spots}
+    def with_gaps(self, line: "Line", indexes: Sequence[int]) -> list[tuple[str, int | None, Point | None]]:
+        """List the points of the line at these indexes, each as its x, its index and itself. Where other lines have a
+        value and this one has none, an x without index and point breaks the line."""
+        known = [(self.x(line.points[index]), index, line.points[index]) for index in indexes]
+        missing = set(self.releases) - {point.version for point in line.points}
         if not self.releases:
-            missing = [self.rounds[number] for number in self.rounds.keys() - {spot.round for spot in line.spots}]
-            standing = {self.x(spot) for spot in missing if line.spots[0].at < spot.at < line.spots[-1].at}
+            others = [self.rounds[number] for number in self.rounds.keys() - {point.round for point in line.points}]
+            missing = {self.x(point) for point in others if line.points[0].at < point.at < line.points[-1].at}
         order = {version: number for number, version in enumerate(self.releases)}
-        points = [*known, *((x, None, None) for x in standing)]
-        points.sort(key=lambda point: (order.get(point[0], 0), point[0]))
+        drawn = [*known, *((x, None, None) for x in missing)]
+        drawn.sort(key=lambda part: (order.get(part[0], 0), part[0]))
         # one gap breaks a line, however long it is
-        return [point for before, point in pairwise([("", 0, None), *points]) if (before[1], point[1]) != (None, None)]
+        return [part for before, part in pairwise([("", 0, None), *drawn]) if (before[1], part[1]) != (None, None)]
 
 
 def series_key(series: str, node: str) -> str:
@@ -117,7 +117,7 @@ def mark_undecided(change: str, verdict: str) -> str:
 
 
 def describe_shift(line: Line, shift: Shift) -> str:
-    return f"{numbers.change(shift.ratio, 0.98, 1.02, words=line.words)} with {line.spots[shift.place].version}"
+    return f"{numbers.change(shift.ratio, 0.98, 1.02, words=line.words)} with {line.points[shift.index].version}"
 
 
 NAME = "trend"
@@ -125,7 +125,7 @@ NAME = "trend"
 LATENCY = "latency"
 # lines with a colour of their own, and further ones in grey
 COLOURED, DRAWN = 7, 30
-MAX_SPOTS, MAX_GREY_SPOTS = 300, 80
+MAX_POINTS, MAX_GREY_POINTS = 300, 80
 # with more, whiskers hide the line
 WHISKERS = 60
 
@@ -139,23 +139,23 @@ def draw_trend(
     chosen: str = "",
     what: str = LATENCY,
 ) -> Figure:
-    """Draw the lines of a watch over time or, with `releases`, over these, at most DRAWN of them; without lines the
-    figure is empty and says so. `chosen`: the key of a line that stands out, with the others in grey. `what`: the
-    metric."""
+    """Draw the lines of a watch over `releases`, or over time where there are none, at most DRAWN lines; without any
+    the figure is empty. `chosen`: the key of a line that is highlighted, with the others in grey; `what`: the metric;
+    `table`: has the figures of all lines."""
     if not lines:
         return empty_figure(
             NAME, "No data yet: the first round of this watch adds the first point of each series.", table
         )
     ordered = sorted(lines, key=lambda line: line.key != chosen)[:DRAWN]
-    across = Across(releases, {spot.round: spot for line in ordered for spot in line.spots})
+    xaxis = XAxis(releases, {point.round: point for line in ordered for point in line.points})
     colour_of = _choose_colours(lines, chosen)
-    data = [part for line in ordered[::-1] for part in _draw_series(line, across, colour_of[line.series, line.node])]
-    xaxis = theme.make_axis("release", **scales.make_categories(releases))
+    data = [part for line in ordered[::-1] for part in _draw_series(line, xaxis, colour_of[line.series, line.node])]
+    drawn_axis = theme.make_axis("release", **scales.make_categories(releases))
     if not releases:
-        moments = [spot.at.astimezone(UTC) for line in ordered for spot in line.spots]
-        xaxis = theme.make_axis("measured, UTC", **scales.make_time(moments))
-    whiskers = [(spot.low, spot.high) for line in ordered if _has_whiskers(line) for spot in line.spots]
-    reached = scales.list_reached(whiskers, *(spot.ratio for line in ordered for spot in line.spots))
+        moments = [point.at.astimezone(UTC) for line in ordered for point in line.points]
+        drawn_axis = theme.make_axis("measured, UTC", **scales.make_time(moments))
+    whiskers = [(point.low, point.high) for line in ordered if _has_whiskers(line) for point in line.points]
+    reached = scales.list_reached(whiskers, *(point.ratio for line in ordered for point in line.points))
     return Figure(
         name=NAME,
         title=write_finding([line for line in ordered if line.key == chosen] or ordered, reference=reference),
@@ -164,7 +164,7 @@ def draw_trend(
         layout=theme.make_layout(
             height=360,
             margin={"l": 8, "r": 24, "t": 8, "b": 8},
-            xaxis=xaxis,
+            xaxis=drawn_axis,
             yaxis=theme.make_axis(f"{what} against {reference}, logarithmic", **scales.make_ratio(reached)),
             shapes=[traces.make_rule("y", 1)],
             showlegend=len(ordered) > 1,
@@ -176,13 +176,13 @@ def draw_trend(
 
 
 def write_finding(lines: Sequence[Line], *, reference: str) -> str:
-    """Say where the last values stand, and how often a level shifted. Of one line it is the last value that is not
-    of the reference itself; of several the smallest and the largest."""
+    """Say what the last values are, and how often a level shifted: of a single line its last value of a release other
+    than the reference, of several lines the smallest and the largest last value."""
     shifts = sum(len(line.shifts) for line in lines)
     shifted = f"; {numbers.counted(shifts, 'level shift')}" if shifts else ""
     if len(lines) == 1:
-        measured = [spot for spot in lines[0].spots if spot.version != reference]
-        last = (measured or lines[0].spots)[-1]
+        measured = [point for point in lines[0].points if point.version != reference]
+        last = (measured or lines[0].points)[-1]
         return f"{last.version} against {reference}: {lines[0].describe(last)}{shifted}"
     lasts = sorted(lines, key=lambda line: line.last.ratio)
     undecided = sum(line.verdict(line.last) == "undecided" for line in lines)
@@ -203,7 +203,7 @@ def _write_note(lines: Sequence[Line], releases: Sequence[str]) -> str:
 
 
 def _write_summary(lines: Sequence[Line], drawn: Sequence[Line], reference: str, what: str) -> str:
-    values = sum(len(line.spots) for line in lines)
+    values = sum(len(line.points) for line in lines)
     left = f" {len(lines) - len(drawn)} further series are in the table only." if len(lines) > len(drawn) else ""
     return (
         f"{numbers.counted(values, 'ratio')} of {what} to {reference}, each measured in one block with it. Long "
@@ -228,78 +228,78 @@ def _choose_colours(lines: Sequence[Line], chosen: str) -> dict[tuple[str, str],
 
 
 def _has_whiskers(line: Line) -> bool:
-    return len(line.spots) <= WHISKERS
+    return len(line.points) <= WHISKERS
 
 
-def _draw_series(line: Line, across: Across, colour: str) -> list[theme.Json]:
+def _draw_series(line: Line, xaxis: XAxis, colour: str) -> list[theme.Json]:
     is_grey = colour == colours.GREY
-    marked = {shift.place for shift in line.shifts} | {mark.place for mark in line.marks}
-    places = thin_places([spot.ratio for spot in line.spots], most=MAX_GREY_SPOTS if is_grey else MAX_SPOTS)
-    shown = sorted({*places, *marked})
-    drawn = [_draw_line(line, shown, across, colour=colour)]
+    marked = {shift.index for shift in line.shifts} | {mark.index for mark in line.marks}
+    indexes = thin_places([point.ratio for point in line.points], most=MAX_GREY_POINTS if is_grey else MAX_POINTS)
+    shown = sorted({*indexes, *marked})
+    drawn = [_draw_line(line, shown, xaxis, colour=colour)]
     if line.shifts:
-        drawn.append(_draw_shifts(line, across, colour=colour))
+        drawn.append(_draw_shifts(line, xaxis, colour=colour))
     if line.marks:
-        drawn.append(_draw_alerts(line, across))
+        drawn.append(_draw_alerts(line, xaxis))
     return drawn
 
 
-def _draw_line(line: Line, places: Sequence[int], across: Across, *, colour: str) -> theme.Json:
+def _draw_line(line: Line, indexes: Sequence[int], xaxis: XAxis, *, colour: str) -> theme.Json:
     """Draw the values, with a gap wherever others were measured and this line was not."""
-    points = across.with_gaps(line, places)
-    spots = [spot for _, _, spot in points]
+    drawn = xaxis.with_gaps(line, indexes)
+    points = [point for _, _, point in drawn]
     more: theme.Json = {}
     if _has_whiskers(line):
-        values = [1.0 if spot is None else spot.ratio for spot in spots]
+        values = [1.0 if point is None else point.ratio for point in points]
         ends = [
-            (value, value) if spot is None else (spot.low or value, spot.high or value)
-            for value, spot in zip(values, spots, strict=True)
+            (value, value) if point is None else (point.low or value, point.high or value)
+            for value, point in zip(values, points, strict=True)
         ]
         more["error_y"] = traces.make_whiskers(values, ends, colour, thickness=1)
     return traces.make_points(
-        [x for x, _, _ in points],
-        [None if spot is None else round(spot.ratio, 5) for spot in spots],
+        [x for x, _, _ in drawn],
+        [None if point is None else round(point.ratio, 5) for point in points],
         mode="lines+markers",
         name=line.name,
         connectgaps=False,
-        line={**traces.make_pen(colour, 1.5), "shape": "linear" if across.releases else "hv"},
+        line={**traces.make_pen(colour, 1.5), "shape": "linear" if xaxis.releases else "hv"},
         marker={"color": colour, "size": 6},
-        text=["" if spot is None else f"{spot.version}, {_describe_spot(line, spot)}" for spot in spots],
-        customdata=_list_links(line, [place for _, place, _ in points]),
+        text=["" if point is None else f"{point.version}, {_describe_point(line, point)}" for point in points],
+        customdata=_list_links(line, [index for _, index, _ in drawn]),
         hover="%{fullData.name}<br>%{text}",
         **more,
     )
 
 
-def _list_links(line: Line, places: Sequence[int | None]) -> list[str]:
-    """List where each of these places leads: to its alert, else to its run; empty for a gap."""
-    runs = {place: f"/runs/{spot.run}/" for place, spot in enumerate(line.spots) if spot.run}
-    pages = {**runs, **{mark.place: f"/alerts/{mark.alert}/" for mark in line.marks}}
-    return ["" if place is None else pages.get(place, "") for place in places]
+def _list_links(line: Line, indexes: Sequence[int | None]) -> list[str]:
+    """List the address of each of these points: of its alert, else of its run; empty for a gap."""
+    runs = {index: f"/runs/{point.run}/" for index, point in enumerate(line.points) if point.run}
+    pages = {**runs, **{mark.index: f"/alerts/{mark.alert}/" for mark in line.marks}}
+    return ["" if index is None else pages.get(index, "") for index in indexes]
 
 
-def _describe_spot(line: Line, spot: Spot) -> str:
-    if spot.round == 0:
+def _describe_point(line: Line, point: Point) -> str:
+    if point.round == 0:
         return "the pinned release itself"
-    return line.describe(spot) if spot.low is None else f"{line.describe(spot)} ({line.interval(spot)})"
+    return line.describe(point) if point.low is None else f"{line.describe(point)} ({line.interval(point)})"
 
 
-def _draw_shifts(line: Line, across: Across, *, colour: str) -> theme.Json:
+def _draw_shifts(line: Line, xaxis: XAxis, *, colour: str) -> theme.Json:
     return _draw_marks(
         line,
-        [shift.place for shift in line.shifts],
-        across,
+        [shift.index for shift in line.shifts],
+        xaxis,
         marker={"color": colour, "size": 14, "symbol": "diamond-open", "line": {"width": 2}},
         text=[describe_shift(line, shift) for shift in line.shifts],
         hover="level shift of %{fullData.name}<br>%{text}",
     )
 
 
-def _draw_alerts(line: Line, across: Across) -> theme.Json:
+def _draw_alerts(line: Line, xaxis: XAxis) -> theme.Json:
     return _draw_marks(
         line,
-        [mark.place for mark in line.marks],
-        across,
+        [mark.index for mark in line.marks],
+        xaxis,
         mode="markers+text",
         text=[f"alert {mark.alert}" for mark in line.marks],
         textposition="top center",
@@ -312,15 +312,15 @@ def _draw_alerts(line: Line, across: Across) -> theme.Json:
 
 
 def _draw_marks(
-    line: Line, places: Sequence[int], across: Across, *, hover: str, mode: str = "markers", **more: object
+    line: Line, indexes: Sequence[int], xaxis: XAxis, *, hover: str, mode: str = "markers", **more: object
 ) -> theme.Json:
-    spots = [line.spots[place] for place in places]
+    points = [line.points[index] for index in indexes]
     return traces.make_points(
-        [across.x(spot) for spot in spots],
-        [round(spot.ratio, 5) for spot in spots],
+        [xaxis.x(point) for point in points],
+        [round(point.ratio, 5) for point in points],
         mode=mode,
         showlegend=False,
         name=line.name,
         hover=hover,
-        **{"customdata": _list_links(line, places), **more},
+        **{"customdata": _list_links(line, indexes), **more},
     )

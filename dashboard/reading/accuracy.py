@@ -1,4 +1,4 @@
-"""What pages say of task accuracy: how it was judged, what to try next, and the labelled data."""
+"""Task accuracy in sentences: how it was judged, what to try next, and which labelled data a version has."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,12 +13,12 @@ from farm.rules.wording import numbers
 if TYPE_CHECKING:
     from farm.registry.models import EvaluationData
 
-# what machines call it
+# architectures that count as x86
 X86 = ("x86_64", "AMD64", "i686")
 
 
 def list_advice(cell: Cell, *, arch: str) -> list[str]:
-    """List what to try next, by the operators that ran in float on a machine of this architecture. Empty for a cell
+    """List what to try next against operators that ran in float. `arch`: of the machine that measured. Empty for a cell
     that is not quantised to 8 bits or was not traced."""
     if cell.precision not in recipes.EIGHT_BITS or not cell.operators:
         return []
@@ -31,7 +31,8 @@ def list_advice(cell: Cell, *, arch: str) -> list[str]:
 
 
 def list_sentences(cell: Cell) -> list[str]:
-    """List the sentences on a cell's accuracy; empty where there were no labelled data."""
+    """Describe a cell's accuracy: its value in one sentence, how it was judged in a second; empty without labelled
+    data."""
     accuracy = cell.accuracy
     if accuracy is None:
         return []
@@ -42,23 +43,22 @@ def list_sentences(cell: Cell) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """The labelled data of a version, as its page tells of them."""
+class LabelledData:
+    """The labelled data of a version in words. `problem`: why reading them failed, else empty; `is_open`: they are
+    still being read."""
 
     sentence: str
     problem: str
     is_open: bool
 
 
-def describe_labelled_data(data: "EvaluationData | None") -> Labelled | None:
-    """Describe the labelled data of a version; None where it has none. `is_open` says that they are still being
-    read, and `problem` why that failed."""
+def describe_labelled_data(data: "EvaluationData | None") -> LabelledData | None:
     if data is None:
         return None
     count = numbers.counted(data.samples or 0, "sample")
     classes = f" of {numbers.counted(data.classes, 'class', 'classes')}" if data.classes else ""
     by = f"judged by {format_recipe(data.recipe)}" + (f" of the output {data.output}" if data.output else "")
-    return Labelled(
+    return LabelledData(
         sentence=f"{count}{classes}, {by}.",
         problem=data.reason_text if data.state == "failed" else "",
         is_open=data.state in ("pending", "making"),

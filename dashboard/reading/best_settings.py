@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from dashboard import axes
 from dashboard.figures import latency
-from dashboard.figures.figure import Figure, items_entry
+from dashboard.figures.figure import Figure, items_entry, latency_entry
 from farm.rules.presenting import hardware_words
 from farm.rules.presenting.best import Best, count_other_sizes, find_best_settings, find_left_out
 from farm.rules.presenting.hardware import FAULTS, MeasuredSetting, TopSettings
@@ -19,7 +19,7 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import WRONG, with_mark
 
 MAX_BUDGET_MS = 1e7
-# of settings that launches do not tell apart so many have a row
+# settings whose launches do not differ: so many have a row
 MAX_ALIKE = 4
 # from a measured setting to the page of its cell
 CellAddress = Callable[[MeasuredSetting], str]
@@ -27,7 +27,9 @@ CellAddress = Callable[[MeasuredSetting], str]
 
 @dataclass(frozen=True)
 class Panel:
-    """`typed` and `error`: of the field; `top`: the lowest latency on one machine."""
+    """The panel. `typed` and `error`: the text of the field and what is wrong with it; `left_out`: which settings do
+    not take part, empty where all do; `busy`: that times are processor time, empty where none is; `top`: the lowest
+    latency on one machine."""
 
     version: int
     sentence: str
@@ -35,28 +37,25 @@ class Panel:
     figure: Figure | None
     typed: str
     error: str
-    # what does not take part; empty where everything does
     left_out: str = ""
-    # that times are processor time; empty where none is
     busy: str = ""
     top: TopSettings = field(default_factory=TopSettings)
 
     @property
     def headline(self) -> str:
-        """Say how fast the model is at best, or that no setting is recommended, as what follows its name."""
+        """Say how fast the model is at best, or that no setting is recommended. It follows the name of the model."""
         if not self.top.settings:
             return "has no setting to recommend"
         return f"takes {hardware_words.format_latency(self.top.settings[0])} at best"
 
     @property
     def because(self) -> str:
-        """Name the fastest setting, and how many others are as fast; without any, what was left out."""
+        """Name the fastest setting, and say how many others are as fast; without any, say what was left out."""
         if not self.top.settings:
             return self.left_out
-        first = self.top.settings[0]
-        return " · ".join(
-            filter(None, (f"{format_setting(first)} on {first.node}", count_as_good(self.top), self.top.doubt))
-        )
+        fastest = self.top.settings[0]
+        parts = (f"{format_setting(fastest)} on {fastest.node}", count_as_good(self.top), self.top.doubt)
+        return " · ".join(filter(None, parts))
 
 
 def cell_address(measured: MeasuredSetting) -> str:
@@ -66,21 +65,21 @@ def cell_address(measured: MeasuredSetting) -> str:
 def make_panel(
     version: int | None, settings: Sequence[MeasuredSetting], typed: str, address: CellAddress = cell_address
 ) -> Panel | None:
-    """Make the panel; None where nothing was measured. `typed`: the latency budget in ms as it stands in the
-    address; one that cannot be read is no budget, and the panel's `error` says so."""
+    """Make the panel; None where nothing was measured. `version`: the number of the version; `typed`: the latency
+    budget in ms as it was typed, which is none where it cannot be read; `address`: links a setting to its cell."""
     if version is None or not settings:
         return None
     budget, error = parse_budget(typed)
-    best_of_nodes = find_best_settings(settings, budget_ms=budget)
-    shown = [measured for best in best_of_nodes for measured in (*best.most_items.settings, *best.fastest.settings)]
+    bests = find_best_settings(settings, budget_ms=budget)
+    shown = [measured for best in bests for measured in (*best.most_items.settings, *best.fastest.settings)]
     kinds = {measured.is_processor for measured in shown}
-    rows = [row for best in best_of_nodes for row in _make_rows(best, budget, address, says=len(kinds) > 1)]
+    rows = [row for best in bests for row in _make_rows(best, budget, address, are_mixed=len(kinds) > 1)]
     heads = _make_heads(clock_title(sorted(kinds)), hardware_words.items_heading(shown))
     table = Table("best-settings", "Best settings on each machine", heads, rows)
     title = f"The best of {numbers.counted(len(settings), 'measured setting')}"
     return Panel(
         version=version,
-        sentence=_write_sentence(best_of_nodes, budget),
+        sentence=_write_sentence(bests, budget),
         left_out=_describe_left_out(settings),
         busy=hardware_words.explain_processor_time(settings),
         table=table,
@@ -88,18 +87,16 @@ def make_panel(
         typed=typed,
         error=error,
         top=min(
-            (best.fastest for best in best_of_nodes),
-            key=lambda top: top.settings[0].cell.p50_ms or 0.0,
-            default=TopSettings(),
+            (best.fastest for best in bests), key=lambda top: top.settings[0].cell.p50_ms or 0.0, default=TopSettings()
         ),
     )
 
 
 def _name_settings(shown: Sequence[MeasuredSetting]) -> dict[str, MeasuredSetting]:
     """Name settings by what differs between them, and by their node; the fastest comes first."""
-    along = axes.varying_axes([measured.cell for measured in shown])
+    varying = axes.varying_axes([measured.cell for measured in shown])
     ranked = sorted(shown, key=lambda measured: measured.cell.p50_ms or 0.0)
-    return {f"{axes.name_of(measured.cell, along)} on {measured.node}": measured for measured in ranked}
+    return {f"{axes.name_of(measured.cell, varying)} on {measured.node}": measured for measured in ranked}
 
 
 def _make_heads(time: str, items: str) -> tuple[Head, ...]:
@@ -114,8 +111,8 @@ def _make_heads(time: str, items: str) -> tuple[Head, ...]:
 
 
 def parse_budget(typed: str) -> tuple[float | None, str]:
-    """Parse a budget in ms, and say what is wrong with it: the budget and an empty text, or None and a sentence. An
-    empty text is no budget, None without a sentence."""
+    """Parse a latency budget in ms: the budget and an empty text, or None and what is wrong. An empty text is no
+    budget, None without an error."""
     value, error = parse_number(typed, "a number of milliseconds: enter one such as 5 or 0.5")
     if value is not None and not 0 < value <= MAX_BUDGET_MS:
         return None, "The budget must be more than 0 ms and at most 10,000 s."
@@ -123,22 +120,22 @@ def parse_budget(typed: str) -> tuple[float | None, str]:
 
 
 def parse_number(typed: str, wanted: str) -> tuple[float | None, str]:
-    """Parse a number with `.` or `,`, None where nothing was typed or it is none, and say then that it is not what
-    is `wanted`, else an empty text. Nothing is raised; nan and inf are numbers."""
+    """Parse a number with `.` or `,`: the number and an empty text, or None and that it is not `wanted`. An empty text
+    is None without an error. Nothing is raised; nan and inf are numbers."""
     try:
         return float(typed.strip().replace(",", ".")) if typed.strip() else None, ""
     except ValueError:
         return None, f"{typed[:20]!r} is not {wanted}."
 
 
-def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
-    if not best_of_nodes:
+def _write_sentence(bests: Sequence[Best], budget: float | None) -> str:
+    if not bests:
         return "Every measured setting was left out, so none is recommended."
-    found = [best.most_items for best in best_of_nodes if best.most_items.settings]
+    found = [best.most_items for best in bests if best.most_items.settings]
     most = max(found, key=lambda top: top.settings[0].cell.throughput or 0.0, default=None)
     within = f" within {numbers.plain(budget)} ms" if budget is not None else ""
     if most is None:
-        tops = [best.fastest.settings[0] for best in best_of_nodes]
+        tops = [best.fastest.settings[0] for best in bests]
         fastest = min(tops, key=lambda measured: measured.cell.p50_ms or 0.0)
         return f"No measured setting is{within}; the fastest is {_describe_setting(fastest)}."
     first = most.settings[0]
@@ -149,22 +146,23 @@ def _write_sentence(best_of_nodes: Sequence[Best], budget: float | None) -> str:
 def _describe_left_out(settings: Sequence[MeasuredSetting]) -> str:
     """Say how many settings are left out, for their inputs and for their outputs, and the fastest of the latter."""
     count, others = count_other_sizes(settings), find_left_out(settings)
-    fed = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
+    other_sizes = f"Without {numbers.counted(count, 'setting')} {FAULTS['input']}." if count else ""
     if others is None:
-        return fed
+        return other_sizes
     what = "setting whose outputs do" if others.count == 1 else "settings whose outputs do"
     fastest, wrong = others.fastest, why_wrong(others.fastest.cell)
     why = f": {with_mark(WRONG)}. {wrong}" if wrong else "."
     wrongs = f"Left out: {others.count} {what} not pass; the fastest of them is {_describe_setting(fastest)}{why}"
-    return f"{wrongs} {fed}".strip()
+    return f"{wrongs} {other_sizes}".strip()
 
 
 def _describe_setting(measured: MeasuredSetting) -> str:
     return f"{format_setting(measured)} on {measured.node}, {hardware_words.format_latency(measured)}"
 
 
-def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: bool) -> list[tuple[Entry, ...]]:
-    """`says`: which time is processor time."""
+def _make_rows(best: Best, budget: float | None, address: CellAddress, *, are_mixed: bool) -> list[tuple[Entry, ...]]:
+    """Make the rows of a machine. `are_mixed`: some times are processor time and others are not, so that they are
+    marked."""
     wanted = "most items/s" if budget is None else f"most within {numbers.plain(budget)} ms"
     if best.most_items == best.fastest:
         tops = [(f"{wanted} and lowest latency", best.fastest)]
@@ -173,28 +171,20 @@ def _make_rows(best: Best, budget: float | None, address: CellAddress, *, says: 
     shown: list[tuple[str, MeasuredSetting]] = []
     for words, top in tops:
         doubt = f". {top.doubt}" if top.doubt and len(top.settings) == 1 else ""
-        # of several that are not told apart a row each, up to so many
-        wishes = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
-        shown += zip(wishes, top.settings, strict=False)
-    called = hardware_words.format_distinct_settings([measured for _, measured in shown])
+        # settings whose launches do not differ have a row each, up to MAX_ALIKE
+        labels = [f"{words}{doubt}", *["not told apart from it"] * (MAX_ALIKE - 1)]
+        shown += zip(labels, top.settings, strict=False)
+    names = hardware_words.format_distinct_settings([measured for _, measured in shown])
     rows: list[tuple[Entry, ...]] = [
         (
             Entry(measured.node),
             Entry(words),
             Entry(name, href=address(measured)),
-            time_entry(measured, says=says and measured.is_processor),
-            items_entry(measured.cell, says=says and measured.has_items_by_processor),
+            latency_entry(measured.cell, is_marked=are_mixed and measured.is_processor, has_interval=True),
+            items_entry(measured.cell, is_marked=are_mixed and measured.has_items_by_processor),
             verdict_entry(judge_outputs(measured.cell)),
         )
-        for (words, measured), name in zip(shown, called, strict=True)
+        for (words, measured), name in zip(shown, names, strict=True)
     ]
     none = (Entry(best.node), Entry(wanted), Entry("none of the measured ones"), *[Entry()] * 3)
     return rows if best.most_items.settings else [none, *rows]
-
-
-def time_entry(measured: MeasuredSetting, *, says: bool) -> Entry:
-    """Make the entry of the time in ms with half of its interval; `says`: whether it is marked as processor time."""
-    cell = measured.cell
-    spread = numbers.plus_minus(cell.p50_ms, cell.p50_ci_ms)
-    soft = f"{spread}, CPU time" if says else spread
-    return Entry(numbers.milliseconds(cell.p50_ms, cell.p50_ci_ms), cell.p50_ms, soft=soft)

@@ -1,4 +1,4 @@
-"""What the page of one cell shows of it: metrics, placement, operators, parity, in words and tables."""
+"""What the page of a cell shows: metrics, placement, inputs, parity and generated tokens, in words and tables."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,8 +55,8 @@ PROVIDER_COLUMNS: tuple[Column[ProviderTime], ...] = (
 
 @dataclass(frozen=True)
 class Placement:
-    """Requested against active providers. `is_as_asked`: nothing else had to take part; true too where nothing ran,
-    and for a policy, which asks for whatever ONNX Runtime chooses. `sentence`: what ran otherwise, else empty."""
+    """The requested providers and those that ran, in words. `is_as_asked`: no other provider took part; true too where
+    nothing ran, and for a policy, under which ONNX Runtime chooses. `sentence`: what differs, else empty."""
 
     requested: str
     active: str
@@ -65,29 +65,31 @@ class Placement:
 
 
 def describe_placement(cell: Cell) -> Placement:
-    """Describe which providers were asked for and which ran; a traced cell says how much time the others took."""
-    requested = cell.requested_providers or [cell.provider]
-    asked, ran = (" → ".join(map(titles.provider, names)) for names in (requested, cell.active_providers))
-    if cell.policy != NO_POLICY:
-        traced = sorted(cell.providers, key=lambda part: -part.time_share)
-        chosen = [part.name for part in traced] or cell.active_providers
-        asked, ran = f"policy {cell.policy}", " → ".join(map(titles.provider, chosen))
-    if not cell.active_providers:
-        return Placement(asked, numbers.NOT_MEASURED, True, "")
+    """Compare the requested providers with those that ran. For a traced cell the sentence says how much of the time
+    the others took."""
     if cell.policy != NO_POLICY:
         # whatever ONNX Runtime chose is what was asked for
-        return Placement(asked, ran, True, "")
-    missing = lost_providers(cell)
-    extra = [name for name in cell.active_providers if name not in requested]
-    if missing:
-        sentence = f"{_list_names(missing)} was requested but did not start: the numbers below are from {ran}."
+        traced = sorted(cell.providers, key=lambda part: -part.time_share)
+        chosen = [part.name for part in traced] or cell.active_providers
+        active = _join_providers(chosen) if cell.active_providers else numbers.NOT_MEASURED
+        return Placement(f"policy {cell.policy}", active, True, "")
+    requested, ran = cell.requested_providers or [cell.provider], cell.active_providers
+    if not ran:
+        return Placement(_join_providers(requested), numbers.NOT_MEASURED, True, "")
+    sentence = ""
+    extra = [name for name in ran if name not in requested]
+    if missing := lost_providers(cell):
+        figures_from = _join_providers(ran)
+        sentence = f"{_list_names(missing)} was requested but did not start: the numbers below are from {figures_from}."
     elif extra:
         shares = [part.time_share for part in cell.providers if part.name in extra]
         time = f" and has {numbers.share(sum(shares))} of the time" if shares else ""
         sentence = f"{_list_names(requested)} was requested; {_list_names(extra)} also ran{time}."
-    else:
-        sentence = ""
-    return Placement(asked, ran, not sentence, sentence)
+    return Placement(_join_providers(requested), _join_providers(ran), not sentence, sentence)
+
+
+def _join_providers(names: Sequence[str]) -> str:
+    return " → ".join(map(titles.provider, names))
 
 
 def describe_time_elsewhere(cell: Cell) -> str:
@@ -104,8 +106,8 @@ def _list_names(providers: Sequence[str]) -> str:
 
 
 def metric_table(cell: Cell) -> Table:
-    """List every metric with its unit and a note, “not measured” where a figure is missing; of an untimed cell only
-    those that are known and not 0. Metrics that most cells lack are left out where this one lacks them."""
+    """Make the table of metrics with unit and note, “not measured” where a figure is missing. A cell without a latency
+    has only the metrics that are known and not 0. Rare metrics are left out where they are missing."""
     rows = []
     for metric in METRICS:
         if metric.title and not _is_left_out(metric, cell):
@@ -118,8 +120,8 @@ def metric_table(cell: Cell) -> Table:
 
 
 def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
-    """Split the table of metrics in two: the rows of p50 and of processor time, the one that the headline rests on
-    first, and all others. `is_by_processor`: the headline rests on processor time."""
+    """Split the table of metrics in two: p50 and processor time, and all others. Of the first two the one that the
+    headline rests on comes first: processor time with `is_by_processor`."""
     first = [PROCESSOR, "p50"] if is_by_processor else ["p50", PROCESSOR]
     leading = sorted((row for row in table.rows if row[0].text in first), key=lambda row: first.index(row[0].text))
     others = [row for row in table.rows if row[0].text not in first]
@@ -127,7 +129,7 @@ def fold_metrics(table: Table, *, is_by_processor: bool) -> tuple[Table, Table]:
 
 
 def _is_left_out(metric: Metric, cell: Cell) -> bool:
-    """Whether the metric is left out of the table: most cells lack it, and so does this one."""
+    """Whether the metric is one that most cells lack, and this one lacks it too."""
     if metric.absent and cell.cpu_p50_ms is not None:
         return False
     return metric.value(cell) is None and (metric.is_under_metrics or metric.name == "with_copies_p50_ms")
@@ -173,7 +175,7 @@ def _format_cosine(value: float | None) -> str:
 
 
 def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
-    """List the other cells of the cell's block, A/A twins among them, with links, times and states."""
+    """Make the table of the other cells of the block, A/A twins too, with links, latencies and states."""
     times = Times.of(document.cells, document.comparisons)
     block = [times.with_compared_time(other) for other in document.cells if other.block == cell.block]
     along = axes.varying_axes(block)
@@ -190,15 +192,14 @@ def sibling_table(document: Document, cell: Cell, address: Address) -> Table:
     return Table.of("siblings", "Measured in the same block", shown, [other for other in block if other.id != cell.id])
 
 
-# tokens shown before the first that differs, and from it on
-BEFORE, FROM = 12, 12
-# … and of a stream that differs nowhere
-SHOWN = 24
+# tokens shown before the first that differs, from it on, and of streams that are equal
+BEFORE, FROM, SHOWN = 12, 12, 24
 
 
 @dataclass(frozen=True)
 class Line:
-    """One stream as text: what is alike, the first token that is not, and what follows it."""
+    """The shown tokens of one cell. `alike`: before the first difference; `other`: the token that differs, empty
+    without one; `after`: what follows."""
 
     name: str
     href: str
@@ -209,7 +210,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Generated:
-    """What the page says: sentences, and the streams, one below the other. `place`: from 1, of the first difference."""
+    """The tokens of a cell beside those of the first cell of its block. `text`: what its scenario found; `place`: the
+    number of the first token that differs, from 1, None where all are equal; `shown`: which tokens are shown."""
 
     text: str
     lines: tuple[Line, ...]
@@ -218,8 +220,8 @@ class Generated:
 
 
 def compare_generated(cells: Sequence[Cell], cell: Cell, address: Address) -> Generated | None:
-    """Compare the tokens of a cell with those of the first cell of its block that generated, some of them around the
-    first difference; None where it generated nothing."""
+    """Compare the tokens that a cell generated with those of the first cell of its block that generated any, and show
+    those around the first difference; None where the cell generated nothing."""
     if not cell.tokens:
         return None
     first = next((other for other in cells if other.block == cell.block and other.tokens), cell)
@@ -258,11 +260,11 @@ def list_open_cells(
     models: Sequence[ModelFacts],
     so_far: Mapping[str, list[Sample]] | None = None,
 ) -> tuple[list[Cell], dict[str, str]]:
-    """List the cells without a result, with the median of their launches so far, and by each cell's id what goes on
-    in its block: measuring, queued or preparing.
+    """List the cells that have not ended, with the median of their launches so far, and by each cell's id what goes on
+    in its block: `measuring`, `queued` or `preparing`.
 
-    `known`: ids that have ended. `models`: the run's own, then those beside it. `so_far`: the launches there are
-    already, by id.
+    `blocks`: the open blocks, each with its state; `known`: the ids of cells that have ended; `models`: that of the
+    run, then those beside it; `so_far`: the launches of a cell until now, by its id.
     """
     cells: list[Cell] = []
     states: dict[str, str] = {}
@@ -276,7 +278,7 @@ def list_open_cells(
 
 
 def _make_planned_cell(arm: Arm, block: PlannedBlock, record: RunRecord, launches: list[Sample]) -> Cell:
-    """Make a document's cell of a planned one. Its status is a placeholder that is never shown."""
+    """Make the cell of a planned arm. Its status is a placeholder that is never shown."""
     spec, model = arm.spec, record.model_of(arm.spec)
     by_clock, by_processor = [launch.p50_ms for launch in launches], [launch.cpu_p50_ms for launch in launches]
     known_ms = [value for value in by_processor if value is not None]

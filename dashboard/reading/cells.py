@@ -17,7 +17,7 @@ from farm.rules.presenting.times import Times
 from farm.rules.wording import numbers, titles
 
 PEAK = BY_NAME["peak_memory_bytes"]
-# in runs whose model came with labelled data; beside parity, which says how close outputs are: these say what it costs
+# columns of runs whose model has labelled data
 ACCURACY: tuple[Column[Cell], ...] = (
     Number("accuracy", accuracies.accuracy_entry, note="on labelled data, with its 95 % interval"),
     Number(
@@ -34,19 +34,19 @@ def make_table(
     again: Address | None = None,
     states: Mapping[str, str] | None = None,
 ) -> Table:
-    """Make the table of all these cells, A/A twins too, with their figures, their parity and the providers that ran.
-    `comparisons`: whose verdicts may be at risk, and decide whether processor time is shown; `again`: the address of
-    the form that runs a cell again; `states`: of cells that have not ended, by id."""
-    going_on = states or {}
-    known = list(cells)
-    risky, times = find_unstable(known, comparisons), Times.of(known, comparisons)
-    cells = [times.with_compared_figures(cell) for cell in known]
+    """Make the table of all these cells, A/A twins too. `address`: links a cell by its id; `comparisons`: decide which
+    kind of time is shown and which verdicts are marked as unstable; `again`: the address of the form that runs a cell
+    again, none where it is missing; `states`: of cells that have not ended, by id."""
+    open_states = states or {}
+    recorded = list(cells)
+    unstable, times = find_unstable(recorded, comparisons), Times.of(recorded, comparisons)
+    cells = [times.with_compared_figures(cell) for cell in recorded]
     shared = [axis for axis in axes.varying_axes(cells) if axis.name != "runtime"]
-    notes = {cell.id: _write_note(cell, is_risky=cell.id in risky) for cell in cells}
+    notes = {cell.id: _write_note(cell, is_unstable=cell.id in unstable) for cell in cells}
     shown: tuple[Column[Cell], ...] = (
         figure.name_column(shared, address, only="the model"),
         figure.RUNTIME,
-        Column("State", lambda cell: verdict_entry(going_on.get(cell.id, cell.status.value))),
+        Column("State", lambda cell: verdict_entry(open_states.get(cell.id, cell.status.value))),
         *([Prose[Cell]("Note", lambda cell: Entry(notes[cell.id]))] if any(notes.values()) else []),
         figure.p50_column(times, cells),
         figure.HALF_WIDTH,
@@ -67,26 +67,26 @@ def make_table(
 def group_refused(
     cells: Iterable[Cell], address: Address, *, matrix: str | Mapping[str, object] = ""
 ) -> list[refusals.Group]:
-    """Group the cells that the plan refused by reason; other cells are left out. `matrix`: that of the run, where
-    the reader may run it with a change; empty otherwise, and then no group has a button."""
-    alike = [cell for cell in cells if cell.status == CellStatus.REFUSED]
-    shared = axes.varying_axes(alike)
-    return refusals.group_refusals(
-        alike,
-        lambda cell: Entry(axes.name_of(cell, shared) if shared else cell.id, href=address(cell.id)),
-        matrix=matrix,
-    )
+    """Group the refused cells by reason; other cells are left out. `matrix`: of the run, where the reader may run it
+    with a change; empty otherwise, and then no group has a button."""
+    refused = [cell for cell in cells if cell.status == CellStatus.REFUSED]
+    varying = axes.varying_axes(refused)
+
+    def entry(cell: Cell) -> Entry:
+        return Entry(axes.name_of(cell, varying) if varying else cell.id, href=address(cell.id))
+
+    return refusals.group_refusals(refused, entry, matrix=matrix)
 
 
-def _write_note(cell: Cell, *, is_risky: bool) -> str:
-    """What a reader should know before believing the numbers."""
+def _write_note(cell: Cell, *, is_unstable: bool) -> str:
+    """Say what a reader should know before trusting the figures; empty where there is nothing."""
     parts = [
         f"A/A twin of {cell.twin_of}." if cell.twin_of else "",
         cell.reason.text if cell.reason else "",
         cell.parity.text if cell.parity.verdict == "fail" else "",
         simulated.NOTE if cell.simulated else "",
         "Launches fall into two groups." if cell.is_bimodal else "",
-        stability.UNSTABLE if is_risky else "",
+        stability.UNSTABLE if is_unstable else "",
         f"Executed in {cell.executed_precision}." if parities.ran_in_other_precision(cell) else "",
     ]
     return " ".join(filter(None, parts))

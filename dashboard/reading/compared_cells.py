@@ -1,4 +1,4 @@
-"""Chosen cells beside each other: their names, their times, and the sentence that leads."""
+"""Chosen cells compared with a base: their names, their times, and the headline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +14,9 @@ MAX_CHOSEN = 4
 
 @dataclass(frozen=True)
 class Row:
-    """A compared cell in the list of them. `verdict`: against the base, None for the base itself.
-
-    `pin`, `without`: addresses that make it the base and that take it away; empty where nobody may choose.
-    """
+    """A compared cell. `p50`: in words, empty where it would contradict the verdict; `verdict`: against the base, None
+    for the base itself; `pin` and `without`: the addresses that make the cell the base and that remove it, empty where
+    the reader may not choose."""
 
     choice: ChosenCell
     name: str
@@ -28,23 +27,20 @@ class Row:
 
 
 def pin_base(chosen: Sequence[ChosenCell], base: str) -> list[ChosenCell]:
-    """Put the cell with this key first, which makes it the base; the order stays where no cell has it."""
+    """Put the cell with the key `base` first, which makes it the base; the order stays where no cell has it."""
     return sorted(chosen, key=lambda choice: choice.key != base)
 
 
 def name_cells(chosen: Sequence[ChosenCell]) -> list[str]:
-    """Name the cells by what differs between them, or by run and cell where that does not tell them apart."""
+    """Name the cells by the settings that differ between them, or by run and cell id where two names were equal."""
     differing = axes.varying_axes(choice.cell for choice in chosen)
     names = [axes.name_of(choice.cell, differing) for choice in chosen]
     return names if len(set(names)) == len(names) else [f"run {choice.run_id}, {choice.cell.id}" for choice in chosen]
 
 
 def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Row]:
-    """List the cells, the base first, all by processor time where one verdict is of that. `verdicts`: of each cell
-    but the base, in order; empty for a single cell.
-
-    A time is left out where its quotient with that of the base would contradict the verdict.
-    """
+    """List the cells, the base first, all by processor time where one verdict rests on it. `verdicts`: of each cell but
+    the base, in order; empty for a single cell."""
     names = name_cells(chosen)
     if not verdicts:
         return [Row(choice, name, format_latency(choice.cell)) for choice, name in zip(chosen, names, strict=True)]
@@ -60,7 +56,7 @@ def make_rows(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> 
 
 
 def write_headline(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> str:
-    """Say whose outputs are wrong, then how the other cells compare with the base; empty for a single cell."""
+    """Say which cells have wrong outputs, then how the others compare with the base; empty for a single cell."""
     if not verdicts:
         return ""
     names, wrong_keys = name_cells(chosen), {key for verdict in verdicts for key in verdict.wrong}
@@ -68,15 +64,15 @@ def write_headline(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]
     base, *others = names
     if len(others) == 1 and not wrong and verdicts[0].change.endswith(verdicts[0].sign.word):
         return numbers.unbroken(f"{others[0]} is {verdicts[0].change} than {base}")
-    sayings = [
+    findings = [
         f"{name} {_describe_verdict(verdict)}"
         for name, verdict in zip(others, verdicts, strict=True)
         if not verdict.wrong
     ]
     wrong_names = numbers.listed([*wrong], most=MAX_CHOSEN)
     parts = [sentences.describe_wrong_cells([*wrong.values()], wrong_names, measured=len(chosen))] if wrong else []
-    if sayings:
-        parts.append(f"Against {base}: {numbers.listed(sayings, most=MAX_CHOSEN)}")
+    if findings:
+        parts.append(f"Against {base}: {numbers.listed(findings, most=MAX_CHOSEN)}")
     return numbers.unbroken(". ".join(parts))
 
 

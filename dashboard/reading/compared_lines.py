@@ -1,4 +1,4 @@
-"""What the metrics and facts of chosen cells are, a line each, with the change against the base."""
+"""The metrics and facts of compared cells, a line each, with the change against the base."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from farm.rules.wording.vocabulary import WRONG, sign_of
 
 P50, PROCESSOR_TIME = "p50_ms", "cpu_p50_ms"
 THROUGHPUT, PROCESSOR_THROUGHPUT = "throughput", "cpu_throughput"
-# counts and spreads of single launches differ between any two cells, which says nothing
+# metrics of single launches differ between any two cells, so that comparing them means nothing
 OF_SINGLE_LAUNCHES = frozenset({"mean_ms", "std_ms", "min_ms", "max_ms", "disturbed_samples"})
 FACTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("Model file digest", lambda cell: cell.model_sha256[:12]),
@@ -42,7 +42,7 @@ OUTPUTS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
 
 @dataclass(frozen=True)
 class Change:
-    """How a figure differs from the base's, in words and as a ratio; empty where a difference would mean nothing."""
+    """How a figure differs from the base's, in words and as a ratio; empty where the two cannot be compared."""
 
     text: str = ""
     ratio: float | None = None
@@ -50,7 +50,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Line:
-    """One fact or metric across the cells, the base first. `values`: the same as `texts`, for programs."""
+    """A fact or metric of each cell, the base first. `values`: the same as `texts`, for files."""
 
     name: str
     texts: Sequence[str]
@@ -63,8 +63,8 @@ class Line:
 
 
 def make_lines(chosen: Sequence[ChosenCell], verdicts: Sequence[PairVerdict]) -> list[Line]:
-    """Make the lines of metrics, outputs, axes and facts. A line that is empty for all cells is left out, and so are
-    metrics of single launches. `verdicts`: of each cell but the base, in order."""
+    """Make the lines of metrics, outputs, settings and facts. Lines that are empty for all cells and metrics of single
+    launches are left out. `verdicts`: of each cell but the base, in order."""
     cells = [choice.cell for choice in chosen]
     metrics = [
         metric
@@ -107,8 +107,8 @@ def _make_metric_line(metric: Metric, cells: Sequence[Cell], verdicts: Sequence[
 def _format_figure(
     metric: Metric, cell: Cell, judged: MetricChange | None, *, is_base: bool
 ) -> tuple[str, float | bool | None]:
-    """A cell's figure as text and as a value. Where the verdict beside it is of other launches than the cell's own
-    figure, it is the median of those."""
+    """Write a cell's figure, and return its value too. Where the verdict is of other launches than the cell's own
+    figure, it is their median."""
     if judged is None or not (metric.launch_title or metric_changes.replaces_cell_figures(judged)):
         return metric_with_unit(metric, cell, has_interval=True), metric.value(cell)
     value = judged.baseline if is_base else judged.candidate
@@ -116,10 +116,8 @@ def _format_figure(
 
 
 def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdict) -> Change:
-    """Describe by how much a metric differs from the base's. p50 and items per second say what the verdict says.
-
-    The change is empty between different models, shapes or batches, where a difference would mean nothing.
-    """
+    """Describe by how much a metric differs from the base's; for p50 and items per second that is the verdict's change.
+    It is empty between different models, shapes or batches, and for metrics without a better direction."""
     old, new = metric.value(base), metric.value(other)
     is_same_work = is_same_model(base, other) and base.shapes == other.shapes
     if not metric.better or not old or not new or not is_same_work:
@@ -146,15 +144,15 @@ def describe_change(metric: Metric, base: Cell, other: Cell, verdict: PairVerdic
 
 
 def _choose_words(metric: Metric) -> numbers.Words:
-    """What more and less of a metric are called where it has no verdict."""
+    """Choose the words for more and less of a metric without a verdict."""
     if metric.name in (THROUGHPUT, PROCESSOR_THROUGHPUT):
         return "more", "fewer"
     return UNJUDGED if metric.unit == "ms" else ("more", "less")
 
 
 def select_lines(lines: Sequence[Line], *, every: bool, wanted: str) -> list[Line]:
-    """Select the lines that differ between the cells, or with `every` all lines; of them those that have all words
-    of `wanted`, whatever their case."""
+    """Select the lines that differ between the cells, or all lines with `every`, and of these the ones that contain
+    every word of `wanted`, whatever their case."""
     selected = []
     for line in (line for line in lines if every or line.differs):
         text = " ".join((line.name, *line.texts)).lower()
@@ -180,7 +178,8 @@ def make_table(chosen: Sequence[ChosenCell], lines: Sequence[Line]) -> Table:
 
 
 def make_file_row(chosen: Sequence[ChosenCell], line: Line) -> dict[str, str | float | None]:
-    """Make a row of a file: each cell's figure under the cell's key, and its ratio to the base's under `KEY ratio`."""
+    """Make the row of a line in a file: each cell's value under the cell's key, its ratio to the base under `KEY
+    ratio`."""
     row: dict[str, str | float | None] = {"row": line.name}
     for choice, value, change in zip(chosen, line.values, line.changes, strict=True):
         row[choice.key] = value

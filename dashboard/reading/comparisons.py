@@ -1,4 +1,4 @@
-"""Comparisons of a run as tables and named rows, and which of them the page opens with."""
+"""The comparisons of a run as a table and for charts, and which axis they are shown along."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +39,8 @@ def _memory_entry(comparison: Comparison) -> Entry:
 
 
 def _others_entry(comparison: Comparison) -> Entry:
-    """Other metrics than the headline and memory: those that changed, losses first; else whether all are equal."""
+    """Make the entry of the metrics besides latency and memory: those that changed, losses first; else the undecided
+    ones, or “equal”."""
     others = [
         change for change in metric_changes.list_displayed_changes(comparison) if change.name != metric_changes.RESIDENT
     ]
@@ -97,8 +98,7 @@ def list_axes(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def select_axis(comparisons: Sequence[Comparison], axis: str) -> list[Comparison]:
-    """Select the comparisons of one axis; of the first axis, as list_axes orders them, where there is none of that
-    name."""
+    """Select the comparisons along an axis, or along the first of list_axes where none is along this one."""
     known = list_axes(comparisons)
     chosen = axis if axis in known else known[0] if known else ""
     return [comparison for comparison in comparisons if comparison.axis == chosen]
@@ -109,16 +109,15 @@ def choose_axis(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) ->
 
 
 def drop_twins(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -> list[Comparison]:
-    """Drop comparisons of A/A twins, which charts do not draw, unless there are no others; and always those of which
-    a cell is not among `cells`."""
+    """Drop comparisons of A/A twins, unless there are no others, and comparisons of which a cell is not in `cells`."""
     known = [comparison for comparison in comparisons if comparison.baseline in cells and comparison.candidate in cells]
     single = [pair for pair in known if not cells[pair.baseline].twin_of and not cells[pair.candidate].twin_of]
     return single or known
 
 
 def name_step(comparison: Comparison, cells: Mapping[str, Cell], shared: Sequence[axes.Axis]) -> tuple[str, str]:
-    """Name what two cells share along the `shared` axes, and the step from one to the other; where they share
-    nothing, their node stands in place of it."""
+    """Name a comparison in two parts: the settings that both cells share, else their node, and the step from the
+    baseline to the candidate. `shared`: the axes that vary in the run, along which settings are named."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     differing = axes.varying_axes([baseline, candidate])
     where = [axis for axis in shared if axis not in differing]
@@ -133,8 +132,8 @@ def _name_side(cell: Cell, differing: Sequence[axes.Axis]) -> str:
 
 
 def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> list[Named]:
-    """Name comparisons as figures label them, those between batches as changes of items; those of which a cell is
-    not among `cells` are left out."""
+    """Name comparisons for tables and charts; those between batches become changes of items per second. Comparisons of
+    which a cell is not in `cells` are left out."""
     shared = axes.varying_axes(cells.values())
     named_comparisons = []
     for comparison in comparisons:
@@ -147,11 +146,11 @@ def name_comparisons(comparisons: Sequence[Comparison], cells: Mapping[str, Cell
 
 
 def make_table(comparisons: Sequence[Comparison], cells: Mapping[str, Cell], address: Address) -> Table:
-    """Make the table of comparisons, each with its interval, rounds, margin and the smallest detectable change;
-    those of which a cell is not among `cells` are left out. The column of notes is left out where there are none."""
+    """Make the table of comparisons. Those of which a cell is not in `cells` are left out, and so is the column of
+    notes where there are none."""
     rows = name_comparisons(comparisons, cells, address)
     shown = [column for column in COLUMNS if column is not NOTE or any(map(_write_note, rows))]
-    # the chart above it has a table of its own by the name `comparisons`
+    # the table of the chart is called `comparisons`
     caption = "Cells compared side by side, in interleaved rounds of one block"
     return Table.of("compared-pairs", caption, shown, rows)
 

@@ -1,4 +1,4 @@
-"""The same view for a terminal, for a matrix file and for a program: what the copy buttons of a page copy."""
+"""What the copy buttons of a page copy: a command, a matrix as YAML, and an API call with curl."""
 
 import json
 import shlex
@@ -12,22 +12,22 @@ from farm.rules.cells import commands
 from farm.rules.cells.matrices import build_matrix, merge_settings
 from farm.rules.matrices.matrix_text import write_text
 
-# what a cell measures, and the name of its session set
+# a cell to measure again, and the name of its session set
 Chosen = tuple[CellSpec, str]
 PlainMatrix = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """`label`: what the button says, and what the text is."""
+    """A copy button. `label`: on the button; `text`: what it copies."""
 
     label: str
     text: str
 
 
 def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
-    """Make what the copy buttons of a run copy: the command for its results, its matrix as text, and the call for
-    its document over HTTP. `url`: the farm's own address."""
+    """Make the copy buttons of a run: the command for its results, its matrix as text, and the API call for its
+    document. `url`: the farm's own address."""
     return [
         Copy("CLI", f"onnxfarm results {run_id}"),
         Copy("YAML", matrix),
@@ -36,8 +36,8 @@ def copy_run(run_id: int, *, matrix: str, url: str) -> list[Copy]:
 
 
 def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, url: str) -> list[Copy]:
-    """Make what the copy buttons of a cell copy: the command for its timings, a matrix of this cell alone, and the
-    call for its timings over HTTP. `matrix`: of the run, whose settings are kept."""
+    """Make the copy buttons of a cell: the command for its timings, a matrix of this cell alone, and the API call for
+    its timings. `matrix`: of the run, whose settings are kept."""
     name = shlex.quote(cell.id)
     return [
         Copy("CLI", f"onnxfarm results {run_id} --timings {name}"),
@@ -47,15 +47,15 @@ def copy_cell(run_id: int, cell: Cell, *, chosen: Chosen, matrix: PlainMatrix, u
 
 
 def copy_cells(runs: Mapping[int, PlainMatrix], *, chosen: Sequence[Chosen], url: str) -> list[Copy]:
-    """Make what the copy buttons of cells of any runs copy: the runs' results, and a matrix that measures all cells
-    side by side. `runs`: their matrices, by number."""
+    """Make the copy buttons of compared cells: the commands and calls for their runs' results, and a matrix that
+    measures all cells side by side. `runs`: the matrices of their runs, by number."""
     cli, request = copy_runs(list(runs), url=url)
     return [cli, Copy("YAML", write_matrix(chosen, matrices=runs.values())), request]
 
 
 def copy_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
-    """Make what the copy buttons of whole runs copy, a line for each: the commands for their results, and the calls
-    for their documents over HTTP."""
+    """Make the copy buttons of whole runs: the commands for their results, and the API calls for their documents, a
+    line for each run."""
     return [
         Copy("CLI", "\n".join(f"onnxfarm results {run_id}" for run_id in runs)),
         Copy("cURL", "\n".join(write_curl("GET", f"/runs/{run_id}/results", url=url) for run_id in runs)),
@@ -63,8 +63,8 @@ def copy_runs(runs: Sequence[int], *, url: str) -> list[Copy]:
 
 
 def copy_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy]:
-    """Make what the copy buttons of the editor copy: the command that plans, the matrix itself, and the call that
-    plans over HTTP. `main`: the name of the model's file."""
+    """Make the copy buttons of the matrix editor: the command that plans, the matrix, and the API call that plans.
+    `main`: the name of the model's file."""
     return [
         Copy("CLI", commands.plan_command(main, matrix="matrix.yaml")),
         Copy("YAML", matrix),
@@ -73,8 +73,8 @@ def copy_plan(version_id: int, main: str, matrix: str, *, url: str) -> list[Copy
 
 
 def write_matrix(chosen: Sequence[Chosen], *, matrices: Iterable[PlainMatrix] = ()) -> str:
-    """Write the text of a matrix of these cells and of no others, fed and judged as in their runs, whose matrices
-    these are; empty where there are no cells."""
+    """Write the text of a matrix that has exactly these cells, with the inputs and settings of `matrices`, those of
+    their runs; empty where there are no cells."""
     if not chosen:
         return ""
     names = {spec.digest: name for spec, name in chosen}
@@ -86,8 +86,8 @@ TOKEN = "$ONNXFARM_TOKEN"
 
 
 def write_curl(method: str, path: str, body: Mapping[str, object] | None = None, *, url: str) -> str:
-    """Write a call of the API as a command line of curl. `path` begins below /api/v1; the token is a variable of the
-    shell, never a secret."""
+    """Write an API call as a curl command. `path`: below /api/v1; `body`: sent as JSON. The token is a variable of the
+    shell."""
     words = ["curl", "-sS", *([] if method == "GET" else ["-X", method])]
     line = " ".join([*words, "-H", f'"Authorization: Bearer {TOKEN}"', shlex.quote(f"{url}/api/v1{path}")])
     if body is None:

@@ -1,4 +1,4 @@
-"""The strip of facts under a verdict: what was measured, where, when, by whom."""
+"""The strip of facts below a headline: what was measured, where, when and by whom."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +26,9 @@ REFUSED = CellStatus.REFUSED.value
 
 @dataclass(frozen=True)
 class Fact:
-    """`copy`: the whole text when only its beginning is shown; `at`: a moment, `state`: a word with its sign, each in
-    place of a text; `note`: explains the name on hover."""
+    """A fact of the strip. `copy`: the whole text, where only its beginning is shown; `is_name`: the text is an
+    identifier; `at` and `state`: a time, or a word that is shown with its sign, in place of the text; `note`: explains
+    the name on hover."""
 
     name: str
     text: str = ""
@@ -53,13 +54,12 @@ def _shorten_list(labels: list[str], *, most: int) -> list[str]:
 
 
 def digest_fact(sha256: str) -> Fact:
-    """Make the fact of the digest of a model's .onnx file, twelve digits of it and the whole to copy; that of its
-    bundle stands on the model's page."""
+    """Make the fact of the SHA-256 of a model's .onnx file, of which twelve digits are shown."""
     return Fact("Model file digest", sha256[:12], copy=sha256, is_name=True)
 
 
 def _digests_fact(cells: Sequence[Cell]) -> Fact:
-    """That of the one model; of several each beside its name."""
+    """Make the fact of the digest of the one model, or of several digests with their models' names."""
     found = {cell.model_sha256: cell.model for cell in cells}
     if len(found) == 1:
         return digest_fact(cells[0].model_sha256)
@@ -68,8 +68,8 @@ def _digests_fact(cells: Sequence[Cell]) -> Fact:
 
 
 def provider_fact(cells: Sequence[Cell]) -> Fact:
-    """Make the fact of the providers that cells asked for and, where others ran, of those; of a refused cell that it
-    was. Cells alike are told once, at most three; “not measured” stands where nothing ran."""
+    """Make the fact of the requested providers and, where others ran, of those. Refused cells count as `refused`; at
+    most three different texts are shown, and “not measured” where nothing ran."""
     ran = {cell.id: tuple(cell.active_providers) or ((REFUSED,) if cell.status == REFUSED else ()) for cell in cells}
     pairs = dict.fromkeys((_list_requested(cell), ran[cell.id]) for cell in cells if ran[cell.id])
     texts = [
@@ -85,19 +85,18 @@ def timing_fact(cells: Iterable[Cell]) -> Fact:
 
 
 def _list_requested(cell: Cell) -> tuple[str, ...]:
-    """The providers that were asked for, or the policy by which ONNX Runtime chose."""
+    """List the requested providers, or the policy by which ONNX Runtime chose."""
     if cell.policy != NO_POLICY:
         return (f"policy {cell.policy}",)
     return tuple(cell.requested_providers or [cell.provider])
 
 
 def list_run_facts(document: Document) -> list[Fact]:
-    """List the facts that hold for a whole run, those without a text left out; none for a run without cells. A/A
-    twins and, unless there are no others, refused cells do not count, but for digest, opset and providers."""
+    """List the facts of a whole run; facts without a text are left out, and all of them for a run without cells. A/A
+    twins do not count, and refused cells only for digest, opset and providers, unless all are refused."""
     cells = list_planned_cells(document.cells)
     if not cells:
         return []
-    # a point that was refused did not run anywhere
     ran = [cell for cell in cells if cell.status.value != "refused"] or cells
     nodes = sorted({cell.node for cell in ran if cell.node})
     facts = [
@@ -116,8 +115,7 @@ def list_run_facts(document: Document) -> list[Fact]:
 
 
 def add_nodes(facts: Iterable[Fact], measuring: Iterable[str]) -> list[Fact]:
-    """Complete the facts of an open run: the fact Node gets the names in `measuring` beside those that have
-    measured."""
+    """Add the nodes that measure now to the fact Node of an open run. `measuring`: their names."""
     busy = set(measuring) - {""}
 
     def node(known: str) -> str:
@@ -153,8 +151,8 @@ def list_cell_facts(cell: Cell) -> list[Fact]:
 
 
 def describe_engine(cell: Cell) -> str:
-    """Say how long a provider that compiles took to build its engine, first and from its cache, and how large that
-    is; empty for the others."""
+    """Say how long a provider that compiles took to build its engine and to load it from the cache, and its size;
+    empty for other providers."""
     if cell.cached_session_ms is None:
         return ""
     first, again = (numbers.plain(value, unit="ms") for value in (cell.session_ms, cell.cached_session_ms))
@@ -162,7 +160,7 @@ def describe_engine(cell: Cell) -> str:
 
 
 def describe_session(cell: Cell) -> str:
-    """Describe a cell's session set: its name, and what it sets otherwise than the defaults."""
+    """Describe a cell's session settings: the name of the set, and the settings that are not the default."""
     usual = SessionSettings().model_dump(mode="json")
     own = [
         f"{key.replace('_', ' ')} {_format_value(value)}"
@@ -182,8 +180,7 @@ def _format_value(value: object) -> str:
 
 
 def list_node_facts(node: "Node") -> list[Fact]:
-    """List the facts of a node: its state, health and owner as the farm knows them now, its machine as it reported
-    it."""
+    """List the facts of a node: its state, its owner, and its machine as it was last reported."""
     reported = node.facts
     cores = f"{reported.physical_cores} physical, " if reported.physical_cores else ""
     facts = [
@@ -204,7 +201,7 @@ def list_node_facts(node: "Node") -> list[Fact]:
 
 
 def list_self_test_facts(node: "Node") -> list[Fact]:
-    """List what the golden model came to in a node's self-test; empty before there was one."""
+    """List the results of a node's self-test with the golden model; empty before the first."""
     test = node.self_test
     if test is None:
         return []

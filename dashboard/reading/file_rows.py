@@ -3,10 +3,9 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dashboard.figures.trends import Line, Spot
-from dashboard.reading.alerts import describe_cause, kinds_of, state_of
-from dashboard.reading.alerts import find_lead as leading
-from dashboard.reading.runs import find_lead
+from dashboard.figures.trends import Line, Point
+from dashboard.reading.alerts import describe_cause, kinds_of, make_lead, state_of
+from dashboard.reading.leads import read_lead
 from dashboard.reading.watches import describe_watch
 from farm.rules.presenting.hardware import find_loss
 from farm.rules.presenting.hardware_words import format_setting
@@ -39,7 +38,7 @@ def model_row(row: "WithAnnotations[Model, Counted]", last: "Run | None" = None)
         "versions": row.version_count,
         "created_at": row.created_at,
         "last_run": last.pk if last else None,
-        **{f"last_{name}": value for name, value in _lead_figures(find_lead(last)).items()},
+        **{f"last_{name}": value for name, value in _lead_figures(read_lead(last)).items()},
         "last_sentence": (last.headline or last.sentence) if last else "",
     }
 
@@ -51,7 +50,7 @@ def run_row(row: "Run", state: str) -> Row:
         "model": row.version.model.name,
         "version": row.version.number,
         "state": state,
-        **_lead_figures(find_lead(row)),
+        **_lead_figures(read_lead(row)),
         "sentence": row.headline or row.sentence,
         "cells": row.cell_count,
         "created_at": row.created_at,
@@ -73,7 +72,7 @@ def _lead_figures(lead: KeyResult) -> Row:
 
 def alert_row(row: "Alert") -> Row:
     """Make the row of an alert, with the figures of its leading symptom; `change` is new against old, as a ratio."""
-    lead = leading(row)
+    lead = make_lead(row)
     return {
         "id": row.pk,
         "state": state_of(row),
@@ -129,7 +128,7 @@ def node_row(node: "Node", alarms: "FalseAlarms | None") -> Row:
     }
 
 
-def spot_row(line: Line, row: Spot) -> Row:
+def point_row(line: Line, row: Point) -> Row:
     """Make the row of one value of a long series, as a ratio to the pinned release of the same block."""
     return {
         "series": line.label,

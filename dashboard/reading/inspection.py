@@ -1,4 +1,4 @@
-"""What inspection found of a model and which releases load it, for its page."""
+"""The inspection of a model in facts, findings and tables, and the panel of which releases load it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 OPERATORS_SHOWN = 30
-# the first and the last release that say the same, and what
+# the first and the last of neighbouring releases with the same answer, and the answer
 Range = tuple[str, str, Row]
 COLUMNS: tuple[Column[Range], ...] = (
     Column(
@@ -46,7 +46,8 @@ COLUMNS: tuple[Column[Range], ...] = (
 
 @dataclass(frozen=True)
 class Finding:
-    """`detail` is of this model, `why` and `fix` of every model; `where`: names of nodes or tensors."""
+    """A finding. `weight`: how grave it is; `detail`: about this model; `why` and `fix`: the same for every model;
+    `where`: names of nodes or tensors."""
 
     weight: str
     title: str
@@ -58,7 +59,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Program:
-    """The framework's program beside a model. `saved_by`: the PyTorch that saved it; `problem`: why it cannot run."""
+    """The PyTorch program that was uploaded with a model. `saved_by`: the PyTorch version; `problem`: why it cannot
+    run, else empty."""
 
     name: str
     sha256: str
@@ -69,7 +71,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Facts in a strip, findings in sentences, tables of inputs, outputs and operators."""
+    """The inspection as the page shows it. `tables`: inputs and outputs, then operators."""
 
     facts: list[Fact]
     findings: list[Finding] = field(default_factory=list)
@@ -77,8 +79,8 @@ class Inspection:
 
 
 def make_inspection(found: "Inspected") -> Inspection:
-    """Make an inspection as the page shows it; facts without a text are left out, and of operators the
-    OPERATORS_SHOWN most frequent are listed."""
+    """Make the inspection for the page. Facts without a text are left out, and of operators only the OPERATORS_SHOWN
+    most frequent are listed."""
     return Inspection(
         facts=[fact for fact in _list_facts(found) if fact.text],
         findings=[_make_finding(finding) for finding in found.findings],
@@ -87,8 +89,8 @@ def make_inspection(found: "Inspected") -> Inspection:
 
 
 def make_program(version: "Version", found: "Inspected | None") -> Program | None:
-    """Make the panel of the program that came with a version; None where there is none. `found`: None before the
-    version was inspected, and then nothing is known of a problem."""
+    """Describe the program that was uploaded with a version; None where there is none. `found`: the inspection, None
+    before there is one."""
     files = version.artifact.files.all()
     file = next((file for file in files if file.name.endswith(PROGRAM_ENDING)), None)
     if file is None:
@@ -123,8 +125,8 @@ def _list_facts(found: "Inspected") -> list[Fact]:
 
 
 def list_guesses(found: "Inspected | None") -> list[Fact]:
-    """List as facts what inspection took for granted; a note says what corrects it before anything is measured.
-    Empty before the version was inspected."""
+    """List as facts what inspection had to guess; a note names the field of the form that corrects it. Empty before
+    the version was inspected."""
     if found is None:
         return []
     by_field = {"Batch": "Batch sizes", "Measured with": "Sizes", "Precision as uploaded": "Precisions"}
@@ -186,15 +188,15 @@ def _make_operators_table(operators: Mapping[str, int]) -> Table:
 
 @dataclass(frozen=True)
 class Compatibility:
-    """The panel."""
+    """The panel of which releases load a model."""
 
     sentence: str
     table: Table
 
 
 def compatibility_panel(rows: Sequence[Row]) -> Compatibility:
-    """Make the panel of which releases load a model: a sentence, and a table in which neighbouring releases with the
-    same answer share a row, newest first."""
+    """Make the panel: a sentence, and a table in which neighbouring releases with the same answer share a row, the
+    newest first. `rows`: a release each, the oldest first."""
     ranges = compatibility.group_by_answer(rows)
     return Compatibility(
         sentence=compatibility.verdict_sentence(rows),

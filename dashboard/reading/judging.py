@@ -1,4 +1,4 @@
-"""Judges a chosen cell against the base that it is compared with."""
+"""Compares a chosen cell with the base: by their verdict in one block, else by their launches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +16,15 @@ from farm.rules.wording import numbers
 from farm.rules.wording.vocabulary import STATES, WRONG, WRONG_BASE, Sign, sign_of
 
 MIN_SAMPLES = 2
-# words for more and less of a time that has no verdict, since the two cells were not measured side by side
+# words for more and less time where there is no verdict, because the cells were not measured side by side
 UNJUDGED: numbers.Words = ("longer", "shorter")
 
 
 @dataclass(frozen=True)
 class ChosenCell:
-    """A cell of a run, as the address names it: `12:c3-b1`. `version_id`: of the model version it measured;
-    `device`: the machine that measured it, which several nodes may share, empty where that is not known."""
+    """A cell that the reader chose. `key`: run and cell as the address names them, `12:c3-b1`; `version_id`: of the
+    measured model version; `device`: the machine that measured, which several nodes may share, empty where it is not
+    known."""
 
     key: str
     run_id: int
@@ -35,11 +36,11 @@ class ChosenCell:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """What a comparison with the base shows. `change` is empty and the figures are None where there are none.
-
-    `evidence`: how it was measured. `quantity`: what the ratio is of; `words`: what more and less of that are called.
-    `wrong`: the keys of the cells with wrong outputs. `by_processor`: the figures are of processor time, since other
-    programs disturbed the time by the clock. `metrics`: metrics that have a verdict of their own.
+    """How a cell compares with the base. `change`: in words, empty without figures; `evidence`: how it was measured;
+    `ratio`, `low`, `high`: cell / base with its interval, None without figures; `quantity`: what they are of, and
+    `words`: what more and less of it are called; `wrong`: the keys of the cells with wrong outputs; `by_processor`: the
+    figures are of processor time, because other programs disturbed the clock; `metrics`: the changes of metrics that
+    have a verdict of their own, by name.
     """
 
     sign: Sign
@@ -66,8 +67,8 @@ class PairVerdict:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
     def agrees_with_times(self, base: Cell | None, cell: Cell | None) -> bool:
-        """Whether the quotient of the two shown times lies in the interval. True too where there is nothing to divide:
-        a time or the interval is missing, or the change is not one of latency."""
+        """Whether the quotient of the two shown times lies in the interval. True too where a time or the interval is
+        missing, or the change is not of latency."""
         old, new = (
             None if side is None else self.times_of(side).with_compared_time(side).p50_ms for side in (base, cell)
         )
@@ -76,8 +77,8 @@ class PairVerdict:
         return numbers.format_divisible_pair(old, new, low=self.low, high=self.high) is not None
 
     def times_of(self, cell: Cell) -> Times:
-        """Decide by which clock the cell's time is shown: processor time if the verdict is of that and the cell has
-        it, else the clock. Returns no figures, but what puts them into a cell."""
+        """Choose the kind of time that is shown of the cell: processor time where the verdict rests on it and the cell
+        has it, else the clock."""
         return Times(frozenset([cell.id])) if self.by_processor and cell.cpu_p50_ms else BY_CLOCK
 
 
@@ -87,10 +88,10 @@ def judge_pair(
     base_comparisons: Sequence[Comparison],
     other_comparisons: Sequence[Comparison] = (),
 ) -> PairVerdict:
-    """Judge a cell against the base: by their comparison where one block measured both, otherwise by their launches,
-    which gives no verdict. Where outputs of either are wrong, the sign says that and the figures stay.
+    """Compare a cell with the base: by their comparison where one block measured both, else by their launches, which
+    gives no verdict. Where outputs of either are wrong, the sign says so and the figures stay.
 
-    `base_comparisons` are those of the base in its run, `other_comparisons` those of the other cell in another run.
+    `base_comparisons`: of the base in its run; `other_comparisons`: of the other cell, where its run is another.
     """
     is_one_run = base.run_id == other.run_id
     sides = ((base, base_comparisons), (other, (*(base_comparisons if is_one_run else ()), *other_comparisons)))
@@ -161,7 +162,7 @@ def _describe_unpaired(base: ChosenCell, other: ChosenCell, *, by_processor: boo
 
 
 def _explain_unpaired(base: ChosenCell, other: ChosenCell) -> tuple[Sign, str]:
-    """Why two cells have no verdict: the sign in its place, and the reason."""
+    """Explain why two cells have no verdict: the sign in its place, and the reason."""
     old, new = base.cell, other.cell
     if old.node != new.node:
         nodes = f"{old.node or 'no node'} and {new.node or 'no node'}"

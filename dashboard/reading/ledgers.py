@@ -1,4 +1,4 @@
-"""What a node does now, what waits for its machine, and what it did for whom: in a heading and as tables."""
+"""The work of a node: what it does now, which blocks wait for it, and what it measured for whom."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,13 +17,14 @@ from farm.runs.selectors.queues import Activity, NextBlock
 if TYPE_CHECKING:
     from farm.fleet.models import Node
 
-# of work that a page tells of
+# of the node's past work
 DAYS = 7
 UNFORESEEN = "when its machine is free"
 
 
 def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
-    """Say what the node does now, and what disturbs it. `before`: its state before its last blocks, newest first."""
+    """Say what the node does now, and whether other programs disturb it. `before`: what was read before its last
+    blocks, the newest first."""
     parts = [str(node.state)] if node.health == NodeHealth.ACTIVE else [str(node.state), str(node.health)]
     if node.pause and node.health != NodeHealth.RETIRED:
         parts.append("paused" if node.settings.is_paused else "outside its hours")
@@ -40,8 +41,8 @@ def write_heading(node: "Node", now: Activity, before: Sequence[Before]) -> str:
 def describe_week(
     work: Ledger | None, waiting: Sequence[NextBlock], before: Sequence[Before], floor: NoiseFloor | None
 ) -> str:
-    """Say what the node did in the last DAYS days, what waits for it, and how well it measures; what is not known is
-    left out. `work`: None for those who may not see it; `floor`: None without A/A pairs."""
+    """Say what the node did in the last DAYS days, how many blocks wait for it, and how precisely it measures; what is
+    not known is left out. `work`: None where the reader may not see it; `floor`: None without A/A pairs."""
     did = "" if work is None else f"{numbers.counted(work.blocks, 'block')} in {DAYS} days"
     took = f", {numbers.duration(work.seconds)}" if work is not None and work.blocks else ""
     waits = f"{numbers.counted(len(waiting), 'block')} {'waits' if len(waiting) == 1 else 'wait'}"
@@ -63,8 +64,7 @@ def waiting_table(waiting: Sequence[NextBlock], node: "Node") -> Table:
 
 
 def work_table(work: Sequence[Work]) -> Table:
-    """Make the table of what a node did, a row for each entry of its ledger: a person of a team, and the reason of
-    the runs."""
+    """Make the table of what a node did, a row for each person, team and reason of runs."""
     columns: tuple[Column[Work], ...] = (
         Column("For", lambda row: Entry(row.person or "a former user", soft=row.team, is_name=True)),
         Column("Why", lambda row: Entry(row.reason or "asked for")),
@@ -76,8 +76,8 @@ def work_table(work: Sequence[Work]) -> Table:
 
 
 def describe_start(row: NextBlock, node: "Node") -> str:
-    """Say when a waiting block begins: `in about 12 min`, `next` where nothing comes before it, else on what it
-    depends."""
+    """Say when a waiting block begins: `in about 12 min`, `next` where nothing comes before it, or what it waits for
+    where the time is not known."""
     if row.begins_in_minutes is None:
         return "when it takes blocks again" if node.obstacle else UNFORESEEN
     return f"in {format_about(60.0 * row.begins_in_minutes)}" if row.begins_in_minutes else "next"

@@ -1,4 +1,4 @@
-"""Models × releases: what each release made of each model, beside the pinned release of its watch."""
+"""The grid of models and releases: how each release changed each model against the pinned release of its watch."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dashboard import axes
 from dashboard.figures.trends import series_key
-from dashboard.reading.heatmap import METRICS, HeatMap, Place, Row, change_tone
+from dashboard.reading.heatmap import HeatMap, Row
+from dashboard.reading.heatmap_fields import METRICS, Field, change_tone
 from dashboard.reading.trends import series_address
 from farm.rules.comparing.quantities import judge_series_value
 from farm.rules.runtimes.order import release_order
@@ -24,7 +25,7 @@ MAX_ROWS, MAX_RELEASES = 100, 10
 
 @dataclass(frozen=True)
 class Grid:
-    """`headline` and `because` are about the newest release."""
+    """The grid, with a headline and its explanation about the newest release."""
 
     map: HeatMap
     headline: str
@@ -32,9 +33,9 @@ class Grid:
 
 
 def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, str]]" = ()) -> Grid | None:
-    """Make the grid of models and releases, in each field the series that stands worst; None without values. It has
-    the newest MAX_RELEASES releases and the MAX_ROWS models that stand worst with the newest. `wrong`: numbers of
-    models and releases whose outputs an alert calls wrong."""
+    """Make the grid, in each field the slowest of the model's series; None without values. It has the newest
+    MAX_RELEASES releases and MAX_ROWS models, those that are worst with the newest release first. `wrong`: the numbers
+    of models with the releases on which an alert calls their outputs wrong."""
     known: dict[int, dict[str, list[ReleaseRow]]] = {}
     names: dict[int, str] = {}
     for row in values:
@@ -44,7 +45,7 @@ def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, s
     if not releases:
         return None
     places = {
-        model: [_make_place(own.get(release, ()), is_wrong=(model, release) in wrong) for release in releases]
+        model: [_make_field(own.get(release, ()), is_wrong=(model, release) in wrong) for release in releases]
         for model, own in known.items()
     }
     ordered = sorted(places, key=lambda model: (_rank_gravity(places[model][-1]), names[model], model))
@@ -53,8 +54,9 @@ def make_grid(values: "Iterable[ReleaseRow]", *, wrong: "Collection[tuple[int, s
     return Grid(drawn, *_write_headline(names[ordered[0]], [places[model][-1] for model in ordered], releases[-1]))
 
 
-def _write_headline(first: str, newest: Sequence[Place], release: str) -> tuple[str, str]:
-    """What leads of the newest release, and how many models are how. `first`: the model that leads."""
+def _write_headline(first: str, newest: Sequence[Field], release: str) -> tuple[str, str]:
+    """Write the headline about the newest release, and how many models are worse. `first`: the name of the worst model;
+    `newest`: the fields of the newest release, the worst first."""
     bad = [place for place in newest if _rank_gravity(place)[0] < 2]
     undecided = sum(_rank_gravity(place)[0] == 2 for place in newest)
     measured = numbers.counted(sum(bool(place.href) for place in newest), "model")
@@ -69,29 +71,31 @@ def _write_headline(first: str, newest: Sequence[Place], release: str) -> tuple[
     return f"{first} {verdict} with {release}", because
 
 
-def _rank_gravity(place: Place) -> tuple[int, str]:
-    """Return the rank of a place: wrong outputs, slower, undecided, then the others; the darkest first."""
-    tone = place.sign.tone if place.sign is not None else ""
-    rank = {"bad": 0, "slower": 1}.get(tone, 2 if place.sign == sign_of("undecided") else 3)
-    return rank, "".join(chr(255 - ord(letter)) for letter in place.tone) if rank == 1 else ""
+def _rank_gravity(field: Field) -> tuple[int, str]:
+    """Return the sort key: wrong outputs, slower, undecided, the others; the deepest colour of slower first."""
+    tone = field.sign.tone if field.sign is not None else ""
+    if tone == "slower":
+        return 1, "".join(chr(255 - ord(letter)) for letter in field.tone)
+    is_undecided = field.sign == sign_of("undecided")
+    return (0 if tone == "bad" else 2 if is_undecided else 3), ""
 
 
-def _make_place(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Place:
+def _make_field(rows: "Sequence[ReleaseRow]", *, is_wrong: bool) -> Field:
     if not rows:
-        return Place(sign=sign_of("not_measured"), tone="none", title="not measured on that release")
+        return Field(sign=sign_of("not_measured"), tone="none", title="not measured on that release")
     worst = max(rows, key=lambda row: row.ratio)
     of = f", of {len(rows)} series the slowest" if len(rows) > 1 else ""
     text = numbers.change(worst.ratio, worst.low, worst.high)
     title = f"{worst.label} on {worst.node}, against {worst.reference}{of}: {text}"
     href = series_address(worst.watch, series_key(worst.series, worst.node))
     if is_wrong:
-        return Place(href, sign=STATES[WRONG], tone="bad", title=title)
+        return Field(href, sign=STATES[WRONG], tone="bad", title=title)
     if worst.release == worst.reference:
-        return Place(href, sign=Sign("·", "pinned", "quiet"), tone="", title=title)
+        return Field(href, sign=Sign("·", "pinned", "quiet"), tone="", title=title)
     is_open = worst.outcome == "undecided"
     verdict = judge_series_value(worst.ratio, worst.low, worst.high, is_undecided=is_open, words=numbers.TIMES)
     sign = sign_of(verdict)
     if not is_change(verdict):
-        return Place(href, sign=sign, tone="", title=title)
+        return Field(href, sign=sign, tone="", title=title)
     tone = change_tone(abs(log(worst.ratio)), is_gain=worst.ratio < 1.0)
-    return Place(href, sign=Sign(sign.mark, text, sign.tone), tone=tone, title=title)
+    return Field(href, sign=Sign(sign.mark, text, sign.tone), tone=tone, title=title)

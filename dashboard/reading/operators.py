@@ -1,4 +1,4 @@
-"""The operators that a cell executed, by a trace: each with its share, and what takes time and is no operator."""
+"""The operators that a cell executed, from a trace, each with its share of the time, and the time in none of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,21 +27,19 @@ MEMORY: Column[OperatorTime] = Number(
 MEMORY_ABSENT = (
     "Memory by operator is not in this profile: ONNX Runtime writes it from 1.28 on, for sessions that have an arena."
 )
-# what takes time and is no operator of the list, each with what it is
+# time in no listed operator: each part in the form of an operator, with an explanation
 Rest = list[tuple[OperatorTime, str]]
 
 
 def total_us(cell: Cell) -> float:
-    """Compute the whole of which shares are told, in µs: the time of all listed operators and, where known, the time
-    in none of them."""
+    """Compute the time that shares are of, in µs: of all listed operators and, where known, in none of them."""
     return sum(operator.time_us for operator in cell.operators) + (outside_us(cell) or 0.0)
 
 
 def operator_table(cell: Cell) -> Table:
-    """List the executed operators by time, each with the model's own node, and the time in none of them.
+    """Make the table of executed operators by time, each with the model's own node, and the time in none of them.
 
-    Of a cell that generates also choosing a token, which is outside the graph; where nothing was traced, the graph
-    stands as a whole beside it.
+    For a cell that generates, choosing a token is a row too; where it was not traced, the graph as a whole is another.
     """
     title = "Executed operators of a token, from a trace" if cell.prompt else "Executed operators, from a trace"
     title = title if cell.operators else "Where the time of a token goes"
@@ -52,7 +50,7 @@ def operator_table(cell: Cell) -> Table:
 
 
 def prompt_table(cell: Cell) -> Table | None:
-    """List the operators executed over the prompt, by time; None where the prompt was not traced apart."""
+    """Make the table of operators that the prompt executed, by time; None where no trace of the prompt is separate."""
     if cell.prompt is None:
         return None
     title = f"Executed operators over a prompt of {cell.prompt.tokens}, from a trace"
@@ -60,7 +58,7 @@ def prompt_table(cell: Cell) -> Table | None:
 
 
 def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: Rest, head: str) -> Table:
-    """Shares are of the operators and the rest together, so that they add up."""
+    """Make a table of operators and of the rest, whose shares add up to the whole."""
     times_us = [part.time_us for part in (*operators, *(part for part, _ in rest))]
     has_memory = any(operator.memory_bytes is not None for operator in operators)
     time, share = time_columns(times_us, sum(times_us), head)
@@ -75,7 +73,7 @@ def _make_table(name: str, title: str, operators: Sequence[OperatorTime], rest: 
 
 
 def _beside_graph(traced: Cell | PromptTime) -> Rest:
-    """List what a trace has besides its operators: time between them, and operators too fast to be listed."""
+    """List the time of a trace that is in no listed operator: between operators, and in those too fast to be listed."""
     if not traced.operators or traced.unaccounted_us is None:
         return []
     outside = outside_us(traced) if isinstance(traced, Cell) else traced.unaccounted_us
@@ -95,7 +93,7 @@ def _make_part(name: str, time_us: float) -> OperatorTime:
 
 
 def _list_of_tokens(cell: Cell) -> Rest:
-    """List what else a token takes: choosing it, and the graph as a whole where that was not traced."""
+    """List the time of a token outside the graph, and in the graph as a whole where that was not traced."""
     found: Rest = []
     if OUTSIDE in cell.figures:
         choosing_us = 1000 * cell.figures[OUTSIDE].value
@@ -109,8 +107,8 @@ def _list_of_tokens(cell: Cell) -> Rest:
 def time_columns(
     times_us: Sequence[float], whole_us: float, head: str
 ) -> tuple[Column[OperatorTime], Column[OperatorTime]]:
-    """Make the columns of an operator's time in µs, headed by `head`, and of its share of `whole_us`, with a bar
-    against the longest of `times_us`."""
+    """Make two columns: an operator's time in µs, with the heading `head`, and its share of `whole_us`, with a bar in
+    proportion to the longest of `times_us`."""
     longest_us = max(times_us, default=0.0)
 
     def share(operator: OperatorTime) -> Entry:
@@ -121,7 +119,7 @@ def time_columns(
 
 
 def describe_memory(cell: Cell) -> str:
-    """Explain the column of memory, or why there is none; empty for a cell that was not traced."""
+    """Explain the column of memory, or why it is missing; empty for a cell that was not traced."""
     if not cell.operators:
         return ""
     if all(operator.memory_bytes is None for operator in cell.operators):

@@ -1,4 +1,4 @@
-"""Pairs of measured cells that differ in one thing alone, to be compared by a click."""
+"""Suggested pairs of measured cells that differ in one setting, to be compared by a click."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,16 +13,16 @@ from farm.rules.cells.axes import runtime_sort_key
 from farm.rules.wording import numbers, titles
 from farm.runs.selectors.cells import MeasuredCell
 
-# what differs → how its pairs are headed; a model is told apart by its name, whatever its version
+# what differs, with the heading of its pairs; versions of one model do not count as different models
 KINDS = {"runtime": "Two releases", "node": "Two machines", "model": "Two models"}
-# what the cells of one run are told apart by, the first thing first
+# what the cells of one run may differ in, the most interesting first
 OF_A_RUN = ("runtime", "provider", "precision", "threads", "batch")
 MAX_PAIRS = 4
 
 
 @dataclass(frozen=True)
 class Pair:
-    """`name`: what differs, the base first; `where`: what both have in common."""
+    """A suggested comparison. `name`: what differs, the base first; `where`: the settings that both share."""
 
     name: str
     where: str
@@ -30,25 +30,25 @@ class Pair:
 
 
 def list_pairs(cells: Sequence[MeasuredCell]) -> dict[str, list[Pair]]:
-    """List the newest pairs of cells that differ in one thing, at most MAX_PAIRS under each heading; a heading
-    without pairs is left out. `cells`: those of the newest run first."""
+    """List the newest pairs of cells that differ in one setting, at most MAX_PAIRS by heading; a heading without pairs
+    is left out. `cells`: those of the newest run first."""
     recent = []
     for of_run in group_by(cells, lambda cell: cell.run_id).values():
-        # the first pair there is, along the first thing that tells the run's cells apart
+        # the first pair of the run, by the most interesting difference
         recent += list(islice((pair for name in OF_A_RUN for pair in _list_pairs_along(of_run, name)), 1))
     found = {"Recent runs": recent[:MAX_PAIRS]}
     for name, title in KINDS.items():
-        # of pairs that are called alike the first, which is of the newest runs
-        called: dict[tuple[str, str], Pair] = {}
+        # of pairs with the same names the newest
+        by_name: dict[tuple[str, str], Pair] = {}
         for pair in _list_pairs_along(cells, name):
-            called.setdefault((pair.name, pair.where), pair)
-        found[title] = [pair for pair in called.values() if pair not in found["Recent runs"]][:MAX_PAIRS]
+            by_name.setdefault((pair.name, pair.where), pair)
+        found[title] = [pair for pair in by_name.values() if pair not in found["Recent runs"]][:MAX_PAIRS]
     return {title: pairs for title, pairs in found.items() if pairs}
 
 
 def _list_pairs_along(cells: Sequence[MeasuredCell], name: str) -> Iterator[Pair]:
-    """The two newest of what is alike but for `name`, the older release or run first; two runtimes are two releases of
-    one."""
+    """List the two newest of the cells that are equal but for `name`, the older release or run first. Two runtimes
+    are two releases of one distribution."""
     alike: dict[tuple[object, ...], dict[object, MeasuredCell]] = {}
     own = {"run_id", "name", name, *(["version"] if name == "model" else [])}
     for cell in cells:

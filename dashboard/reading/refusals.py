@@ -15,32 +15,38 @@ from farm.rules.planning.ways_out import apply_way_out
 from farm.rules.presenting.refusals import Refused, group_by_reason
 from farm.rules.presenting.tables import Entry
 
-# what helps where no change of the matrix does: what the button says, and the page that it leads to
-ELSEWHERE = {
+# where no change of the matrix helps: what the button says, and the page that it leads to
+PAGES_THAT_HELP = {
     ReasonCode.NO_NODE: ("Add a node", "dashboard:fleet"),
     ReasonCode.PROVIDER_NOT_IN_BUILD: ("Add a node", "dashboard:fleet"),
     ReasonCode.CUSTOM_DOMAIN: ("Upload another export", "dashboard:upload"),
 }
-NOTHING = ("", "", None, "")
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button that makes refused points run. It does one of three things: it replaces the matrix with `matrix`, it
+    requests `trial`, or it leads to the page `href`."""
+
+    label: str
+    matrix: str = ""
+    trial: TrialAsked | None = None
+    href: str = ""
+
+    @property
+    def htmx_values(self) -> str:
+        """Write the changed matrix as JSON that htmx sends in place of the one in the editor."""
+        return json.dumps({"matrix": self.matrix})
 
 
 @dataclass(frozen=True)
 class Group:
-    """The points that one reason keeps. `way`: what the button says that takes `matrix`, asks for a trial, or leads to
-    `href`; empty: there is none."""
+    """The points that are refused for one reason. `button`: what helps; None where nothing does."""
 
     reason: str
     code: str
     points: Sequence[Entry]
-    way: str = ""
-    matrix: str = ""
-    ask: TrialAsked | None = None
-    href: str = ""
-
-    @property
-    def vals(self) -> str:
-        """Write the changed matrix as JSON that htmx sends in place of the one in the editor."""
-        return json.dumps({"matrix": self.matrix})
+    button: Button | None = None
 
 
 def group_refusals(
@@ -48,27 +54,26 @@ def group_refusals(
 ) -> list[Group]:
     """Group refused points by their reason, each group with the button that helps, if anything does.
 
-    `entry` gives what a point is called. `matrix` is the one that was asked for; where it is empty no group has a
-    button. Nothing is changed before the button is pressed; a way out that makes no valid matrix is no button.
+    `entry` makes the table entry that names a point. `matrix` is the one that was planned; where it is empty no group
+    has a button. A change that makes no valid matrix is no button.
     """
-    return [
-        Group(
-            reason.text, str(reason.code), [entry(point) for point in alike], *_button(reason, alike[0].way_out, matrix)
-        )
-        for reason, alike in group_by_reason(refused).items()
-    ]
+    groups = []
+    for reason, points in group_by_reason(refused).items():
+        button = _make_button(reason, points[0].way_out, matrix) if matrix else None
+        groups.append(Group(reason.text, str(reason.code), [entry(point) for point in points], button))
+    return groups
 
 
-def _button(
-    reason: Reason, way: WayOut | None, matrix: str | Mapping[str, object]
-) -> tuple[str, str, TrialAsked | None, str]:
-    if way is None or not matrix:
-        label, page = ELSEWHERE.get(reason.code, ("", "")) if way is None and matrix else ("", "")
-        return (label, "", None, reverse(page)) if page else NOTHING
-    if way.ask is not None:
-        return way.label, "", way.ask, ""
+def _make_button(reason: Reason, way_out: WayOut | None, matrix: str | Mapping[str, object]) -> Button | None:
+    if way_out is None and reason.code in PAGES_THAT_HELP:
+        label, page = PAGES_THAT_HELP[reason.code]
+        return Button(label, href=reverse(page))
+    if way_out is None:
+        return None
+    if way_out.ask is not None:
+        return Button(way_out.label, trial=way_out.ask)
     try:
-        changed = apply_way_out(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way)
+        changed = apply_way_out(matrices.parse(matrix, allowed=settings.ALLOWED_PACKAGES), way_out)
     except MatrixProblem:  # an older matrix, or one that the change makes too large
-        return NOTHING
-    return way.label, write_text(changed.as_plain()), None, ""
+        return None
+    return Button(way_out.label, matrix=write_text(changed.as_plain()))

@@ -1,4 +1,4 @@
-"""What an administrator sees to on a farm's first day, each step done or not as the farm is now."""
+"""The steps of setting up a farm, each done or not as the farm is now."""
 
 import shlex
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ MAX_BACKUP_AGE = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Step:
-    """`words`: how it stands; the way to do it: a command, a page by its name with a button, a document."""
+    """A step. `words`: its state in a sentence; `command`, `page`, `document`: how to do it. `page`: a page's name in
+    urls.py with the label of its button; `anchor`: a heading of the document."""
 
     title: str
     is_done: bool
@@ -37,7 +38,7 @@ class Step:
 
 
 def list_steps(user: "User") -> list[Step]:
-    """List the steps of a first day in their order, each as it stands now. `user`: whose nodes count."""
+    """List the steps of setting up, in their order. `user`: the reader, whose visible nodes count."""
     return [_check_address(), _check_mail(), _check_backup(), _check_sign_in(), _check_nodes(user)]
 
 
@@ -46,9 +47,9 @@ def write_headline(steps: Sequence[Step]) -> str:
     return f"{done} of {len(steps)} steps of setting up are done" if done < len(steps) else "This farm is set up"
 
 
-def name_home() -> str:
-    """Write the option of a command that names this farm's folder, quoted for a shell: without it a command means
-    the folder `var` of wherever it is typed."""
+def write_home_option() -> str:
+    """Write the option `--home FOLDER` of this farm for commands, quoted for a shell. Without it a command means the
+    folder `var` of the current directory."""
     return f"--home {shlex.quote(str(settings.HOME))}"
 
 
@@ -56,7 +57,7 @@ def _check_address() -> Step:
     url = str(settings.PUBLIC_URL)
     is_done = url.startswith("https://")
     words = f"People come by {url}." if is_done else f"{url} is not encrypted: only this machine should use it."
-    command = f"onnxfarm serve {name_home()} --tls-cert farm.pem --tls-key farm.key"
+    command = f"onnxfarm serve {write_home_option()} --tls-cert farm.pem --tls-key farm.key"
     return Step("Address and TLS", is_done, words, command=command, document="operations")
 
 
@@ -68,7 +69,7 @@ def _check_mail() -> Step:
         else "No mail server is named: alerts go to webhooks and chats alone."
     )
     named = "ONNXFARM_MAIL_URL=smtp+tls://USER:PASSWORD@HOST ONNXFARM_MAIL_FROM=farm@example.org"
-    command = f"{named} onnxfarm serve {name_home()}"
+    command = f"{named} onnxfarm serve {write_home_option()}"
     page = ("dashboard:channels", "Add a channel")
     return Step("Mail", is_done, words, command=command, page=page, document="watch", anchor="notify-a-channel")
 
@@ -81,7 +82,7 @@ def _check_backup() -> Step:
         "Backup",
         is_done,
         words,
-        command=f"onnxfarm farm backup farm.backup {name_home()}",
+        command=f"onnxfarm farm backup farm.backup {write_home_option()}",
         page=("dashboard:backup", "Backup"),
         document="operations",
     )

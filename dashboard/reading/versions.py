@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from dashboard.reading import runs
+from farm.base.grouping import group_by
 from farm.contract import document_comparisons as doc_comparisons
 from farm.rules.presenting.tables import Column, Entry, Number, Prose, Table, as_time, verdict_entry
 from farm.rules.wording import numbers, titles
@@ -30,17 +31,12 @@ VERSIONS: tuple[Column["Version"], ...] = (
 def version_table(
     rows: Iterable["Version"], chosen: "Version | None", *, compared: Mapping[int, "Comparison"] = MappingProxyType({})
 ) -> Table:
-    """Make the table of a model's versions; several with the same files name each other. `chosen`: the one that the
-    page shows, which is marked; `compared`: the comparison of a version with the one before, by the later one's
-    number."""
+    """Make the table of a model's versions; versions with the same files name each other. `chosen`: the version that
+    the page shows, which is marked; `compared`: comparisons with the version before, by the later version's number."""
     listed = list(rows)
-    by_files: dict[str, list[int]] = {}
-    for row in listed:
-        by_files.setdefault(row.artifact.sha256, []).append(row.number)
+    by_files = group_by(listed, lambda row: row.artifact.sha256)
     same = {
-        row.pk: numbers.listed(
-            [f"version {number}" for number in by_files[row.artifact.sha256] if number != row.number]
-        )
+        row.pk: numbers.listed([f"version {other.number}" for other in by_files[row.artifact.sha256] if other != row])
         for row in listed
     }
     columns = list(VERSIONS)
@@ -56,13 +52,13 @@ def version_table(
 
 
 def _comparison_entry(row: "Comparison | None") -> Entry:
-    """`12 % slower than version 2`, with the settings and the comparison behind it."""
+    """Make the entry `12 % slower than version 2`, followed by the settings and the run."""
     if row is None or (beside := row.baseline.cell.beside) is None:
         return Entry("")
     found = doc_comparisons.Comparison.model_validate_json(row.body).model_copy(update={"verdict": row.verdict})
-    is_told = row.verdict in ("slower", "faster") and found.ratio is not None
-    change = numbers.change(found.ratio, found.ci_low, found.ci_high) if is_told else row.verdict
-    word = "to" if row.verdict == "equal" else "than" if is_told else "against"
+    change, preposition = row.verdict, "to" if row.verdict == "equal" else "against"
+    if row.verdict in ("slower", "faster") and found.ratio is not None:
+        change, preposition = numbers.change(found.ratio, found.ci_low, found.ci_high), "than"
     address = reverse("dashboard:cell", args=[row.run_id, row.candidate.name])
     soft = f"{titles.setting(row.candidate.cell)}, run {row.run_id}"
-    return Entry(f"{change} {word} version {beside.version.number}", found.ratio, href=address, soft=soft)
+    return Entry(f"{change} {preposition} version {beside.version.number}", found.ratio, href=address, soft=soft)

@@ -1,4 +1,4 @@
-"""Watches in words: what each of them measures, when it looks next, and what came out last."""
+"""Watches in words: what each of them measures, when it measures next, and what its last rounds found."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.reading import runs
+from dashboard.reading.openings import split_brackets, split_first_sentence
+from dashboard.reading.runs import link_run
 from farm.rules.cells.axes import MATRIX_AXES
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.cells.values import ProviderChoice, Value, format_value
@@ -21,17 +22,18 @@ from farm.rules.wording.vocabulary import Sign, sign_of
 if TYPE_CHECKING:
     from farm.alerts.models import Watch, WatchRound
 
-Looks = Mapping[str, tuple[datetime | None, str]]
-# the outcome that says most about a cause's rounds stands for all of them
+# when the package index was last queried for a distribution, and what went wrong then, empty where nothing did
+IndexQueries = Mapping[str, tuple[datetime | None, str]]
+# outcomes of rounds, the gravest first: it stands for all rounds of a cause
 GRAVEST = ("alert", "infra", "undecided", "unconfirmed", "news", "quiet", "")
-# what takes too many words for a headline: they follow it
+# headlines for outcomes whose sentence is too long for one
 SHORT = {
     "undecided": "Whether {model} is slower with {new} than with {old} is undecided",
     "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
     "infra": "{model} could not be judged with {new}",
 }
 UNDER_WAY = {"confirming": "Confirming", "measuring": "Measuring", "queued": "Queued:", "waiting": "Queued:"}
-# what a fresh block came to; of other outcomes it was measured, and left it open
+# what the second measurement said, by the outcome of the round
 CONFIRMATIONS = {"alert": "confirmed", "unconfirmed": "not confirmed"}
 # the axes of a watch's matrix in the order of its sentence; which releases it measures stands elsewhere
 _FIRST = ("provider", "precision", "batch", "threads", "opset", "hardware", "optimization")
@@ -42,7 +44,7 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
     Column("Trigger", lambda round_: Entry(round_.get_cause_display())),
     Column("Releases", lambda round_: Entry(f"{round_.step}{_describe_pinned(round_)}")),
     Column("State", lambda round_: verdict_entry(_find_state(round_))),
-    Prose("Result", lambda round_: Entry(runs.split_brackets(round_.sentence)[0], title=round_.sentence)),
+    Prose("Result", lambda round_: Entry(split_brackets(round_.sentence)[0], title=round_.sentence)),
     Column("Runs", lambda round_: link_runs(round_)),
     Number("pairs", lambda round_: Entry(str(round_.compared) if round_.state == "judged" else "", round_.compared)),
     Column("Judged", lambda round_: as_time(round_.judged_at)),
@@ -50,12 +52,9 @@ ROUND_COLUMNS: tuple[Column["WatchRound"], ...] = (
 
 
 @dataclass(frozen=True)
-class Last:
-    """How a watch stands, in one sentence, and the same as a headline with what follows it.
-
-    `sign`: an open alert before what is under way, before the gravest outcome of what was judged last; `is_open`:
-    something is under way.
-    """
+class WatchStatus:
+    """The state of a watch, in one sentence and as a headline with the rest of it. `at`: when its last round was
+    judged; `is_open`: it measures or waits now; `run`: the number of the run that the sentence is about."""
 
     sign: Sign
     sentence: str
@@ -68,33 +67,33 @@ class Last:
 
 @dataclass(frozen=True)
 class Line:
-    """One watch in the list."""
+    """A watch in the list. `what`: it measures, in a sentence; `next`: when it measures next; `last`: its state."""
 
     watch: "Watch"
     what: str
     next: str
-    last: Last | None
+    last: WatchStatus | None
     open_alerts: int
     state: str
 
 
-def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], looks: Looks) -> Line:
-    """Make a watch's line of the list: what came out last and when it looks next. `rounds`: those of its current
-    cause, one for each model, open or judged; `alerts`: the sentences of its open alerts, newest first; `looks`: for
-    each distribution when the package index was last queried, and what went wrong then."""
+def make_line(watch: "Watch", *, rounds: Sequence["WatchRound"], alerts: Sequence[str], queries: IndexQueries) -> Line:
+    """Make a watch's line of the list. `rounds`: those of its current cause, one for each model, open or judged;
+    `alerts`: the sentences of its open alerts, the newest first; `queries`: of
+    the package index, by distribution."""
     return Line(
         watch=watch,
         what=describe_watch(watch),
-        next=describe_next_look(watch, looks),
-        last=find_last(rounds, alerts),
+        next=describe_next_start(watch, queries),
+        last=find_status(rounds, alerts),
         open_alerts=len(alerts),
         state="active" if watch.is_active else "paused",
     )
 
 
 def write_headline(lines: Sequence[Line]) -> str:
-    """Say how many watches there are, and how many have open alerts, measure now or could not measure. Each counts
-    once, by the gravest of these."""
+    """Say how many watches there are, and how many of them have open alerts, else measure now, else could not
+    measure."""
     if not lines:
         return "No watches yet"
     signs = [line.last.sign for line in lines if line.last is not None]
@@ -107,7 +106,7 @@ def write_headline(lines: Sequence[Line]) -> str:
 
 
 def describe_watch(watch: "Watch") -> str:
-    """Say in a sentence what is watched, on what, for which reasons it is measured, and against what."""
+    """Say in a sentence which models are watched, with which settings, when they are measured, and against what."""
     models = [model.name for model in watch.watched.all()]
     who = [numbers.listed(models, most=4)] if models else []
     who += [f"every model labelled “{watch.label}”"] if watch.label else []
@@ -118,7 +117,7 @@ def describe_watch(watch: "Watch") -> str:
 
 
 def list_reasons(watch: "Watch") -> list[str]:
-    """List in words the reasons for which a watch measures by itself; empty where it does so only on request."""
+    """List in words the events after which a watch measures; empty where it measures only on request."""
     causes = []
     if watch.on_release:
         early = " or a pre-release" if watch.with_prereleases else ""
@@ -133,8 +132,8 @@ def list_reasons(watch: "Watch") -> list[str]:
 
 
 def describe_matrix(plain: Mapping[str, object]) -> str:
-    """Describe the axes of a watch's matrix but for its releases: `CPU, fp32 and int8-dynamic, batch 1`. A matrix
-    that can no longer be read is a sentence that says so, not an error."""
+    """Describe the axes of a watch's matrix without its releases: `CPU, fp32 and int8-dynamic, batch 1`. For a matrix
+    that can no longer be parsed a sentence says so; nothing is raised."""
     try:
         axes = matrices.parse(plain).axes
     except MatrixProblem as problem:
@@ -152,11 +151,12 @@ def _describe_axis(axis: str, values: Sequence[Value]) -> str:
     return shown if axis in ("precision", "hardware") else f"{axis} {shown}"
 
 
-def describe_next_look(watch: "Watch", looks: Looks) -> str:
-    """Say when a watch may look or measure next by itself: “paused”, “on request”, or a time in UTC."""
+def describe_next_start(watch: "Watch", queries: IndexQueries) -> str:
+    """Say when a watch queries the package index or measures next, with times in UTC; `paused` or `on request` where
+    it does neither by itself."""
     if not watch.is_active:
         return "paused"
-    parts = [_describe_index_look(watch, looks)] if watch.on_release else []
+    parts = [_describe_next_query(watch, queries)] if watch.on_release else []
     if watch.schedule and watch.next_at is not None:
         verb = "measures at" if watch.next_at > timezone.now() else "overdue since"
         parts.append(f"{verb} {watch.next_at:%Y-%m-%d %H:%M} UTC")
@@ -165,11 +165,11 @@ def describe_next_look(watch: "Watch", looks: Looks) -> str:
     return "; ".join(parts) or "on request"
 
 
-def _describe_index_look(watch: "Watch", looks: Looks) -> str:
+def _describe_next_query(watch: "Watch", queries: IndexQueries) -> str:
     every = settings.INDEX_POLL_S
     if every <= 0:
         return "this farm does not query the package index"
-    looked_at, problem = looks.get(watch.distribution, (None, ""))
+    looked_at, problem = queries.get(watch.distribution, (None, ""))
     if looked_at is None:
         return "queries the package index within a minute"
     due_at = looked_at + timedelta(seconds=every)
@@ -180,9 +180,9 @@ def _describe_index_look(watch: "Watch", looks: Looks) -> str:
     return f"{due}; the last time it failed: {problem}" if problem else due
 
 
-def find_last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Last | None:
-    """Find how a watch stands; None before the first round unless an alert is open. An open alert comes first, then
-    what is under way, then the gravest outcome of the rounds. `alerts`: sentences of its open alerts, newest first."""
+def find_status(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> WatchStatus | None:
+    """Find the state of a watch: its newest open alert, else what goes on, else the gravest outcome of its rounds; None
+    before the first round. `alerts`: the sentences of its open alerts, the newest first."""
     opened = sorted((round_ for round_ in rounds if round_.state != "judged"), key=lambda round_: round_.state)
     found = _describe_judged(rounds) if rounds and not opened else None
     if opened:
@@ -190,41 +190,41 @@ def find_last(rounds: Sequence["WatchRound"], alerts: Sequence[str] = ()) -> Las
     return _describe_alerts(alerts, found) if alerts else found
 
 
-def _describe_alerts(alerts: Sequence[str], found: Last | None) -> Last:
+def _describe_alerts(alerts: Sequence[str], found: WatchStatus | None) -> WatchStatus:
     sentence, is_open = numbers.unbroken(alerts[0]), found is not None and found.is_open
     headline, rest = _shorten(sentence)
     more = f"{numbers.counted(len(alerts) - 1, 'more open alert')}." if len(alerts) > 1 else ""
     now = f"{found.headline}." if found is not None and is_open else ""
     details = " ".join(part for part in (rest, more, now) if part)
-    return Last(sign_of("alert"), sentence, headline, details, found.at if found is not None else None, is_open)
+    return WatchStatus(sign_of("alert"), sentence, headline, details, found.at if found is not None else None, is_open)
 
 
 def _shorten(sentence: str) -> tuple[str, str]:
-    """The first sentence without its settings and certainty, and these with the rest."""
-    first, rest = runs.split_first_sentence(sentence)
-    headline, details = runs.split_brackets(first)
+    """Split a text into its first sentence without brackets, and the texts of the brackets with the rest."""
+    first, rest = split_first_sentence(sentence)
+    headline, details = split_brackets(first)
     return headline.rstrip("."), " ".join(filter(None, (f"{' · '.join(details)}." if details else "", rest)))
 
 
-def _describe_judged(rounds: Sequence["WatchRound"]) -> Last:
+def _describe_judged(rounds: Sequence["WatchRound"]) -> WatchStatus:
     worst = min(rounds, key=lambda round_: GRAVEST.index(round_.outcome))
     sentence = numbers.unbroken(worst.sentence or f"{worst.new} was judged against {worst.old} on {worst.version}.")
     short = SHORT.get(worst.outcome, "").format(model=worst.version, new=worst.new, old=worst.old)
     headline, rest = (short, sentence) if short else _shorten(sentence)
-    return Last(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
+    return WatchStatus(sign_of(worst.outcome), sentence, headline, rest, worst.judged_at, False, worst.run_id)
 
 
-def _describe_measured(round_: "WatchRound", *, ended: int, of: int) -> Last:
+def _describe_measured(round_: "WatchRound", *, ended: int, of: int) -> WatchStatus:
     judged = f" ({ended} of {numbers.counted(of, 'model')} judged)" if of > 1 else ""
     result = str(round_.sentence or "")
     sentence = f"{round_.old} → {round_.new} of {round_.version}{judged}. {result}".strip()
     state = _find_state(round_)
     headline = f"{UNDER_WAY[state]} {round_.new} against {round_.old} on {round_.version}{judged}"
-    return Last(sign_of(state), sentence, headline, result, None, True, round_.run_id)
+    return WatchStatus(sign_of(state), sentence, headline, result, None, True, round_.run_id)
 
 
 def _find_state(round_: "WatchRound") -> str:
-    """How it ended, else what goes on: measuring only once a node has begun."""
+    """Return the outcome of a judged round, else its state; a run that no node has begun is `queued`."""
     if round_.state == "judged":
         return str(round_.outcome)
     return "queued" if round_.state == "measuring" and not getattr(round_, "has_begun", True) else str(round_.state)
@@ -239,15 +239,15 @@ def _describe_pinned(round_: "WatchRound") -> str:
 
 
 def link_runs(round_: "WatchRound") -> Entry:
-    """Make the entry that links the round's run and, in words behind it, names the one that measured it again, which
-    a confirmed round's sentence is about; “none” before there is a run."""
+    """Make the entry that links the round's run, followed by the number of the run that measured it again; “none”
+    before there is a run."""
     known = [run_id for run_id in (round_.run_id, round_.confirming_id) if run_id]
     if not known:
         return Entry("none")
     if len(known) == 1:
-        return runs.link_run(known[0])
+        return link_run(known[0])
     how = "being confirmed" if round_.state != "judged" else CONFIRMATIONS.get(round_.outcome, "measured again")
-    return runs.link_run(known[0], soft=f"{how} by run {known[1]}")
+    return link_run(known[0], soft=f"{how} by run {known[1]}")
 
 
 def list_kinds() -> list[tuple[str, Sign]]:

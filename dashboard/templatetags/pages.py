@@ -1,4 +1,4 @@
-"""What templates need beyond Django's own: numbers and signs as pages write them, addresses that keep their filters."""
+"""Filters and tags of the templates: numbers and signs in words, links, addresses that keep their parameters."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,12 +23,14 @@ register = template.Library()
 LONG_HEADLINE = 150
 # columns of moments and numbers of rows: the newest is asked for first
 NEWEST_FIRST = ("id", "at")
-# what a page's script says when it asks for a part of the page, which is no part of any address
+# parameters by which a page's script asks for a part of the page; links do not keep them
 OF_PARTS = ("part", "have")
 
 register.filter("bytes", numbers.size)
+register.filter("counted", numbers.counted)
 register.filter("duration", numbers.duration)
 register.filter("plain", numbers.plain)
+register.filter("provider", stringfilter(titles.provider))
 register.filter("share", numbers.share)
 register.filter("drawn", markup.sign)
 register.filter("unbroken", markup.unbroken)
@@ -48,9 +50,7 @@ def sign(word: str | None) -> SafeString:
 @register.filter
 def when(at: datetime | None) -> str | SafeString:
     """Write a moment in UTC as a time element; `not yet` for None."""
-    if at is None:
-        return "not yet"
-    return markup.moment(at)
+    return "not yet" if at is None else markup.moment(at)
 
 
 @register.filter
@@ -60,11 +60,8 @@ def elapsed(since: datetime) -> SafeString:
 
 @register.simple_tag
 def term(name: str, label: str = "") -> str | SafeString:
-    """Write a word of the field with its explanation from docs/words.md; `label`: how the page spells it.
-
-    It is a link to that word's row, described by the explanation, which terms.js shows beside it when it is chosen.
-    A word that the documents do not explain, or a farm installed without them, shows the bare word.
-    """
+    """Write a term as a link to its row in docs/words.md, whose explanation terms.js shows. `label`: how the page
+    spells it. A term that the documents do not explain is no link."""
     known = documents.terms().get(name)
     if known is None:
         return label or name
@@ -82,7 +79,7 @@ def doc_link(name: str, label: str, anchor: str = "") -> str | SafeString:
 
 @register.simple_tag
 def recipe_options() -> SafeString:
-    """Write the metrics that a recipe can name and a few with a step, as options of an input."""
+    """Write the accuracy recipes to choose from as options: each metric alone, and a few examples with a step."""
     named = [(entry.name, f"{entry.name}: {entry.title}") for entry in METRICS.values()]
     steps = [(recipe, recipe) for recipe in ("softmax+mse", "argmax", "threshold=0.5")]
     return format_html_join("", '<option value="{}">{}</option>', [*named, *steps])
@@ -90,8 +87,8 @@ def recipe_options() -> SafeString:
 
 @register.simple_tag
 def terms(*names: str) -> str | SafeString:
-    """Write a line with the words that a section's sentences use, each with its explanation; empty where there are
-    no documents."""
+    """Write a line with the terms that a section uses, each linked to its explanation; empty where no documents are
+    installed."""
     if not documents.terms():
         return ""
     links = format_html_join(", ", "{}", ((term(name),) for name in names))
@@ -100,20 +97,8 @@ def terms(*names: str) -> str | SafeString:
 
 @register.filter
 @stringfilter
-def provider(name: str) -> str:
-    return titles.provider(name)
-
-
-@register.filter
-@stringfilter
 def runtime(requirement: str) -> str:
     return titles.runtime(Runtime.of(requirement))
-
-
-@register.filter
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun in the plural where that fits: `{{ 3|counted:"cell" }}` is `3 cells`."""
-    return numbers.counted(number, noun)
 
 
 @register.filter
@@ -124,18 +109,13 @@ def verdict_class(headline: str) -> str:
 
 
 # first part of an address → the entry of the top bar that it belongs to, where that is another
-ENTRIES = {
-    "": "home",
-    **dict.fromkeys(("watches", "trends"), "alerts"),
-    "releases": "fleet",
-    "variants": "models",
-}
+ENTRIES = {"": "home", "watches": "alerts", "trends": "alerts", "releases": "fleet", "variants": "models"}
 
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, name: str) -> SafeString:
-    """Write a link of the top navigation, reached by its first letter; marks the section the page belongs to. That
-    of alerts has the number of open alerts that the reader may see, unless there is none."""
+    """Write a link of the top navigation, with its first letter as shortcut; it is marked on the pages of its section.
+    The link of alerts shows the number of open alerts, unless it is 0."""
     address = reverse(f"dashboard:{name}")
     request = context["request"]
     part = request.path.split("/")[1]
@@ -164,14 +144,14 @@ def settings_links(context: template.Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def page_tabs(context: template.Context, name: str) -> SafeString:
-    """Write links to the pages that stand beside each other under an entry of the top bar, a key of TABS."""
+    """Write the links between the pages of one entry of the top navigation. `name`: a key of TABS."""
     return format_html(
         '<nav class="tabs" aria-label="Pages of {}">{}</nav>', name, _links(context["request"].path, TABS[name])
     )
 
 
 def _links(path: str, shown: Mapping[str, str]) -> SafeString:
-    """Links to pages by their names; the one that the page at `path` belongs to is marked."""
+    """Write links to pages, by their names in urls.py; the one that the page at `path` belongs to is marked."""
     titles_at = {reverse(f"dashboard:{name}"): title for name, title in shown.items()}
     here = max((place for place in titles_at if path.startswith(place)), key=len, default="")
     links = (
@@ -182,8 +162,8 @@ def _links(path: str, shown: Mapping[str, str]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def address(context: template.Context, **changes: object) -> str:
-    """Return the page's own address with some parameters of its query changed and the others kept; an empty value
-    takes one away."""
+    """Return the page's own address with some parameters of its query changed and the others kept. An empty value
+    removes a parameter."""
     query = context["request"].GET.copy()
     for name in OF_PARTS:
         query.pop(name, None)
@@ -198,8 +178,8 @@ def address(context: template.Context, **changes: object) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_by(context: template.Context, head: Head) -> str:
-    """Return where a head leads: to the first page of the list sorted by its column, numbers and moments falling,
-    and to the other way round once it is."""
+    """Return the address that sorts the list by a column, numbers and times descending first, and the other way round
+    where it is sorted by that column already. It leads to the first page."""
     now = context["request"].GET.get("sort", "")
     first = "-" if head.is_number or head.order in NEWEST_FIRST else ""
     other = {head.order: f"-{head.order}", f"-{head.order}": head.order}
@@ -208,8 +188,7 @@ def order_by(context: template.Context, head: Head) -> str:
 
 @register.simple_tag(takes_context=True)
 def order_of(context: template.Context, head: Head) -> SafeString:
-    """Write the attribute that says of the column that the list is sorted by which way that is; nothing for the
-    others."""
+    """Write the aria-sort attribute of the column that the list is sorted by; empty for other columns."""
     now = context["request"].GET.get("sort", "") if head.order else ""
     if now.removeprefix("-") != head.order or not now:
         return mark_safe("")
@@ -218,7 +197,7 @@ def order_of(context: template.Context, head: Head) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def sort_choices(context: template.Context, table: Table) -> SafeString:
-    """Write the orders of a list as options, each column up and down, for windows in which its heads are not shown."""
+    """Write the orders of a list as options, each column up and down, for narrow windows that show no column heads."""
     now = context["request"].GET.get("sort", "")
     ways = [("", "default order")]
     for head in table.heads:

@@ -1,4 +1,4 @@
-"""Who may open a page, what becomes of a refusal (always a page in words), and for which team a form acts.
+"""Who may open a page, how a refusal is shown, what a form sent, and for which team it acts.
 
 `page`, `action` and `form_page` decorate views that only signed-in people may call: by GET, by POST, or by both.
 """
@@ -26,8 +26,8 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def page(view: View[P]) -> View[P]:
-    """Decorates a view that is read by signed-in people, by GET or HEAD. Others are redirected to the page where one
-    signs in. A Refusal that it raises becomes a page that explains it."""
+    """Decorate a view that signed-in people read, by GET or HEAD. Others are redirected to the sign-in page. A Refusal
+    that the view raises becomes a page that explains it."""
     return _guarded(require_safe(view))
 
 
@@ -53,7 +53,8 @@ def _guarded(view: View[P]) -> View[P]:
 
 
 def require_administrator(request: HttpRequest, what: str) -> "User":
-    """Returns the signed-in user, who administers the farm. Raises NotAllowed for others, naming `what` they wanted."""
+    """Return the signed-in user, who administers the farm. Raises NotAllowed for others. `what` completes the refusal:
+    “Only an administrator of this farm sees …”."""
     user = signed_in_user(request)
     if not user.is_superuser:
         raise NotAllowed(f"Only an administrator of this farm sees {what}; ask one.")
@@ -66,7 +67,7 @@ def render_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 
 def signed_in_user(request: HttpRequest) -> "User":
-    """Returns the user of the request. Raises NotAllowed where nobody has signed in."""
+    """Return the user of the request. Raises NotAllowed where nobody has signed in."""
     if not request.user.is_authenticated:
         raise NotAllowed("Sign in first.")
     return request.user
@@ -76,8 +77,8 @@ Done = TypeVar("Done")
 
 
 def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[Done], str]) -> bool:
-    """Calls `order` and leaves a message for the next page: `done` of its result, or the sentence of its Refusal,
-    which is not raised further. Returns whether it was carried out."""
+    """Call `order` and leave a message for the next page: `done` of its result, or the sentence of its Refusal, which
+    is not raised further. Returns whether it was carried out."""
     try:
         messages.success(request, done(order()))
     except Refusal as refusal:
@@ -87,13 +88,14 @@ def carry_out(request: HttpRequest, order: Callable[[], Done], done: Callable[[D
 
 
 def read_number(request: HttpRequest, name: str) -> int:
-    """Reads the whole number in a field of a POST; 0 for anything else, and for more than four digits."""
+    """Read the whole number in the field `name` of a POST; 0 for anything else, and for more than four digits."""
     typed = request.POST.get(name, "")
     return int(typed) if typed.isdecimal() and len(typed) < 5 else 0
 
 
 def read_fields(request: HttpRequest, names: Iterable[str]) -> dict[str, str]:
-    """Reads fields of a POST by name, stripped, without NUL bytes, which no database takes; a missing one is empty."""
+    """Read fields of a POST by name, stripped and without NUL bytes, which no database takes; a missing one is
+    empty."""
     return {name: request.POST.get(name, "").replace("\x00", "").strip() for name in names}
 
 
@@ -102,7 +104,8 @@ def split_names(text: str) -> list[str]:
 
 
 def local_address(request: HttpRequest, wanted: str) -> str:
-    """Returns `wanted` where it is an address of this farm, else an empty string: nobody is redirected elsewhere."""
+    """Return `wanted` where it is an address of this farm, else an empty string, so that nobody is redirected to
+    another site."""
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
@@ -110,15 +113,16 @@ def local_address(request: HttpRequest, wanted: str) -> str:
 
 
 class TeamChoice(NamedTuple):
-    """`chosen`: a team's name; empty where the reader has to choose."""
+    """The teams that a form offers. `chosen`: the name of the one that is selected; empty where the reader has to
+    choose."""
 
     teams: list["Team"]
     chosen: str
 
 
 def team_choice(user: "User", *, typed: str = "", among: "Iterable[Team] | None" = None) -> TeamChoice:
-    """Lists teams in which the user writes, or those `among`; chosen is the one `typed`, else the user's default. It
-    is empty where that is not among the teams, and an unknown typed name is not replaced by the default."""
+    """Offer the teams that the user may write in, or the teams in `among`. Selected is the team named by `typed`, else
+    the user's default team; none where that is not offered. An unknown `typed` is not replaced by the default."""
     teams = list(teams_writable_by(user) if among is None else among)
     default = default_team(user)
     wanted = typed or (default.name if default else "")

@@ -1,8 +1,8 @@
-"""What the page of one alert shows: the evidence, since when, what undoes it, each with the numbers behind it."""
+"""The page of one alert: its evidence, its first bad release and its work-around, each with the figures behind it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,6 +13,8 @@ from dashboard.figures.figure import Figure
 from dashboard.figures.operators import make_runtime_sides
 from dashboard.figures.ratios import Named
 from dashboard.reading import alerts, runs
+from dashboard.reading.alert_timeline import list_timeline
+from dashboard.reading.openings import split_brackets, split_first_sentence
 from dashboard.views.access import page, signed_in_user
 from dashboard.views.cell import before_and_after_address
 from farm.accounts.selectors import can_write, memberships_in
@@ -54,42 +56,53 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("Run", lambda step: runs.link_run(step.get("run"))),
     Prose("Why", lambda step: Entry(step.get("text") or "")),
 )
-# a trial, and the run that measured it
-TRIAL_COLUMNS: tuple[Column[tuple[Trial, int | None]], ...] = (
-    Column("Switch", lambda tried: Entry(_describe_switch(tried[0].candidate), is_name=True)),
+
+
+class TriedSwitch(NamedTuple):
+    """A session option that a search tried, and the number of the run that measured it."""
+
+    trial: Trial
+    run: int | None
+
+
+TRIAL_COLUMNS: tuple[Column[TriedSwitch], ...] = (
+    Column("Switch", lambda tried: Entry(_describe_switch(tried.trial.candidate), is_name=True)),
     Column(
         "Verdict",
-        lambda tried: verdict_entry(tried[0].comparison.verdict),
+        lambda tried: verdict_entry(tried.trial.comparison.verdict),
         "with the option against without it, on the bad release",
     ),
     Number(
         "change",
-        lambda tried: _change_entry(tried[0].comparison.ratio, tried[0].comparison.ci_low, tried[0].comparison.ci_high),
+        lambda tried: _change_entry(
+            tried.trial.comparison.ratio, tried.trial.comparison.ci_low, tried.trial.comparison.ci_high
+        ),
     ),
     Number(
         "removes",
-        lambda tried: as_number(tried[0].undone, numbers.share),
+        lambda tried: as_number(tried.trial.undone, numbers.share),
         "share of the slowdown it removes; 100 % is all of it",
     ),
     Number(
         "left",
-        lambda tried: Entry(change.text, change.ratio) if (change := tried[0].remaining_change) else Entry(),
+        lambda tried: Entry(change.text, change.ratio) if (change := tried.trial.remaining_change) else Entry(),
         "what remains, compared with the good release",
     ),
     Number(
         "interval",
-        lambda tried: Entry(change.interval, change.low) if (change := tried[0].remaining_change) else Entry(),
+        lambda tried: Entry(change.interval, change.low) if (change := tried.trial.remaining_change) else Entry(),
         "of what remains",
     ),
-    Column("Parity", lambda tried: verdict_entry("pass" if tried[0].keeps_parity else "fail")),
-    Column("Run", lambda tried: runs.link_run(tried[1])),
+    Column("Parity", lambda tried: verdict_entry("pass" if tried.trial.keeps_parity else "fail")),
+    Column("Run", lambda tried: runs.link_run(tried.run)),
 )
 
 
 @dataclass(frozen=True)
-class Question:
-    """One investigation. `code`: lines for whoever makes the session; `is_open`: it is being measured now; `latest`:
-    the first bad release as far as it was found."""
+class SearchPanel:
+    """A search that was started from the alert. `is_open`: it goes on; `table`: its steps, or the options it tried;
+    `code`: the work-around as Python; `verdict`: of the work-around; `run`: the number of its last run; `latest`: the
+    first bad release as far as it was narrowed down."""
 
     sentence: str
     state: str
@@ -103,7 +116,8 @@ class Question:
 
 @dataclass(frozen=True)
 class FirstBad:
-    """The release since which it is so: `name` where one is known; `why` it is not, `then` where to go on."""
+    """The first bad release. `name`: empty where it is not known; `why`: why it is not, or how sure it is; `then`: the
+    label of the link to the search."""
 
     name: str = ""
     why: str = ""
@@ -112,7 +126,7 @@ class FirstBad:
 
 @dataclass(frozen=True)
 class Opening:
-    """The first words of the page: what, and what is known of it."""
+    """The first words of the page. `because`: what is known of the change; `notes`: sentences on the alert's state."""
 
     headline: str
     because: str
@@ -120,20 +134,20 @@ class Opening:
 
 
 def make_opening(alert: "Alert") -> Opening:
-    """Make the first words of an alert's page: what changed, in few words; then with what and how sure, since when,
-    through what, and the way round it that a search found."""
-    sentence, rest = runs.split_first_sentence(alert.sentence)
+    """Make the first words of an alert's page: what changed, then how sure that is, since when, its cause, and the
+    work-around that a search found."""
+    sentence, rest = split_first_sentence(alert.sentence)
     headline = _describe_change(alert)
     searches = [search for search in alert.investigations.all() if search.kind == "work_around" and search.answer]
     work_around = searches[-1].sentence if searches and (searches[-1].answer or {}).get("is_found") else ""
-    _, details = runs.split_brackets(sentence) if headline else ("", [])
+    _, details = split_brackets(sentence) if headline else ("", [])
     parts = [*details, rest, alert.since_sentence, alerts.shorten_cause(alert), work_around]
     text = " · ".join(part.rstrip(".") for part in parts if part)
     return Opening(headline or sentence, numbers.unbroken(text), _list_notes(alert))
 
 
 def _describe_change(alert: "Alert") -> str:
-    """`encoder: 1.32.0 is 59 % slower than 1.29.0`; empty for what is no latency."""
+    """Write `encoder: 1.32.0 is 59 % slower than 1.29.0`; empty where the change is none of latency or throughput."""
     line = _make_line(alert.leading_symptom) if alert.leading_symptom is not None else None
     return f"{alert.model.name}: {alert.bad} is {line.change.text} than {alert.good}" if line else ""
 
@@ -152,8 +166,7 @@ def _list_notes(alert: "Alert") -> list[str]:
 
 
 def leading_provider(alert: "Alert") -> str:
-    """Find the short name of the provider that the leading symptom is of; the CPU's where its label names no known
-    one."""
+    """Find the short name of the provider that the leading symptom's label begins with; `cpu` where it names none."""
     symptom = alert.leading_symptom
     word = _short_label(alert, symptom).partition(", ")[0] if symptom is not None else ""
     entry = providers.find(word) or providers.find(f"{word}ExecutionProvider")
@@ -161,15 +174,14 @@ def leading_provider(alert: "Alert") -> str:
 
 
 def find_headline_comparison(symptom: "Symptom") -> Comparison | None:
-    """Read the comparison of a change of latency or throughput; None for what is no ratio (outputs, placement,
-    endings)."""
+    """Read the comparison behind a change of latency or throughput; None for other changes, and without one."""
     if not symptom.comparison or not kind_of(symptom.kind).is_headline:
         return None
     return Comparison.model_validate(symptom.comparison)
 
 
 def name_comparisons(alert: "Alert") -> list[Named]:
-    """Name the compared series of the alert, as the figure of ratios labels them, each once; symptoms without a
+    """Name the comparisons of the alert's symptoms for the chart of ratios, each series once; symptoms without a
     comparison are left out."""
     step = f"{alert.good} → {alert.bad}"
     symptoms = {(symptom.node, symptom.series): symptom for symptom in alert.symptoms.all() if symptom.comparison}
@@ -195,31 +207,38 @@ def cell_address(symptom: "Symptom") -> str:
     return reverse("dashboard:cell", args=[symptom.run_id, symptom.cell]) if symptom.run_id else ""
 
 
+class Evidence(NamedTuple):
+    """A row of the evidence. `line`: the comparison in words; None for changes without a ratio."""
+
+    symptom: "Symptom"
+    line: ComparisonLine | None
+
+
 def make_evidence_table(alert: "Alert") -> Table:
-    """Make the table of every symptom of every series, those of the alert's own node first, each with figures of one
-    quantity and a link to its cell; also of those that are resolved."""
-    # what is no ratio (outputs, placement, endings) has none to be measured
+    """Make the table of all symptoms, resolved ones too, those of the alert's own node first, each with a link to its
+    cell. Changes of outputs, placement or endings have no figures."""
     ordered = sorted(alert.symptoms_by_weight(), key=lambda symptom: (symptom.node != alert.node, symptom.node))
-    symptoms = [(symptom, _make_line(symptom)) for symptom in ordered]
-    columns: tuple[Column[tuple[Symptom, ComparisonLine | None]], ...] = (
-        Column("Change", lambda each: Entry(sign=kind_of(each[0].kind).title, value=each[0].kind)),
-        *((Column("Node", lambda each: Entry(each[0].node)),) if len(alert.nodes) > 1 else ()),
-        Column("Series", lambda each: Entry(_short_label(alert, each[0]), href=cell_address(each[0]))),
+    rows = [Evidence(symptom, _make_line(symptom)) for symptom in ordered]
+    columns: tuple[Column[Evidence], ...] = (
+        Column("Change", lambda row: Entry(sign=kind_of(row.symptom.kind).title, value=row.symptom.kind)),
+        *((Column("Node", lambda row: Entry(row.symptom.node)),) if len(alert.nodes) > 1 else ()),
+        Column("Series", lambda row: Entry(_short_label(alert, row.symptom), href=cell_address(row.symptom))),
         Number("change", _size_entry, "the paired estimate, over the rounds of one block"),
         Number(
-            "95 % interval", lambda each: Entry(each[1].change.interval, each[1].change.low) if each[1] else Entry()
+            "95 % interval", lambda row: Entry(row.line.change.interval, row.line.change.low) if row.line else Entry()
         ),
-        Column("Of", lambda each: Entry(each[1].quantity, title=each[1].details) if each[1] else Entry()),
-        Number(alert.good, lambda each: _side_entry(each[1], 0), "median of the same launches, with the good release"),
-        Number(alert.bad, lambda each: _side_entry(each[1], 1), "the same, with the bad release"),
-        Number("rounds", lambda each: as_count(each[1].rounds) if each[1] else Entry()),
+        Column("Of", lambda row: Entry(row.line.quantity, title=row.line.details) if row.line else Entry()),
+        Number(alert.good, lambda row: _side_entry(row.line, 0), "median of the same launches, with the good release"),
+        Number(alert.bad, lambda row: _side_entry(row.line, 1), "the same, with the bad release"),
+        Number("rounds", lambda row: as_count(row.line.rounds) if row.line else Entry()),
         Column(
-            "Now", lambda each: Entry(f"resolved in {each[0].resolved_in}" if each[0].resolved_in else "still present")
+            "Now",
+            lambda row: Entry(f"resolved in {row.symptom.resolved_in}" if row.symptom.resolved_in else "still present"),
         ),
         # the headline has said the sentence of what is slower
-        Prose("Cause", lambda each: Entry(each[0].explanation or ("" if each[1] else each[0].text))),
+        Prose("Cause", lambda row: Entry(row.symptom.explanation or ("" if row.line else row.symptom.text))),
     )
-    return Table.of("evidence", "What changed, by series", columns, symptoms)
+    return Table.of("evidence", "What changed, by series", columns, rows)
 
 
 def _make_line(symptom: "Symptom") -> ComparisonLine | None:
@@ -228,36 +247,35 @@ def _make_line(symptom: "Symptom") -> ComparisonLine | None:
 
 
 def _side_entry(line: ComparisonLine | None, place: int) -> Entry:
-    """A value of the line; empty where they are left out, and then its details say why."""
-    return (
-        Entry(f"{line.sides[place]} {line.unit}")
-        if line is not None and line.sides
-        else Entry(title=line.why if line else "")
-    )
+    """Make the entry of the good release's median, or of the bad one's at place 1; empty where the line leaves them
+    out, with the reason on hover."""
+    if line is None or not line.sides:
+        return Entry(title=line.why if line else "")
+    return Entry(f"{line.sides[place]} {line.unit}")
 
 
-def _size_entry(each: tuple["Symptom", ComparisonLine | None]) -> Entry:
-    symptom, line = each
+def _size_entry(row: "Evidence") -> Entry:
+    symptom, line = row
     if line is not None:
         return Entry(line.change.text, line.change.ratio)
     return Entry(numbers.change(symptom.size, words=kind_of(symptom.kind).words) if symptom.size else "", symptom.size)
 
 
-def find_question(alert: "Alert", kind: str) -> Question | None:
-    """Find the newest investigation of a kind, `since_when` or `work_around`, open or ended; None when it was not
-    asked yet."""
-    asked = [search for search in alert.investigations.all() if search.kind == kind]
-    if not asked:
+def make_search_panel(alert: "Alert", kind: str) -> SearchPanel | None:
+    """Make the panel of the newest search of a kind, `since_when` or `work_around`, open or ended; None where none was
+    started."""
+    searches = [search for search in alert.investigations.all() if search.kind == kind]
+    if not searches:
         return None
-    newest = asked[-1]
+    newest = searches[-1]
     answer = newest.answer or {}
     if kind == "since_when":
         table = Table.of("since-when", "Releases measured against the good one", STEP_COLUMNS, newest.steps)
     else:
-        trials = [(trial, step.get("run")) for step in newest.steps for trial in parse_trials(step)]
-        trials.sort(key=lambda tried: -tried[0].undone)
+        trials = [TriedSwitch(trial, step.get("run")) for step in newest.steps for trial in parse_trials(step)]
+        trials.sort(key=lambda tried: -tried.trial.undone)
         table = Table.of("work-around", "Session options tried", TRIAL_COLUMNS, trials)
-    return Question(
+    return SearchPanel(
         sentence=describe_search(newest),
         state=activity_of_search(newest),
         is_open=newest.state in ("waiting", "measuring"),
@@ -269,16 +287,16 @@ def find_question(alert: "Alert", kind: str) -> Question | None:
     )
 
 
-def find_first_bad(alert: "Alert", asked: Question | None, *, may_ask: bool) -> FirstBad:
-    """Find the first bad release, or why none is named and what leads to one. `asked`: the newest search for it;
-    `may_ask`: whether the reader may start one. Nothing is searched for here."""
+def find_first_bad(alert: "Alert", search: SearchPanel | None, *, may_ask: bool) -> FirstBad:
+    """Name the first bad release, or say why it is not known. `search`: the newest bisection, which is not started
+    here; `may_ask`: whether the reader may start one."""
     if alert.first_bad:
         return FirstBad(name=alert.first_bad)
-    if asked is not None and asked.is_open:
+    if search is not None and search.is_open:
         return FirstBad(why="Bisecting…", then="See progress")
-    if asked is not None and asked.latest:
-        return FirstBad(name=asked.latest, why="at the latest;", then="see the measurements")
-    if asked is not None:
+    if search is not None and search.latest:
+        return FirstBad(name=search.latest, why="at the latest;", then="see the measurements")
+    if search is not None:
         return FirstBad(why="not found.", then="See why, or bisect again")
     if not alert.node:
         return FirstBad(why="none: not measured")
@@ -307,10 +325,11 @@ def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
 
 
 def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **more: object) -> HttpResponse:
-    """Render the page of one alert. `more` adds to its context: errors and what was typed into its forms."""
+    """Render the page of one alert. `more` adds to its context: errors, and what was typed into its forms."""
     kinds, compared = alerts.kinds_of(row), name_comparisons(row)
+    pairs = [find_headline_comparison(symptom) for symptom in row.symptoms.all()]
     members = [member for member in memberships_in(row.team) if member.role in WRITING_ROLES]
-    since_when, may_write = find_question(row, "since_when"), can_write(signed_in_user(request), team=row.team)
+    since_when, may_write = make_search_panel(row, "since_when"), can_write(signed_in_user(request), team=row.team)
     may_ask = (
         bool(row.node)
         and not row.is_of_versions
@@ -327,9 +346,7 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         ),
         "opening": make_opening(row),
         "evidence": make_evidence_table(row),
-        "busy": BUSY
-        if any((pair := find_headline_comparison(symptom)) and is_by_processor(pair) for symptom in row.symptoms.all())
-        else "",
+        "busy": BUSY if any(is_by_processor(pair) for pair in pairs if pair is not None) else "",
         "figure": ratios.draw_ratios(compared) if len(compared) > 1 else None,
         "operators": _draw_operators(row),
         "graph_changes": list_graph_changes(symptom) if (symptom := row.leading_symptom) is not None else [],
@@ -338,9 +355,9 @@ def render_alert(request: HttpRequest, row: "Alert", *, status: int = 200, **mor
         else "",
         "since_when": since_when,
         "first_bad": find_first_bad(row, since_when, may_ask=may_write and may_ask),
-        "work_around": find_question(row, "work_around"),
+        "work_around": make_search_panel(row, "work_around"),
         "members": [member.user for member in members],
-        "timeline": alerts.list_timeline(row),
+        "timeline": list_timeline(row),
         "may_write": may_write,
         "is_unsettled": row.state in ("open", "acknowledged"),
         "may_ask": may_ask,

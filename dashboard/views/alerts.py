@@ -1,4 +1,4 @@
-"""Alerts: the list, what watches found in a period, and orders: each is one form; a refusal stands beside its field."""
+"""The list of alerts with the digests of a period, and the actions on alerts, each of which is a form."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 
 # how many days back an address may ask for
 PERIODS = {"1": "in the last day", "7": "in the last 7 days", "30": "in the last 30 days"}
-# newest rounds that are shown
-SHOWN = 15
+# newest rounds of a digest that are shown
+MAX_ROUNDS = 15
 WATCH: Column["WatchRound"] = Column(
     "Watch", lambda judged: Entry(judged.watch.name, href=reverse("dashboard:watch", args=[judged.watch_id]))
 )
-Given = Mapping[str, str]
-# an order without a word
-NOBODY = {"note": "", "assignee": ""}
+# the fields of a form by name, as they were typed
+Typed = Mapping[str, str]
+NOTHING_TYPED = {"note": "", "assignee": ""}
 STARTED = "started. Each step is one run."
-# does it, and says that it is done
-Order = Callable[["Alert", "User", Given], str]
+# carries out an action and returns the message that it is done
+Action = Callable[["Alert", "User", Typed], str]
 
 
 @dataclass(frozen=True)
 class Digest:
-    """What a team's watches did in a period, as channels send it. `basis`: what the expected number of false alerts
-    rests on; `more`: how many rounds are not shown."""
+    """What a team's watches did in a period, in the words that channels send. `basis`: what the expected number of
+    false alerts rests on; `more`: how many judged rounds are not in the table."""
 
     team: str
     sentence: str
@@ -62,9 +62,9 @@ class Digest:
     more: int
 
 
-def show_digest(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
-    """Make a team's digest for the page; nothing is sent. `rounds`: the newest, which are shown; how many more were
-    judged is counted."""
+def make_digest_panel(team: "Team", facts: digests.Digest, *, rounds: Iterable["WatchRound"]) -> Digest:
+    """Make the panel of a team's digest; nothing is sent. `facts`: its figures; `rounds`: the newest judged rounds,
+    for the table."""
     pairs = numbers.counted(facts["null_pairs"], "undisturbed A/A pair")
     are = "is" if facts["null_pairs"] == 1 else "are"
     table = Table.of(f"rounds-{team.pk}", "Rounds of watches", (WATCH, *watches.ROUND_COLUMNS[1:]), rounds)
@@ -93,8 +93,8 @@ WATCH_COMMAND = "onnxfarm watch add upgrades --model MODEL --reference 1.29.0"
 
 @page
 def alerts(request: HttpRequest) -> HttpResponse:
-    """List the alerts of the reader's teams, a page of them, newest first unless the address sorts them; open ones
-    unless it says otherwise. With a period also what watches did in it; or as a file with `as=`."""
+    """List the alerts of the reader's teams, a page of them: the open ones unless the address names another state,
+    newest first unless it sorts them. With a period in `days` also each team's digest; or as a file with `as=`."""
     user, wanted = signed_in_user(request), lists.read_search_words(request)
     name = request.GET.get("state", "open")
     name = name if name in LABELS else "open"
@@ -153,22 +153,24 @@ def redirect_digest(request: HttpRequest) -> HttpResponseBase:
 
 
 def _make_digests(user: "User", since: "datetime | None") -> list[Digest]:
-    """Make a digest for each team; none where no period was chosen."""
+    """Make the digest of each of the reader's teams; empty where no period was chosen."""
     if since is None:
         return []
     return [
-        show_digest(team, make_digest(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:SHOWN])
+        make_digest_panel(
+            team, make_digest(team, since=since), rounds=selectors.rounds_judged(team, since=since)[:MAX_ROUNDS]
+        )
         for team in teams_visible_to(user)
     ]
 
 
-def _acknowledge(alert: "Alert", by: "User", given: Given) -> str:
-    triage.acknowledge(alert=alert, by=by, note=given["note"], assignee=_find_member(alert, given["assignee"]))
-    return f"Alert {alert.pk} was acknowledged and assigned to {given['assignee'] or by.username}."
+def _acknowledge(alert: "Alert", by: "User", typed: Typed) -> str:
+    triage.acknowledge(alert=alert, by=by, note=typed["note"], assignee=_find_member(alert, typed["assignee"]))
+    return f"Alert {alert.pk} was acknowledged and assigned to {typed['assignee'] or by.username}."
 
 
-def _assign(alert: "Alert", by: "User", given: Given) -> str:
-    member = _find_member(alert, given["assignee"])
+def _assign(alert: "Alert", by: "User", typed: Typed) -> str:
+    member = _find_member(alert, typed["assignee"])
     if member is None:
         raise Invalid("Choose an assignee.", code="assignee")
     triage.assign(alert=alert, by=by, assignee=member)
@@ -185,9 +187,9 @@ def _find_member(alert: "Alert", name: str) -> "User | None":
     return member
 
 
-def _snooze(alert: "Alert", by: "User", given: Given) -> str:
-    triage.snooze(alert=alert, by=by, until=_parse_date(given["until"]), release=given["release"])
-    return f"Alert {alert.pk} is snoozed until {given['until'] or given['release']}."
+def _snooze(alert: "Alert", by: "User", typed: Typed) -> str:
+    triage.snooze(alert=alert, by=by, until=_parse_date(typed["until"]), release=typed["release"])
+    return f"Alert {alert.pk} is snoozed until {typed['until'] or typed['release']}."
 
 
 def _parse_date(text: str) -> datetime | None:
@@ -200,47 +202,51 @@ def _parse_date(text: str) -> datetime | None:
         raise Invalid(f"“{text[:30]}” is not a date: write it like 2026-12-24.", code="snooze") from None
 
 
-def _start_work_around(alert: "Alert", by: "User", given: Given) -> str:
-    investigations.start_work_around_search(
-        alert=alert, by=by, optimizers=given["optimizers"].replace(",", " ").split()
-    )
+def _start_work_around(alert: "Alert", by: "User", typed: Typed) -> str:
+    optimizers = typed["optimizers"].replace(",", " ").split()
+    investigations.start_work_around_search(alert=alert, by=by, optimizers=optimizers)
     return f"Work-around search {STARTED}"
 
 
-def _make_order(act: Callable[..., object], said: str) -> Order:
-    """An order whose fields are what `act` takes besides the alert and the user; `said` names the alert by `{}`."""
+def _make_action(service: Callable[..., object], message: str) -> Action:
+    """Make an action from a service that takes the fields of the form besides the alert and the user. In `message` the
+    alert's number replaces `{}`."""
 
-    def carry(alert: "Alert", by: "User", given: Given) -> str:
-        act(alert=alert, by=by, **given)
-        return said.format(alert.pk)
+    def act(alert: "Alert", by: "User", typed: Typed) -> str:
+        service(alert=alert, by=by, **typed)
+        return message.format(alert.pk)
 
-    return carry
+    return act
 
 
-# the order, the fields of its form, and which of them a refusal belongs to where its code does not say
-ORDERS: dict[str, tuple[Order, tuple[str, ...], str]] = {
+# by name: the action, the fields of its form, and the field that a refusal is shown at where its code names none
+ACTIONS: dict[str, tuple[Action, tuple[str, ...], str]] = {
     "acknowledge": (_acknowledge, ("note", "assignee"), "note"),
     "assign": (_assign, ("assignee",), "assignee"),
     "snooze": (_snooze, ("until", "release"), "until"),
-    "invalid": (_make_order(triage.mark_invalid, "Alert {} was marked as a false positive."), ("reason",), "reason"),
-    "infra": (_make_order(triage.mark_infra, "Alert {} was marked as an infrastructure issue."), ("reason",), "reason"),
-    "reopen": (_make_order(triage.reopen, "Alert {} was reopened."), ("note",), "note"),
-    "note": (_make_order(triage.add_note, "The note was saved."), ("note",), "note"),
-    "since_when": (_make_order(investigations.start_bisection, f"Bisection {STARTED}"), ("good", "bad"), "good"),
+    "invalid": (_make_action(triage.mark_invalid, "Alert {} was marked as a false positive."), ("reason",), "reason"),
+    "infra": (
+        _make_action(triage.mark_infra, "Alert {} was marked as an infrastructure issue."),
+        ("reason",),
+        "reason",
+    ),
+    "reopen": (_make_action(triage.reopen, "Alert {} was reopened."), ("note",), "note"),
+    "note": (_make_action(triage.add_note, "The note was saved."), ("note",), "note"),
+    "since_when": (_make_action(investigations.start_bisection, f"Bisection {STARTED}"), ("good", "bad"), "good"),
     "work_around": (_start_work_around, ("optimizers",), "optimizers"),
 }
 
 
 @action
 def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Acknowledge the chosen alerts, all of them or none: where one cannot be, the page says which and why."""
+    """Acknowledge the selected alerts, all of them or none, and redirect to the list with a message."""
     user = signed_in_user(request)
     numbers = lists.read_row_numbers(request.POST, "alerts", most=MAX_CHOSEN)
     if not numbers:
         messages.error(request, "Select alerts first, or press x on a row.")
     try:
         with transaction.atomic():
-            done = [_acknowledge(selectors.alert(user, number), user, NOBODY) for number in numbers]
+            done = [_acknowledge(selectors.alert(user, number), user, NOTHING_TYPED) for number in numbers]
     except Refusal as refusal:
         messages.error(request, f"No alert was acknowledged. {refusal}")
     else:
@@ -251,33 +257,37 @@ def acknowledge_chosen(request: HttpRequest) -> HttpResponseBase:
 
 @action
 def order(request: HttpRequest, alert_id: int, what: str) -> HttpResponseBase:
-    """Carry out one of ORDERS on one alert. A refusal is shown on its page, beside its field, with what was typed;
-    NotAllowed is raised, and Missing for an unknown order."""
+    """Carry out the action `what`, a key of ACTIONS, and redirect to the address in `next`, else to the alert's page. A
+    refusal is shown on that page beside its field, with what was typed. Raises NotAllowed, and Missing for any other
+    action."""
     user = signed_in_user(request)
     row = selectors.alert(user, alert_id)
-    if what not in ORDERS:
+    if what not in ACTIONS:
         raise Missing(f"Unknown action “{what}”.", hint="See the alert's page for available actions.")
-    act, names, main_field = ORDERS[what]
-    given = read_fields(request, names)
+    act, names, main_field = ACTIONS[what]
+    typed = read_fields(request, names)
     try:
-        messages.success(request, act(row, user, given))
+        messages.success(request, act(row, user, typed))
     except NotAllowed:
-        # whoever may not order it has no form to go back to
+        # they have no form to go back to
         raise
     except Refusal as refusal:
-        field = _find_field(refusal, given) or main_field
-        typed = {f"{what}_{name}": value for name, value in given.items()}
-        errors = {f"{what}_{field}": str(refusal)}
-        return render_alert(
-            request, row, status=refusal.status, errors=errors, typed=typed, refused=what, refusal=str(refusal)
-        )
+        field = _find_field(refusal, typed) or main_field
+        shown = {
+            "errors": {f"{what}_{field}": str(refusal)},
+            "typed": {f"{what}_{name}": text for name, text in typed.items()},
+            "refused": what,
+            "refusal": str(refusal),
+        }
+        return render_alert(request, row, status=refusal.status, **shown)
     back = local_address(request, request.POST.get("next", ""))
     return redirect(f"{back}#alert-{alert_id}" if back else reverse("dashboard:alert", args=[alert_id]))
 
 
-def _find_field(refusal: Refusal, given: Given) -> str:
-    """Find the field that a refusal is about: its code names one, or it quotes what was typed."""
-    if refusal.code in given:
+def _find_field(refusal: Refusal, typed: Typed) -> str:
+    """Find the field that a refusal is about: its code names it, or its sentence quotes what was typed. Empty where
+    neither is so."""
+    if refusal.code in typed:
         return refusal.code
-    quoted = [name for name, value in given.items() if value and value in str(refusal)]
+    quoted = [name for name, text in typed.items() if text and text in str(refusal)]
     return quoted[-1] if refusal.code in ("unknown_runtime", "wrong_order") and quoted else ""

@@ -1,6 +1,6 @@
 """The charts of a run, one at a time: which one is part of the address."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
@@ -26,17 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tab:
-    """A chart by its name in the address."""
+    """A tab of the charts. `name`: of its chart, in the address."""
 
     name: str
     label: str
 
 
 class Chart(TypedDict):
-    """The chosen chart with its tabs, and the pairs to choose from where it is of one comparison.
-
-    `table_open`: whether its table is shown at once.
-    """
+    """The context with the chosen chart. `chart`: its name; `table_open`: whether its table is shown at once; `pairs`:
+    the keys and names of the comparisons to choose from, where the chart is of one; `pair`: the key of that one."""
 
     tabs: tuple[Tab, ...]
     chart: str
@@ -56,29 +54,22 @@ TABS = (
     Tab("cold-start", "Cold start"),
     Tab("memory", "Memory"),
 )
-NAMES = tuple(tab.name for tab in TABS)
 
 
 def make_chart(request: HttpRequest, row: "Run", document: Document, address: Address) -> Chart:
     """Draw the chart that `?chart=` names, or else the one that the run is about.
 
-    The charts of the run's own scenarios stand before TABS. `?along=` chooses the axis of the comparisons, and `?pair=`
-    the comparison whose operators are drawn; an unknown one is the page's first.
+    The charts of the run's own scenarios stand before TABS. `?along=` names the axis whose comparisons are drawn, and
+    `?pair=` the comparison whose operators are drawn; without a known one it is that of the page's headline.
     """
-    wanted = request.GET.get("chart", "")
-    own = scenarios.list_run_figures(document.cells, address, document.comparisons)
-    tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in own), *TABS)
-    judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
-    is_about_accuracy = len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1
-    if not wanted and is_about_accuracy:
-        wanted = "pareto"
-    if not wanted:
-        wanted = next((name for name in own if scenarios.is_about(document.cells, name)), "")
-    if wanted in own:
-        return {"tabs": tabs, "chart": wanted, "figure": own[wanted](), "table_open": True}
-    has_figures = any(comparison.ratio is not None for comparison in document.comparisons)
-    chart = wanted if wanted in NAMES else "comparisons" if has_figures else "latency"
-    if chart == "operators":
+    of_scenarios = scenarios.list_run_figures(document.cells, address, document.comparisons)
+    tabs = (*(Tab(chart.name, chart.label) for chart in scenarios.CHARTS if chart.name in of_scenarios), *TABS)
+    name = request.GET.get("chart", "")
+    if name not in {tab.name for tab in tabs}:
+        name = _choose_chart(document, of_scenarios)
+    if name in of_scenarios:
+        return {"tabs": tabs, "chart": name, "figure": of_scenarios[name](), "table_open": True}
+    if name == "operators":
         return {**_draw_operators(request, row, document), "tabs": tabs}
     drawn: dict[str, Callable[[], Figure]] = {
         "comparisons": lambda: _draw_ratios(document, address, along=request.GET.get("along", "")),
@@ -89,32 +80,45 @@ def make_chart(request: HttpRequest, row: "Run", document: Document, address: Ad
         "cold-start": lambda: cell_bars.draw_cold_start(document.cells, address, document.comparisons),
         "memory": lambda: cell_bars.draw_memory(document.cells, address),
     }
-    return {"tabs": tabs, "chart": chart, "figure": drawn[chart]()}
+    return {"tabs": tabs, "chart": name, "figure": drawn[name]()}
+
+
+def _choose_chart(document: Document, of_scenarios: Iterable[str]) -> str:
+    """Choose the chart that a run is about: accuracy where precisions were judged on one runtime, else the chart of its
+    scenario, else comparisons, else latency."""
+    judged = [cell for cell in document.cells if cell.accuracy is not None and cell.accuracy.value is not None]
+    if len({cell.precision for cell in judged}) > 1 and len({cell.runtime for cell in judged}) == 1:
+        return "pareto"
+    for name in of_scenarios:
+        if scenarios.is_about(document.cells, name):
+            return name
+    has_ratios = any(comparison.ratio is not None for comparison in document.comparisons)
+    return "comparisons" if has_ratios else "latency"
 
 
 def draw_accuracy(row: "Run", document: Document, address: Address) -> Figure:
-    """Draw accuracy against latency of a run's cells; the table says of quantised cells what their operators ran in."""
+    """Draw accuracy against latency of a run's cells; the table says what ran in float."""
     return pareto.draw_cells([_add_operators(row, cell) for cell in document.cells], address, document.comparisons)
 
 
 def draw_model_accuracy(user: "Anyone", row: "Run", address: Address) -> Figure:
     """Draw accuracy against latency of one run on a model's page, each cell with what it lost against earlier
     versions on the same data."""
-    whole = selectors.document(row, with_operators=False)
-    held = add_lost_accuracy(user, row.version.model, row.version.number, whole.cells)
-    return draw_accuracy(row, whole.model_copy(update={"cells": held}), address)
+    document = selectors.document(row, with_operators=False)
+    cells = add_lost_accuracy(user, row.version.model, row.version.number, document.cells)
+    return draw_accuracy(row, document.model_copy(update={"cells": cells}), address)
 
 
 def _add_operators(row: "Run", cell: Cell) -> Cell:
-    """Add the operators of a quantised cell that was judged on labelled data, since its row describes them."""
-    is_told = cell.accuracy is not None and recipes.is_quantised(cell.precision) and not cell.operators
-    if not is_told or cell.status != "done":
+    """Load the operators of a quantised cell that was judged on labelled data, since its row describes them."""
+    is_judged = cell.accuracy is not None and recipes.is_quantised(cell.precision)
+    if cell.operators or not is_judged or cell.status != "done":
         return cell
     return cell.model_copy(update={"operators": selectors.cell_document(row, cell.id).operators})
 
 
 def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
-    """Draw the comparisons of the axis that the address names, else of the one that the page opens with."""
+    """Draw the comparisons of the axis `along`, else of the axis that the page's headline is about."""
     by_id = {cell.id: cell for cell in document.cells}
     axis = along or comparisons.choose_axis(document.comparisons, by_id)
     drawn = comparisons.drop_twins(comparisons.select_axis(document.comparisons, axis), by_id)
@@ -122,13 +126,13 @@ def _draw_ratios(document: Document, address: Address, *, along: str) -> Figure:
 
 
 def _draw_operators(request: HttpRequest, row: "Run", document: Document) -> Chart:
-    """Draw the operators of the pair that the address names, else of the one that the page opens with."""
+    """Draw the operators of the comparison that the address names, else of the one in the page's headline."""
     by_id = {cell.id: cell for cell in document.cells}
     opening = headlines.rank_results(document.comparisons, by_id)
     known = comparisons.drop_twins(comparisons.select_axis(document.comparisons, opening.axis), by_id)
     keys = {_make_key(comparison): comparison for comparison in known}
-    lead = opening.leading.comparison if opening.leading is not None else next(iter(known), None)
-    wanted = keys.get(request.GET.get("pair", "")) or lead
+    usual = opening.leading.comparison if opening.leading is not None else next(iter(known), None)
+    wanted = keys.get(request.GET.get("pair", "")) or usual
     if wanted is None:
         empty = Table.of(operators.NAME, "Operators", operators.COLUMNS, ())
         sentence = "No two cells have been compared yet."

@@ -266,17 +266,17 @@ def write_graph_notes(found: Sequence[Group]) -> str:
 
     A node says both times; its step is `longer` or `shorter` where it moved, else 0. A fused node names its group's.
     """
-    as_number: dict[str, dict[str, str | int]] = {}
+    notes: dict[str, dict[str, str | int]] = {}
     for group in found:
         sign = group.moved[0]
         step = {LONGER.mark: "longer", SHORTER.mark: "shorter"}.get(sign.mark if sign else "", 0)
-        as_number[group.node] = {"text": _both_times(group), "more": _describe_execution(group), "step": step}
+        notes[group.node] = {"text": _both_times(group), "more": _describe_execution(group), "step": step}
     for group in found:
         for inner in group.covers:
-            as_number.setdefault(
+            notes.setdefault(
                 inner, {"text": f"with {shorten_start(group.node, most=24)}", "more": _both_times(group), "step": 0}
             )
-    return script_json(as_number)
+    return script_json(notes)
 
 
 def _both_times(group: Group) -> str:

@@ -1,4 +1,4 @@
-"""Two to four runs compared cell by cell, as far as the filters of the address leave them."""
+"""Two to four runs compared cell by cell, filtered by the address."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +32,9 @@ from farm.runs import selectors
 
 # from a run's number and a cell's id to its page
 Address = Callable[[int, str], str]
-# keys of the two cells that are judged
+# keys of the two cells that are compared
 BASE, OTHER = "base", "other"
-# so many matched cells are judged; each takes as long as a small page
+# comparing a match takes as long as a small page
 MAX_MATCHES = 500
 APART = "left out: the change is of the pairs of one block, from which both medians are apart otherwise"
 KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or failed in one"))
@@ -42,48 +42,50 @@ KINDS = (("", "every cell"), ("both", "measured in all"), ("one", "missing or fa
 
 @dataclass(frozen=True)
 class Filters:
-    """What the address leaves of the matches. `kind`: one of KINDS; `is_sure`: only changes whose interval excludes no
-    change; `least`: the smallest change, a fraction; `words`: parts of a cell's name."""
+    """Which matches the page shows. `kind`: a key of KINDS; `is_sure`: only changes whose interval excludes 1;
+    `min_change`: the smallest change, a fraction; `words`: parts of a cell's name."""
 
     kind: str = ""
     is_sure: bool = False
-    least: float = 0.0
+    min_change: float = 0.0
     words: str = ""
 
     @classmethod
     def read(cls, request: HttpRequest) -> "Filters":
-        """Read the filters from the address, `least` in percent; what cannot be read filters nothing."""
+        """Read the filters from the address; what cannot be read filters nothing. `least` is the smallest change in
+        percent."""
         kind, least = request.GET.get("kind", ""), request.GET.get("least", "")
         percent = int(least) if least.isdecimal() and len(least) < 4 else 0
         known = kind if kind in dict(KINDS) else ""
         return cls(known, request.GET.get("sure") == "yes", percent / 100, lists.read_search_words(request, "find"))
 
-    def leave(self, match: "Match") -> bool:
-        """Whether the filters leave this match on the page, true where it stays. With a smallest change or `is_sure`
-        one of its runs must have such a change."""
+    def keeps(self, match: "Match") -> bool:
+        """Whether the match stays on the page. With `min_change` or `is_sure` the cell of one of its runs must have
+        such a change against the base."""
         if not all(word in match.name.lower() for word in self.words.lower().split()):
             return False
         if self.kind and (None not in match.judged) != (self.kind == "both"):
             return False
-        if not self.is_sure and not self.least:
+        if not self.is_sure and not self.min_change:
             return True
         sure = [
             judged for judged in match.judged if judged is not None and (judged.excludes_no_change or not self.is_sure)
         ]
-        return any(judged.ratio and abs(log(judged.ratio)) >= log(1 + self.least) for judged in sure)
+        return any(judged.ratio and abs(log(judged.ratio)) >= log(1 + self.min_change) for judged in sure)
 
 
 @dataclass(frozen=True)
 class Match:
-    """One place of the matrix in each run, the base first; None where a run has no such cell."""
+    """The cells with the same settings in each run, the base first. `cells`: None where a run has no such cell;
+    `judged`: for each run but the base, None where a cell is missing or was not measured."""
 
     name: str
     cells: tuple[Cell | None, ...]
     judged: tuple[PairVerdict | None, ...]
 
     def is_wrong(self, place: int) -> bool:
-        """Whether outputs of the match's cell in the run at this place are known to be wrong; the base has place 0.
-        False where no pair was judged."""
+        """Whether the outputs of the cell in the run at this place, 0 for the base, are known to be wrong. False where
+        the cell was not compared."""
         key, verdicts = (OTHER, self.judged[place - 1 : place]) if place else (BASE, self.judged)
         return any(judged is not None and key in judged.wrong for judged in verdicts)
 
@@ -93,17 +95,16 @@ class Match:
 
     @property
     def size(self) -> float:
-        """Return the largest change of the match, whatever its direction, as the logarithm of its ratio; 0 without
-        any."""
+        """Return the largest change of the match in either direction, as the logarithm of its ratio; 0 without any."""
         return max(
             (abs(log(verdict.ratio)) for verdict in self.judged if verdict is not None and verdict.ratio), default=0.0
         )
 
 
 def match_cells(documents: Sequence[Document]) -> list[Match]:
-    """Match the cells of the documents by their place along the axes that vary within any of them, without A/A
-    twins, the largest change first. At most MAX_MATCHES places are matched, the first there are; of two cells of one
-    run at a place the first counts."""
+    """Match the cells of the documents by the axes that vary within any of them, without A/A twins, the largest change
+    first. Only the first MAX_MATCHES settings are matched, and of two cells of one run with the same settings the
+    first."""
     own = [[cell for cell in document.cells if cell.twin_of is None] for document in documents]
     names: dict[str, str | None] = {}
     for cell in (cell for cells in own for cell in cells if cell.model_sha256):
@@ -112,7 +113,7 @@ def match_cells(documents: Sequence[Document]) -> list[Match]:
     places: dict[tuple[str, ...], list[Cell | None]] = {}
     for number, cells in enumerate(own):
         for cell in cells:
-            # a model that another run calls otherwise has the name that it has first
+            # a model that was renamed between the runs has its first name
             named = cell.model_copy(update={"model": names.get(cell.model_sha256, cell.model)})
             found = places.setdefault(axes.place_of(named, varied), [None] * len(own))
             found[number] = found[number] or cell
@@ -147,7 +148,7 @@ def _judge(
 
 
 def write_headline(runs: Sequence[int], rows: Sequence[Match]) -> str:
-    """Say whose outputs are wrong, how many cells changed clearly, and which the most."""
+    """Say which runs have wrong outputs, how many cells changed by more than their interval, and which one most."""
     others = numbers.listed([f"run {run}" for run in runs[1:]])
     first = f"{others[:1].upper()}{others[1:]} against run {runs[0]}"
     both = [row for row in rows if None not in row.judged]
@@ -181,13 +182,13 @@ def _largest_change(runs: Sequence[int], both: Sequence[Match]) -> str:
 
 
 def _is_clear_change(judged: PairVerdict | None) -> TypeGuard[PairVerdict]:
-    """Whether a change is clear, and of right outputs: wrong outputs are never praised."""
+    """Whether a change is larger than its interval; not where outputs are wrong."""
     return judged is not None and judged.excludes_no_change and not judged.wrong
 
 
 def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]]]:
-    """List the facts that differ between the runs, such as node, release and model, each with one text for each run.
-    Measured cells count alone; of many values a text names the first."""
+    """List the facts that differ between the runs, such as node or release, each with a text for each run. Only
+    measured cells count; a text names at most three values."""
     rows = [(axis.heading, axis.label) for axis in axes.AXES] + list(FACTS)
     facts = []
     for name, write in rows:
@@ -200,8 +201,8 @@ def list_differences(documents: Sequence[Document]) -> list[tuple[str, list[str]
 
 
 def make_table(runs: Sequence[int], found: Sequence[Match], address: Address) -> Table:
-    """Make a table with a row for each match, the base's time first, then the time and change of each other run.
-    `address`: makes a page's address from a run's number and a cell's id."""
+    """Make a table with a row for each match: the time of the base, then the time and change of each other run.
+    `address`: links a cell by the run's number and the cell's id."""
     by = [judged.by_processor for match in found for judged in match.judged if judged is not None]
     time = clock_title(by)
     heads = [Head("Cell"), Head(f"run {runs[0]}, {time}, ms", is_number=True)]
@@ -232,12 +233,12 @@ def _p50_entry(run: int, cell: Cell | None, address: Address, judged: PairVerdic
     if cell.p50_ms is None:
         return Entry(sign_of(cell.status.value).word, href=address(run, cell.id))
     timed = cell if judged is None else judged.times_of(cell).with_compared_time(cell)
-    return replace(latency_entry(timed, says=timed is not cell), href=address(run, cell.id))
+    return replace(latency_entry(timed, is_marked=timed is not cell), href=address(run, cell.id))
 
 
 def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | None]:
-    """Make the row of a match in a file: each run's cell and p50 by the clock, and of each but the first its ratio
-    to the first with the interval, which may be of processor time. What is not known is None."""
+    """Make the row of a match in a file: each run's cell and p50 by the clock, and of each run but the base the ratio
+    to the base with its interval, which may be of processor time. Unknown values are None."""
     row: dict[str, str | float | None] = {"cell": match.name}
     for run, cell in zip(runs, match.cells, strict=True):
         row |= {f"run_{run}_cell": cell.id if cell else None, f"run_{run}_p50_ms": cell.p50_ms if cell else None}
@@ -251,19 +252,19 @@ def make_file_row(runs: Sequence[int], match: Match) -> dict[str, str | float | 
     return row
 
 
-# parameters of the address that each of the page's forms leaves as it is
+# parameters of the address that the forms of the page keep
 KEPT = ("runs", "base", "metric", "kind", "least", "sure", "find")
 
 
 def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
-    """Render the comparison of these runs, as far as the filters leave it, or answer with it as a file. The base is
-    the run that the address pins, else the first. The headline is of all matches."""
+    """Render the comparison of these runs, filtered as the address asks, or answer with it as a file. The base is the
+    run in `?base=`, else the first. The headline is about all matches."""
     numbers = sorted(numbers, key=lambda number: str(number) != request.GET.get("base"))
     rows = [selectors.run(signed_in_user(request), number) for number in numbers]
     documents = [selectors.document(row, with_operators=False) for row in rows]
     every = match_cells(documents)
     filters = Filters.read(request)
-    left = [match for match in every if filters.leave(match)]
+    left = [match for match in every if filters.keeps(match)]
     if lists.wants_file(request):
         return lists.render_file(request, "compared-runs", left, lambda match: make_file_row(numbers, match))
     context = {
@@ -278,14 +279,14 @@ def render_runs(request: HttpRequest, numbers: list[int]) -> HttpResponse:
         "table": make_table(numbers, left, _cell_address),
         "kinds": KINDS,
         "filters": filters,
-        "least": round(100 * filters.least),
+        "least": round(100 * filters.min_change),
         "copies": copies.copy_runs(numbers, url=settings.PUBLIC_URL),
     }
     return render(request, "dashboard/compare_runs.html", context)
 
 
 def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> dict[str, object]:
-    """Draw the metric that the address names, or else the first."""
+    """Make the context with the chart of the metric that the address names; empty where no metric can be drawn."""
     metrics = beside.drawable_metrics([cell for match in left for cell in match.cells if cell is not None])
     if not metrics:
         return {}
@@ -297,8 +298,8 @@ def _draw_chart(request: HttpRequest, numbers: list[int], left: list[Match]) -> 
 
 
 def choose_metric(request: HttpRequest, metrics: Sequence[Metric], *, is_by_processor: bool) -> Metric:
-    """Choose of these metrics the one that the address names, else processor time where verdicts rest on it; the
-    first where that is not among them."""
+    """Choose the metric that the address names, else processor time where verdicts rest on it, else the first of
+    `metrics`, which must not be empty."""
     name = request.GET.get("metric") or (PROCESSOR_TIME if is_by_processor else "")
     return next((metric for metric in metrics if metric.name == name), metrics[0])
 

@@ -34,7 +34,7 @@ REFERENCE = "the reference"
 
 @dataclass(frozen=True)
 class Question:
-    """A button. `against`: the id of a cell; empty for the CPU without optimisations."""
+    """A button. `against`: the id of the other cell; empty for the reference, the CPU without optimisations."""
 
     label: str
     against: str = ""
@@ -42,7 +42,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """One question as it stands. `node`: the graph's node, in words; `table`: what both sides hold."""
+    """A requested comparison and its result. `table`: the values of the first divergent tensor on both sides;
+    `beyond`: how many of them are beyond tolerance; `nodes`: of the part of the graph that shows the difference;
+    `shows_it`: that part alone reproduces it; `part`: the address of that part as a file."""
 
     title: str
     sentence: str
@@ -58,8 +60,9 @@ class Answer:
 
 
 def list_questions(cells: Sequence[Cell], cell: Cell) -> list[Question]:
-    """List what is worth asking: where parity or the check without optimisation failed, the reference, and each cell
-    of the block whose outputs for the same variant differ from this cell's. What was asked already is listed again."""
+    """List the comparisons worth requesting: with the reference where parity or the check without optimisations
+    failed, and with each cell of the block whose outputs for the same variant differ from this cell's. Those requested
+    before are listed again."""
     levels = cell.unoptimised is not None and cell.unoptimised.verdict == "fail"
     asked = [Question("Find the first divergent node")] if cell.parity.verdict == "fail" or levels else []
     by_id = {other.id: other for other in cells if other.block == cell.block and other.recipe == cell.recipe}
@@ -131,8 +134,8 @@ def divergence(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 @action
 def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
-    """Asks the node for the first divergent node, against the cell in the form or else the reference, and goes back
-    to the cell; a refusal is shown there. The answer comes later."""
+    """Request the search for the first divergent node, against the cell that the form names, else the reference, and
+    redirect to the cell's page, where a refusal is shown. The answer comes later."""
     row = selectors.run(signed_in_user(request), run_id)
     against = request.POST.get("against", "")[:40] or None
     carry_out(
@@ -144,8 +147,8 @@ def ask(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponseBase:
 
 
 def make_panel(request: HttpRequest, row: "Run", cells: list[Cell], cell: Cell) -> dict[str, object]:
-    """Make the context of the panel: the answers there are, also open ones, and the questions for those who may ask
-    them, empty for others."""
+    """Make the context of the panel: the requests so far, the newest last, open ones too, and the questions, which are
+    empty for readers who may not write."""
     known = {cell.id: cell for cell in cells}
     found = [_make_answer(divergence, known) for divergence in reversed(list(divergences_of(row, cell.id)))]
     may_ask = selectors.can_write_run(signed_in_user(request), row)

@@ -1,4 +1,4 @@
-"""The page of a search for the settings to ship, and the form on a model's page that starts it."""
+"""The page of a search for the best settings of a model, and the form on the model's page that starts it."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from farm.alerts.models import Find
 
 PERIOD_S = 5
-# the numbers of the form: what each is called, and the most it may be in its unit
+# the numbers of the form: the label of each, and its maximum in the unit of the field
 NUMBERS = {
     "minutes": ("Minutes", MAX_MINUTES),
     "max_p50": ("p50", 1e7),
@@ -44,7 +44,8 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class RacePanel:
-    """One race as its page shows it. Until it has an answer, all but the first two are None."""
+    """The panel of a race: the search on one kind of hardware. Without an answer all but the first two are None.
+    `left`: the settings that were dropped, with the reason of each."""
 
     race: "Find"
     progress: str
@@ -56,8 +57,8 @@ class RacePanel:
 
 @page
 def races(request: HttpRequest, find_id: int) -> HttpResponse:
-    """Shows the page of a search, with a race for each kind of hardware: progress, then each race's answer with what
-    was close, what was excluded and how to set it."""
+    """Show the page of a search, with a panel for each kind of hardware: its progress, then the best settings and
+    those that were dropped. `find_id`: of any of its races."""
     first = selectors.find_first_race(signed_in_user(request), find_id)
     search = selectors.summarise_races(first)
     context = {
@@ -83,7 +84,7 @@ def _make_panel(race: "Find") -> RacePanel:
 
 
 def _draw_last_block(race: "Find") -> Figure | None:
-    """Draws latency, accuracy and peak memory of the last block; None without labelled data."""
+    """Draw latency, accuracy and peak memory of the cells of the race's last run; None without labelled data."""
     if not race.question["limits"]["has_labels"] or (run := selectors.find_last_run(race)) is None:
         return None
     document = runs.document(run)
@@ -96,8 +97,8 @@ def _draw_last_block(race: "Find") -> Figure | None:
 
 @action
 def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Starts a search with what was typed into the form of the model's page, and leads to its page; a refusal is
-    shown on the model's."""
+    """Start a search with what was typed into the form, and redirect to its page; a refusal is shown on the page of
+    the model."""
     row = version(signed_in_user(request), version_id)
     try:
         order = _parse_order(row.pk, read_fields(request, ("goal", "hardware", "releases", *NUMBERS)))
@@ -109,7 +110,7 @@ def start_search(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 
 def _parse_order(version: int, typed: dict[str, str]) -> FindOrder:
-    """Parses the fields of the form. Raises Invalid."""
+    """Parse the fields of the form. Raises Invalid."""
     numbers_of = {name: _parse_number(name, typed[name]) for name in NUMBERS}
     memory_mib, accuracy_percent = numbers_of["max_memory"], numbers_of["min_accuracy"]
     releases = split_names(typed["releases"])
@@ -133,7 +134,7 @@ def _parse_order(version: int, typed: dict[str, str]) -> FindOrder:
 
 
 def _parse_number(name: str, text: str) -> float | None:
-    """Parses a number above zero and within its bound; None where nothing was typed. Raises Invalid."""
+    """Parse a number above 0 and within the field's limit; None where nothing was typed. Raises Invalid."""
     label, bound = NUMBERS[name]
     value, error = parse_number(text, "a number")
     if error or (value is not None and not 0 < value <= bound):
@@ -143,8 +144,8 @@ def _parse_number(name: str, text: str) -> float | None:
 
 @action
 def cancel(request: HttpRequest, find_id: int) -> HttpResponseBase:
-    """Stops the search, with all its races, and goes back to its page. The best answers so far stay; a refusal is
-    shown there."""
+    """Cancel the search with all its races, and redirect to its page, where a refusal is shown. The best settings so
+    far stay."""
     first = selectors.find_first_race(signed_in_user(request), find_id)
     stop = partial(cancel_find, find=first, by=signed_in_user(request))
     carry_out(request, stop, lambda row: "The search is cancelled; the best so far stays.")

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from dashboard.figures import accuracies, latency, pareto
-from dashboard.figures.figure import Figure, items_entry
+from dashboard.figures.figure import Figure, items_entry, latency_entry
 from dashboard.reading import file_rows
-from dashboard.reading.best_settings import CellAddress, cell_address, parse_budget, parse_number, time_entry
+from dashboard.reading.best_settings import CellAddress, cell_address, parse_budget, parse_number
 from dashboard.views import lists
 from dashboard.views.access import page, signed_in_user
 from farm.accounts.selectors import can_write
@@ -50,10 +50,9 @@ MAX_TARGETS = 12
 
 @dataclass(frozen=True)
 class Asked:
-    """What the address asks. `typed` is what stands in the form's fields, `errors` what is wrong with them, by field.
-
-    `version`: a number, `newest` or `all`. `every`: targets that do not keep the limits are shown too.
-    """
+    """What the address asks. `version`: a number, `newest` or `all`; `every`: whether targets that exceed the limits
+    are shown too; `typed` and `errors`: the texts of the form's fields and what is wrong with them, by
+    field."""
 
     limits: Limits
     goal: Goal
@@ -66,8 +65,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Panel:
-    """`hidden`: how many targets the filter took away. `versions`: those that were measured, the newest first. `hint`:
-    why no accuracy is drawn, empty where it is."""
+    """The answer. `left_out`: which settings do not take part; `hidden`: how many targets exceed the limits and are not
+    shown; `grid`: versions by target, None for a single version; `hint`: why accuracy is not drawn, empty where it is;
+    `versions`: those that were measured, the newest first; `shown`: the targets of the table."""
 
     asked: Asked
     headline: str
@@ -84,8 +84,8 @@ class Panel:
 
 
 def read_question(given: Mapping[str, str]) -> Asked:
-    """Reads the question from the parameters of an address. What cannot be read is left out, with an error by field
-    for budget (in ms) and loss (in percent); other fields fall back to their default."""
+    """Read the question from the parameters of an address. A budget (in ms) or loss (in percent) that cannot be read
+    is no limit and has an error; other parameters fall back to their default."""
     budget_ms, budget_error = parse_budget(given.get("budget", "")[:40])
     loss, loss_error = _read_loss(given.get("loss", "")[:40])
     version = given.get("version", "")
@@ -102,8 +102,8 @@ def read_question(given: Mapping[str, str]) -> Asked:
 
 
 def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellAddress) -> Panel:
-    """Answers the question from the measured settings. Targets that exceed the limits are hidden and counted unless
-    all are asked for. `address` makes links to cells, empty on a shared page."""
+    """Find the best setting on each target. Targets that exceed the limits are counted and hidden unless all are asked
+    for. `address`: links a setting to its cell."""
     every = find_targets(measured, by=asked.by, goal=asked.goal, limits=asked.limits)
     found = select_targets(every, asked.version)
     newest = select_version(found)
@@ -138,15 +138,16 @@ def make_panel(measured: Sequence[MeasuredSetting], asked: Asked, address: CellA
 
 
 def select_targets(every: Sequence[Target], wanted: str) -> list[Target]:
-    """Selects the targets of one version by its number, `all` for every version; any other text is the newest that was
-    measured. Of a version that was not measured there are none."""
+    """Select the targets of one version: `wanted` is its number, `all` for every version, and any other text for the
+    newest measured one. Empty for a version that was not measured."""
     if wanted == EVERY:
         return list(every)
     return select_version(every, int(wanted) if wanted.isdecimal() else None)
 
 
 def _read_loss(typed: str) -> tuple[float | None, str]:
-    """Parse per cents to a fraction, and say what is wrong with them. An empty text is no limit."""
+    """Parse a percentage to a fraction: the fraction and an empty text, or None and what is wrong. An empty text is no
+    limit, None without an error."""
     percent, error = parse_number(typed.strip().removesuffix("%"), "a percentage: enter one such as 1 or 0.5")
     if percent is None:
         return None, error
@@ -155,7 +156,8 @@ def _read_loss(typed: str) -> tuple[float | None, str]:
 
 def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -> list[Column[Target]]:
     bests = [target.best for target in shown if target.best is not None]
-    time, says = clock_title(by := [best.is_processor for best in bests]), len(set(by)) > 1
+    kinds = [best.is_processor for best in bests]
+    time, are_mixed = clock_title(kinds), len(set(kinds)) > 1
     version = [Number[Target]("version", lambda target: Entry(str(target.version), target.version))]
     within = [Column[Target](f"Within {hardware_words.format_limits(asked.limits)}", _limits_entry)]
     return [
@@ -166,12 +168,14 @@ def _list_columns(asked: Asked, address: CellAddress, shown: Sequence[Target]) -
         Prose("Best setting", lambda target: _setting_entry(target, address)),
         Number(
             f"{time}, ms",
-            _of_best(lambda best: time_entry(best, says=says and best.is_processor)),
+            _of_best(
+                lambda best: latency_entry(best.cell, is_marked=are_mixed and best.is_processor, has_interval=True)
+            ),
             note="with half of its 95 % interval over launches",
         ),
         Number(
             hardware_words.items_heading(bests),
-            _of_best(lambda best: items_entry(best.cell, says=says and best.has_items_by_processor)),
+            _of_best(lambda best: items_entry(best.cell, is_marked=are_mixed and best.has_items_by_processor)),
             note="in its batch",
         ),
         Number("accuracy", _of_best(lambda best: accuracies.accuracy_entry(best.cell)), note="on labelled data"),
@@ -211,8 +215,8 @@ def _setting_entry(target: Target, address: CellAddress) -> Entry:
 
 
 def loss_entry(measured: MeasuredSetting) -> Entry:
-    """Makes the table entry of a setting's loss of accuracy against the upload, by labelled data or else by parity,
-    where the loss is none; “not measured” without either."""
+    """Make the table entry of a setting's loss of accuracy against the upload. It is measured on labelled data, or
+    “none” where there are none and parity passes; “not measured” without either."""
     loss = find_loss(measured.cell)
     if loss is None:
         return Entry(numbers.NOT_MEASURED)
@@ -237,7 +241,9 @@ def _make_grid(every: Sequence[Target], address: CellAddress) -> Table:
         if target is None:
             return Entry(numbers.NOT_MEASURED)
         best = target.best
-        return Entry("left out") if best is None else replace(time_entry(best, says=False), href=address(best))
+        if best is None:
+            return Entry("left out")
+        return replace(latency_entry(best.cell, is_marked=False, has_interval=True), href=address(best))
 
     columns: list[Column[int]] = [Column("Version", lambda version: Entry(f"version {version}", version))]
     by = clock_title([target.best.is_processor for target in every if target.best is not None])
@@ -248,7 +254,8 @@ def _make_grid(every: Sequence[Target], address: CellAddress) -> Table:
 
 @page
 def hardware(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Shows the best settings on every target, for the question that the address asks; or as a file with `as=`."""
+    """Show the best setting of a model on each target, for the limits that the address names; or as a file with
+    `as=`."""
     user = signed_in_user(request)
     model = selectors.model(user, model_id)
     found = make_panel(measured_across(user, model), read_question(request.GET.dict()), cell_address)

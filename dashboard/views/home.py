@@ -1,5 +1,4 @@
-"""The first page: what needs the reader, what the last week found better or worse, what is measured and why the rest
-waits."""
+"""The home page: open alerts, what got better or worse in the last week, open runs, and the fleet."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -12,7 +11,7 @@ from django.utils import timezone
 
 from dashboard import markup
 from dashboard.reading import alerts as alert_reading
-from dashboard.reading import runs as run_reading
+from dashboard.reading import news as news_reading
 from dashboard.reading import setup
 from dashboard.reading.facts import Fact
 from dashboard.views.access import page, signed_in_user
@@ -45,7 +44,7 @@ MAX_WEIGHED = 25
 
 @page
 def home(request: HttpRequest) -> HttpResponse:
-    """Shows open alerts, what the week made better or worse, runs in progress, and the fleet."""
+    """Show open alerts, what the week made better or worse, runs in progress, and the fleet."""
     user = signed_in_user(request)
     known = open_runs(user)
     states = shown_states(run for run, *_ in known)
@@ -62,7 +61,7 @@ def home(request: HttpRequest) -> HttpResponse:
     seen = f"{numbers.counted(counts['acknowledged'], 'acknowledged alert')}" if counts["acknowledged"] else ""
     alerts = list(list_alerts(user, "open")[:MAX_WEIGHED]) if counts["open"] else []
     unseen = [alert for alert in alerts if alert.state == AlertState.OPEN]
-    news = run_reading.make_news(newest_finished_runs(user), since=week)
+    news = news_reading.make_news(newest_finished_runs(user), since=week)
     steps = setup.list_steps(user) if user.is_superuser else []
     invitations, pending = list(open_invitations_of(user)), list(nodes_awaiting_approval(user)[:NODES])
     set_up = setup.write_headline(steps) if not all(step.is_done for step in steps) else ""
@@ -73,7 +72,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "alert_table": alert_reading.make_table(alerts[:ALERTS]) if alerts else None,
         "alerts_shown": ALERTS,
         "news": news,
-        "releases": [alert_reading.make_release_change(*row) for row in releases_since(week)],
+        "releases": [news_reading.describe_releases(*row) for row in releases_since(week)],
         "open_runs": opened,
         "open_count": open_count,
         "searches": searches,
@@ -98,15 +97,16 @@ def _write_headline(unseen: "Sequence[Alert]", counts: Mapping[str, int], worse:
 
 
 def describe_activity(runs: int, searches: int) -> str:
-    """Says how many runs are in progress, or that nothing is being measured. `searches`: how many more are of
-    searches, or confirm what opens an alert."""
+    """Say how many runs are in progress, or that nothing is being measured. `searches`: how many further runs the farm
+    itself started, for searches and to confirm alerts."""
     parts = [f"{numbers.counted(runs, 'run')} in progress"] if runs else []
     parts += [f"{numbers.counted(searches, 'run')} for searches and alerts"] if searches else []
     return ", ".join(parts) or "nothing is being measured"
 
 
 def describe_wait(queued: "Sequence[Run]") -> str:
-    """Says why the run that comes next waits, people's before those of watches, and how many more wait; else empty."""
+    """Say why the next of the queued runs waits, and how many others wait; empty where none is queued or no reason is
+    known. Runs of people come before those of watches."""
     if not queued:
         return ""
     first = min(queued, key=priority_key)

@@ -1,6 +1,5 @@
-"""What an address says of a list: its page, its part, its search, and the rows that it names by their numbers.
-
-And the list as a file: the same rows, all pages of them, as CSV, JSON or Parquet.
+"""Lists as pages: what the address asks of them (page, search, filters, order, selected rows), and the same rows as a
+file in CSV, JSON or Parquet.
 """
 
 import csv
@@ -23,7 +22,7 @@ from farm.rules.presenting.tables import Table
 from farm.runs.selectors.files import MEDIA_TYPE, make_parquet
 
 PER_PAGE = 25
-# rows of a list that one order is for
+# rows of a list that one action may change
 MAX_CHOSEN = 100
 # rows that a list counts: a page of 25 does not wait until all the others are counted
 MAX_COUNTED = 1000
@@ -37,8 +36,8 @@ Listed = TypeVar("Listed")
 
 
 def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Returns the page of PER_PAGE rows that `?page=` names, or the nearest one; the first for what is no number.
-    The database sorts row numbers alone and then loads the rows of the page."""
+    """Return the page of PER_PAGE rows that `?page=` names, or the nearest one; the first where it is no number. The
+    database sorts primary keys alone and then loads the rows of the page."""
     page = make_page_in_order(request, rows)
     start = max(0, page.start_index() - 1)
     page.object_list = _load_rows(rows, rows.values_list("pk", flat=True)[start : page.end_index()])
@@ -46,14 +45,14 @@ def make_page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 def make_page_in_order(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
-    """Returns the same page as make_page, without loading rows by their numbers: for rows whose order an index
-    keeps."""
+    """Return the same page as make_page in one query, for rows that an index sorts already."""
     asked = request.GET.get("page")
     return Counting(rows, asked).get_page(asked)
 
 
 class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the program runs
-    """A paginator that counts at most `most` rows, or as many as the asked page needs; `count_words` says how many."""
+    """A paginator that counts at most `most` rows, or as many as the page `asked` needs. `count_words` is the count in
+    words: `more than 1,000` where it stopped."""
 
     def __init__(
         self, rows: QuerySet[Any], asked: str | None, *, per_page: int = PER_PAGE, most: int = MAX_COUNTED
@@ -65,7 +64,7 @@ class Counting(Paginator):  # type: ignore[type-arg]  # it takes none when the p
 
     @cached_property
     def count(self) -> int:
-        """Count the rows, at most one more than it counts to, so that there is a page behind the last one of these."""
+        """Count the rows, but stop at one more than the limit, so that there is a page behind the last counted one."""
         return self._rows.order_by()[: self._most + 1].count()
 
     @property
@@ -78,20 +77,20 @@ def first_rows(rows: QuerySet[Row], most: int) -> list[Row]:
 
 
 def _load_rows(rows: QuerySet[Row], numbers: Iterable[int]) -> list[Row]:
-    """Load rows by their numbers, so that only the numbers and not whole rows were sorted."""
+    """Load rows by their primary keys, in the order of `rows`."""
     wanted = list(numbers)
     return list(rows.filter(pk__in=wanted)) if wanted else []
 
 
 def read_part_number(request: HttpRequest) -> int:
-    """Reads which part of a large map `?rows=` names, from 1 on; 1 for anything else."""
+    """Read from `?rows=` which part of a large heat map is asked for, from 1 on; 1 for anything else."""
     typed = request.GET.get("rows", "")
     return int(typed) if typed.isdecimal() and len(typed) < 7 else 1
 
 
 def read_row_numbers(given: QueryDict, name: str, *, most: int) -> list[int]:
-    """Reads the row numbers of ticked boxes of this name, each once, the first `most` of them; what is no row number
-    is skipped."""
+    """Read the primary keys of the ticked boxes with this name, each once, the first `most` of them; what is no key is
+    skipped."""
     return [int(number) for number in dict.fromkeys(given.getlist(name)) if is_row_number(number)][:most]
 
 
@@ -109,7 +108,8 @@ Orders = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Filter:
-    """One choice of the address: its values with what they are called. The empty value filters nothing."""
+    """A filter of a list. `name`: its parameter in the address; `choices`: each value with its label; `value`: the
+    chosen one, which filters nothing where it is empty."""
 
     name: str
     label: str
@@ -119,7 +119,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Together:
-    """What may be done with the chosen rows of a list: they are sent to `address`. `key` presses the button."""
+    """A button for the selected rows of a list, which sends them to `address`. `key`: its keyboard shortcut."""
 
     label: str
     address: str
@@ -128,8 +128,8 @@ class Together:
 
 @dataclass(frozen=True)
 class Listing(Generic[Row]):
-    """A page of a list. `words`: what was searched for; `kept`: parameters of the address that filters leave as they
-    are; `is_posted`: what is done with chosen rows changes something."""
+    """A page of a list. `words`: what was searched for; `searches`: the label of the search field; `kept`: parameters
+    of the address that the filters leave as they are; `is_posted`: the buttons in `together` send a POST."""
 
     table: Table
     page: Page[Row] | None = None
@@ -152,16 +152,16 @@ class Listing(Generic[Row]):
 def read_filter(
     request: HttpRequest, name: str, label: str, choices: Iterable[tuple[str, str]], *, nothing: str = "all"
 ) -> Filter:
-    """Reads a filter's value from the address; it filters no rows itself. An unknown value filters nothing;
-    `nothing` labels that choice."""
+    """Read a filter with its value from the address; the caller filters the rows. An unknown value counts as empty;
+    `nothing` labels the empty value."""
     known = [("", nothing), *choices]
     value = request.GET.get(name, "")
     return Filter(name, label, known, value if value in dict(known) else "")
 
 
 def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> QuerySet[Row]:
-    """Sorts the rows by the order that `?sort=` names, `-` first for descending, rows alike newest first; leaves
-    them where it names none. Rows without a value stand last in both directions."""
+    """Sort the rows by the order that `?sort=` names, with a leading `-` for descending, and equal rows by the newest
+    first. Without a known order they stay as they are. Rows without a value come last in both directions."""
     wanted = request.GET.get("sort", "")
     fields = orders.get(wanted.removeprefix("-"))
     if fields is None:
@@ -170,7 +170,6 @@ def sort_rows(request: HttpRequest, rows: QuerySet[Row], orders: Orders) -> Quer
 
 
 def _make_order(field: str, *, is_down: bool) -> OrderBy:
-    """Make the order by a field; rows without a value stand last in both directions."""
     return F(field).desc(nulls_last=True) if is_down else F(field).asc(nulls_last=True)
 
 
@@ -182,8 +181,8 @@ def wants_file(request: HttpRequest) -> bool:
 def render_file(
     request: HttpRequest, name: str, rows: Iterable[Listed], read: Callable[[Listed], FileRow]
 ) -> HttpResponse:
-    """Makes the download `name`.csv, .json or .parquet, as the address asks, of the first MAX_ROWS rows, each turned
-    into values by `read`; CSV for any other format. Formulas in CSV are escaped."""
+    """Make a download of the first MAX_ROWS rows, in the format that the address asks for, else CSV. `name`: of the
+    file, without its ending; `read`: turns a row into the values of its columns. Formulas in CSV are escaped."""
     lines = [read(row) for row in islice(rows, MAX_ROWS)]
     if request.GET.get("as") == "json":
         response: HttpResponse = JsonResponse([_format_times(row) for row in lines], safe=False)
@@ -206,7 +205,7 @@ def _write_table(rows: Sequence[FileRow]) -> str:
 
 
 def _format_times(row: FileRow) -> dict[str, Value]:
-    """Moments in UTC, as ISO 8601 writes them."""
+    """Replace the times of a row by texts: ISO 8601, in UTC, whole seconds."""
     return {
         key: value.astimezone(UTC).isoformat(timespec="seconds") if isinstance(value, datetime) else value
         for key, value in row.items()

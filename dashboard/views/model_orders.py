@@ -1,18 +1,18 @@
-"""What people order about models and versions: edit, label, delete, restore. Rights are those of the API."""
+"""Actions on models and versions: edit, label, delete, restore, add labelled data."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
-from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import redirect, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from dashboard.reading.removals import describe_removal, describe_removed
 from dashboard.reading.runs import version_address
 from dashboard.views.access import action, carry_out, form_page, read_fields, signed_in_user, split_names
 from dashboard.views.lists import MAX_CHOSEN, read_row_numbers
-from dashboard.views.models import describe_removal, describe_removed, render_model
+from dashboard.views.models import UNREADABLE_FORM, render_model
 from farm.base.refusals import NotAllowed, Refusal
 from farm.registry import selectors, services
 from farm.registry.upload_handler import StoredUpload
@@ -39,7 +39,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
             labels=split_names(typed["labels"]),
         )
     except NotAllowed:
-        # whoever may not change it has no form to go back to
+        # they have no form to go back to
         raise
     except Refusal as refusal:
         errors = {FIELD_OF_CODE.get(refusal.code, "name"): str(refusal)}
@@ -51,8 +51,8 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Delete a model and say what that did: versions without runs are deleted for good, measured ones hidden with
-    their runs."""
+    """Delete a model, with a message on what that did: versions without runs are deleted permanently, measured ones
+    are hidden with their runs."""
     row = selectors.model(signed_in_user(request), model_id)
     carry_out(
         request,
@@ -64,7 +64,7 @@ def delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
 
 @action
 def restore(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Restore a deleted model, of which its measured versions were kept hidden, and go to its page."""
+    """Restore a deleted model with its hidden versions, and redirect to its page."""
     row = selectors.model(signed_in_user(request), model_id)
     order = partial(services.restore_model, model=row, by=signed_in_user(request))
     carry_out(request, order, lambda model: f"{model.name} is restored.")
@@ -83,7 +83,7 @@ def note_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Keep a version that a branch uploaded, with `kept` in the form, or let it go when its time is over."""
+    """Keep a version of a branch with `kept=yes` in the form, or let it be deleted when its time is over."""
     row = selectors.version(signed_in_user(request), version_id)
     is_kept = request.POST.get("kept") == "yes"
     order = partial(services.keep_version, version=row, by=signed_in_user(request), is_kept=is_kept)
@@ -93,7 +93,7 @@ def keep_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Delete a version; one that runs have measured is hidden."""
+    """Delete a version; one with runs is hidden. Redirects to the model's page, or to the list without a model."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.remove_version, version=row, by=signed_in_user(request))
     carry_out(request, order, partial(describe_removed, str(row)))
@@ -102,7 +102,7 @@ def delete_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @action
 def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Restore a version that was hidden as it was deleted, and go to it."""
+    """Restore a hidden version, and redirect to its page."""
     row = selectors.version(signed_in_user(request), version_id)
     order = partial(services.restore_version, version=row, by=signed_in_user(request))
     carry_out(request, order, lambda version: f"{version} is restored.")
@@ -111,8 +111,8 @@ def restore_version(request: HttpRequest, version_id: int) -> HttpResponseBase:
 
 @form_page
 def change_chosen(request: HttpRequest) -> HttpResponseBase:
-    """Show the form for the models that were chosen in the list, at most MAX_CHOSEN. A POST adds labels to each of
-    them, or deletes them; one that is refused does not stop the others."""
+    """Show the form for the models that were selected in the list, at most MAX_CHOSEN. A POST adds labels to each of
+    them, or deletes them with `what=delete`; a refusal of one does not stop the others."""
     user = signed_in_user(request)
     given = request.POST if request.method == "POST" else request.GET
     rows = [selectors.model(user, number) for number in read_row_numbers(given, "models", most=MAX_CHOSEN)]
@@ -139,16 +139,18 @@ def _redirect_after_removal(model: "Model") -> HttpResponseBase:
 @csrf_exempt
 @action
 def add_evaluation(request: HttpRequest, version_id: int) -> HttpResponseBase:
-    """Give a version labelled data, which are checked later, and go back to its page; a refusal is shown there. As
-    on the upload page, files are hashed while they arrive and a refusal may come before the form was read: the check
-    of its token is made inside."""
+    """Add labelled data to a version, which are checked later, and redirect to its page, where a refusal is shown.
+
+    As on the upload page, files are hashed while they arrive, so that a refusal may come before the form was read.
+    Therefore the CSRF token is checked inside.
+    """
     version = selectors.version(signed_in_user(request), version_id)
     try:
         return _add(request, version)
     except Refusal as refusal:
         messages.error(request, str(refusal))
-    except MultiPartParserError:
-        messages.error(request, "The form could not be read: choose the file again.")
+    except UNREADABLE_FORM:
+        messages.error(request, "The form could not be read: choose one file, and send it again.")
     return redirect(version_address(version))
 
 

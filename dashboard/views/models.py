@@ -13,13 +13,17 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django_htmx.http import HttpResponseClientRedirect
 
 from dashboard.figures.figure import Address
-from dashboard.reading import accuracy, best_settings, facts, file_rows, heatmap, inspection, runs, trends
+from dashboard.reading import accuracy, best_settings, facts, file_rows, inspection, leads, news, runs
+from dashboard.reading.heatmap import draw_layout
+from dashboard.reading.heatmap_layout import make_layout
+from dashboard.reading.removals import describe_removal
 from dashboard.reading.versions import version_table
+from dashboard.reading.watched_series import describe_model, load_slowest_series
 from dashboard.views import charts, lists
 from dashboard.views.access import form_page, page, signed_in_user, team_choice
 from dashboard.views.lists import Listing, Together, first_rows, make_page, read_search_words, sort_rows
 from dashboard.views.run import cell_addresses_in
-from dashboard.views.run_pieces import load_whole
+from dashboard.views.run_pieces import load_content
 from dashboard.views.variant import make_variant_table as variant_table
 from farm.accounts.selectors import can_write
 from farm.alerts.selectors.finds import find_last_answered_search
@@ -42,32 +46,31 @@ from farm.runs.states import FOLLOW_UPS
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
-    from dashboard.reading.trends import Standing
+    from dashboard.reading.watched_series import SlowestSeries
     from farm.accounts.selectors import Anyone
     from farm.registry.models import Model, Version
-    from farm.registry.selectors import Counted, Removal
-    from farm.registry.services import Removed
+    from farm.registry.selectors import Counted
     from farm.runs.models import Run
 
 
 @dataclass(frozen=True)
 class Line:
-    """A model with its last run, the newest that `ended`, and that of its series that stands worst, where there are
-    any; `state`: of its newest version, `run_state`: of its last run, `watch`: the number of one of its watches,
-    `confirmed`: what the fresh block leads with that confirmed the run that ended."""
+    """A row of the list of models. `run`: its last run; `ended`: the newest that has ended; `slowest`: its slowest
+    watched series; `state`: of its newest version; `watch`: the number of a watch; `confirmed`: the lead of the run
+    that confirmed `ended`."""
 
     model: "WithAnnotations[Model, Counted]"
     run: "Run | None"
     ended: "Run | None"
-    stands: "Standing | None"
+    slowest: "SlowestSeries | None"
     state: str = ""
     run_state: str = ""
     watch: int | None = None
-    confirmed: KeyResult = runs.NOTHING
+    confirmed: KeyResult = leads.NO_LEAD
 
     @property
     def lead(self) -> KeyResult:
-        return runs.find_lead(self.ended)
+        return leads.read_lead(self.ended)
 
 
 def _name_entry(line: Line) -> Entry:
@@ -76,7 +79,7 @@ def _name_entry(line: Line) -> Entry:
 
 
 def _last_run_entry(line: Line) -> Entry:
-    """The last run and its state, or that of a version that was never measured, where it is no matter of course."""
+    """Link the last run with its state; without a run show the version's. EXPECTED states are not shown."""
     state = line.run_state if line.run is not None and line.state != "rejected" else line.state
     sign = sign_of(state) if state and state not in EXPECTED else None
     if line.run is None:
@@ -85,33 +88,27 @@ def _last_run_entry(line: Line) -> Entry:
 
 
 def _watched_entry(line: Line) -> Entry:
-    stands = line.stands
-    if stands is None and line.watch is not None:
+    series = line.slowest
+    if series is None and line.watch is not None:
         return Entry("no result yet", href=reverse("dashboard:watch", args=[line.watch]))
-    if stands is None:
+    if series is None:
         return Entry("", soft="not watched")
-    return Entry(
-        stands.last,
-        stands.ratio,
-        href=stands.href,
-        title=f"{stands.words}, {stands.interval}, with {stands.release}",
-        soft="" if stands.spark else f"with {stands.release}",
-        spark=stands.spark,
-    )
+    title = f"{series.words}, {series.interval}, with {series.release}"
+    return Entry(series.last, series.ratio, href=series.href, title=title, spark=series.spark)
 
 
 COLUMNS: tuple[Column[Line], ...] = (
     Column("Model", _name_entry, order="name"),
     Column("Last run", _last_run_entry, order="run"),
-    Column("Verdict", lambda line: runs.lead_verdict(line.lead), order="verdict"),
+    Column("Verdict", lambda line: leads.make_verdict_entry(line.lead), order="verdict"),
     Number(
         "change",
-        lambda line: runs.lead_change(line.lead, line.confirmed),
+        lambda line: leads.make_change_entry(line.lead, line.confirmed),
         "of what its newest finished run leads with",
         order="change",
     ),
-    Number("interval", lambda line: runs.lead_interval(line.lead, line.confirmed)),
-    Prose("What", lambda line: runs.lead_subject(line.lead)),
+    Number("interval", lambda line: leads.make_interval_entry(line.lead, line.confirmed)),
+    Prose("What", lambda line: leads.make_subject_entry(line.lead)),
     Column("Measured", lambda line: runs.measured_entry(line.ended, last=line.run), order="at"),
     Column("Watched", _watched_entry, "latency against the pinned release, over the rounds of a watch"),
     Column("Labels", lambda line: Entry(", ".join(line.model.labels))),
@@ -124,53 +121,28 @@ ORDERS = {
     "change": ("last_lead__ratio",),
     "at": ("ended_run",),
 }
-# states of runs and versions that a list need not say
+# states of runs and versions that the list does not show
 EXPECTED = ("complete", "ready")
-# orders that ask for the newest run of every model
+# orders that need the newest run of every model
 BY_RUN = ("run", "verdict", "change", "at")
 
 
 def make_table(lines: Iterable[Line], *, box: str = "") -> Table:
-    """Makes the table of models. `box`: the name of the boxes that choose rows, none where it is empty."""
+    """Make the table of models. `box`: the name of the checkboxes that select rows, none where it is empty."""
     rows = list(lines)
-    shared = runs.find_shared_settings(line.lead for line in rows)
-    subject = Prose[Line]("What", lambda line: runs.lead_subject(line.lead, shared))
+    shared = leads.find_shared_settings(line.lead for line in rows)
+    subject = Prose[Line]("What", lambda line: leads.make_subject_entry(line.lead, shared))
     columns = [subject if column.text == subject.text else column for column in COLUMNS]
     columns = columns if len({line.model.team_id for line in rows}) > 1 else columns[:-1]
     table = Table.of("models", "Models", columns, rows).with_row_keys([line.model.pk for line in rows], box=box)
     return replace(table, shared=", ".join(shared))
 
 
-def describe_removal(removal: "Removal") -> str:
-    """Says what a removal, which has not happened yet, would delete for good, what it would hide, and what stays."""
-    parts = []
-    if removal.unmeasured:
-        goes = numbers.counted(removal.unmeasured, "version")
-        size = numbers.size(removal.unmeasured_bytes)
-        parts.append(
-            f"{goes} without runs will be deleted permanently, with files that nothing else uses (up to {size})."
-        )
-    if removal.measured:
-        stays = numbers.counted(removal.measured, "measured version")
-        kept = numbers.counted(removal.runs, "run")
-        parts.append(f"{stays} will be hidden and can be restored; {kept} and their results are kept.")
-    return " ".join(parts) or "It has no versions; nothing else is deleted with it."
-
-
-def describe_removed(name: str, removed: "Removed") -> str:
-    """Says what a removal that has happened did: deleted, hidden, or kept."""
-    parts = []
-    if removed.deleted:
-        freed = f", which freed {numbers.size(removed.freed_bytes)}" if removed.freed_bytes else ""
-        parts.append(f"{numbers.counted(removed.deleted, 'version')} deleted permanently{freed}")
-    if removed.hidden:
-        parts.append(f"{numbers.counted(removed.hidden, 'version')} hidden, with their runs and results kept")
-    return f"{name} is deleted{': ' if parts else ''}{'; '.join(parts)}."
-
-
 OPEN_STATES = (VersionState.PENDING, VersionState.INSPECTING)
 RUNS_SHOWN = 10
-# of the newest run, on the page of its model
+# what Django raises for a form that it cannot parse, or that is too large
+UNREADABLE_FORM = (MultiPartParserError, RequestDataTooBig, TooManyFilesSent)
+# a run with more cells has no heat map on the page of its model
 MAP_CELLS = 100
 VARIANTS_SHOWN = 100
 # which field of the form a refusal belongs to
@@ -182,7 +154,8 @@ FIELD_OF_CODE = {
 
 @page
 def models(request: HttpRequest) -> HttpResponse:
-    """Lists the models of the reader's teams, or serves the list as a file with `as=`."""
+    """List the models of the reader's teams, a page of them by name unless the address sorts them; or as a file with
+    `as=`."""
     user, wanted = signed_in_user(request), read_search_words(request)
     matching = selectors.models_visible_to(user).order_by("name", "pk")
     if wanted:
@@ -198,24 +171,25 @@ def models(request: HttpRequest) -> HttpResponse:
     together = [Together("Label or delete", reverse("dashboard:chosen_models"))]
     shown_lines = make_lines(list(listed))
     listing = Listing(make_table(shown_lines, box="models"), listed, words=wanted, searches="Name", together=together)
-    leads = [(line.model.name, runs.pick_confirmed(line.lead, line.confirmed)) for line in shown_lines]
-    return render(request, "dashboard/models.html", {"list": listing, "worst": runs.write_worst(leads)})
+    worst = news.write_worst(
+        (line.model.name, leads.prefer_confirmed(line.lead, line.confirmed)) for line in shown_lines
+    )
+    return render(request, "dashboard/models.html", {"list": listing, "worst": worst})
 
 
 def make_lines(listed: "Sequence[WithAnnotations[Model, selectors.Counted]]") -> list[Line]:
-    """Makes a line for each model: its last run, what the newest that ended leads with, and how it stands."""
-    last, stands = pages.last_runs(listed), trends.load_standings(listed)
+    """Load what the list shows of each of these models, in their order."""
+    last, slowest = pages.last_runs(listed), load_slowest_series(listed)
     states = selectors.newest_version_states(listed)
     measured = shown_states(found.run for found in last.values())
-    confirmed = runs.confirm(found.finished for found in last.values())
-    watches = find_watch_of_each(row for row in listed if row.pk not in stands)
+    confirmed = leads.load_confirmed_leads(found.finished for found in last.values())
+    watches = find_watch_of_each(row for row in listed if row.pk not in slowest)
     made = []
     for row in listed:
-        # a run that waits or is measured says nothing yet
         run, ended = last.get(row.pk, (None, None))
         state, run_state, watch = states.get(row.pk, ""), measured[run.pk] if run else "", watches.get(row.pk)
-        again = confirmed.get(ended.pk, runs.NOTHING) if ended else runs.NOTHING
-        made.append(Line(row, run, ended, stands.get(row.pk), state, run_state, watch, again))
+        again = confirmed.get(ended.pk, leads.NO_LEAD) if ended else leads.NO_LEAD
+        made.append(Line(row, run, ended, slowest.get(row.pk), state, run_state, watch, again))
     return made
 
 
@@ -225,8 +199,9 @@ def model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **more: object) -> HttpResponse:
-    """Renders the page of a model with the version that the address names, else the newest that no branch uploaded.
-    `more` adds to the context: errors, and what was typed into its forms."""
+    """Render the page of a model with the version that the address names, else the newest that no branch uploaded.
+    `more` adds to the context: errors, and what was typed into the forms. While a version is inspected its part of the
+    page asks for itself alone; once that is over it gets an order to reload the page."""
     versions = selectors.newest_versions(row, user=signed_in_user(request), limit=100)
     newest = next((version for version in versions if not version.branch), versions[0] if versions else None)
     chosen = next((version for version in versions if str(version.number) == request.GET.get("version")), newest)
@@ -259,7 +234,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
     whole = {
         **context,
         **_draw_accuracy(request, row),
-        **trends.describe_model(row),
+        **describe_model(row),
         **describe_best(
             signed_in_user(request), row, request.GET.get("budget", "")[:40], otherwise=_describe_unmeasured(chosen)
         ),
@@ -288,7 +263,7 @@ UNMEASURED = "has not been measured yet"
 
 
 def _describe_unmeasured(version: "Version | None") -> str:
-    """Say what there is to say of a model of which no run that was asked for measured anything."""
+    """Say why a model has no best settings: its version was rejected, only a search measured it, or nothing did."""
     if version is None or version.state == VersionState.REJECTED:
         return "was rejected" if version is not None else UNMEASURED
     return "has been measured by a search alone" if find_last_answered_search(version.pk) else UNMEASURED
@@ -302,8 +277,8 @@ def describe_best(
     otherwise: str = UNMEASURED,
     address: best_settings.CellAddress = best_settings.cell_address,
 ) -> dict[str, object]:
-    """Make the context that says how fast the model is at best, with the settings as chips. `budget`: the latency in
-    ms as it was typed; `otherwise`: what is said of a model that has nothing measured."""
+    """Make the context with the model's best settings, their headline and their facts. `budget`: the latency in ms as
+    it was typed; `otherwise`: ends the headline of a model that has nothing measured; `address`: links a setting."""
     best = best_settings.make_panel(*measured_settings(user, model), budget, address)
     chips = facts.list_cell_facts(best.top.settings[0].cell) if best and best.top.settings else []
     headline, because = (best.headline, best.because) if best else (otherwise, "")
@@ -311,23 +286,24 @@ def describe_best(
 
 
 def describe_newest_run(listed: Sequence["Run"], address_in: Callable[[int], Address]) -> dict[str, object]:
-    """Make the context with the answer and the map of the first of these runs that leads with something, else of the
-    first with a headline; empty where there is none. `address_in` makes the addresses of a run's cells."""
+    """Make the context with the answer and the heat map of the first of these runs that compares something, else of
+    the first with a headline; empty where there is none, without the map for more than MAP_CELLS cells. `address_in`:
+    from a run's number to what links its cells."""
     # what was compared says more of a model than that something was measured
-    compared = (run for run in listed if run.lead and runs.find_lead(run).verdict != CellStatus.CANCELLED)
+    compared = (run for run in listed if run.lead and leads.read_lead(run).verdict != CellStatus.CANCELLED)
     run = next(compared, next((run for run in listed if run.headline), None))
     if run is None:
         return {}
-    known = load_whole(run)
-    cells, pairs = known.everything, known.document.comparisons
-    if len(cells) > MAP_CELLS:
-        return {"said": run, "answer": known.answer}
-    drawn = heatmap.make_heat_map(cells, pairs, address_in(run.pk), states=known.states)
-    return {"said": run, "answer": known.answer, "map": drawn}
+    content = load_content(run)
+    context = {"said": run, "answer": content.answer}
+    if len(content.cells) > MAP_CELLS:
+        return context
+    layout = make_layout(content.cells, content.document.comparisons)
+    return {**context, "map": draw_layout(layout, address_in(run.pk), states=content.states)}
 
 
 def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
-    """Draw the newest run whose cells were judged on labelled data; empty where there is none."""
+    """Make the context with the chart of accuracy of the newest run that has any; empty where none has."""
     row = pages.judged_run(signed_in_user(request), model)
     if row is None:
         return {}
@@ -336,7 +312,7 @@ def _draw_accuracy(request: HttpRequest, model: "Model") -> dict[str, object]:
 
 
 def _make_compatibility(version: "Version | None") -> inspection.Compatibility | None:
-    """None until the version is inspected."""
+    """Make the panel of which releases load the version; None until it is inspected."""
     if version is None or version.state != VersionState.READY:
         return None
     return inspection.compatibility_panel(compatibility_of(version))
@@ -352,16 +328,16 @@ def _make_variants_table(version: "Version | None") -> Table | None:
 @csrf_exempt
 @form_page
 def upload(request: HttpRequest) -> HttpResponseBase:
-    """Shows the upload form, and takes its POST, which leads to the new version; a refusal stands beside its field.
+    """Show the upload form. A POST creates the version and redirects to it; a refusal is shown beside its field.
 
-    Files are hashed while they arrive, so that a refusal may come before the form was read: its token is therefore
-    checked inside, where a refusal still becomes a page.
+    Files are hashed while they arrive, so that a refusal may come before the form was read. Therefore the CSRF token
+    is checked inside, where a refusal still becomes a page.
     """
     try:
         return _receive_upload(request)
     except Refusal as refusal:
         return _render_form(request, {FIELD_OF_CODE.get(refusal.code, "files"): str(refusal)}, status=refusal.status)
-    except (MultiPartParserError, RequestDataTooBig, TooManyFilesSent):
+    except UNREADABLE_FORM:
         sentence = "The form could not be read: send at most 64 files, and choose them again."
         return _render_form(request, {"files": sentence}, status=400)
 
@@ -386,7 +362,7 @@ def _receive_upload(request: HttpRequest) -> HttpResponseBase:
 
 
 def _render_form(request: HttpRequest, errors: Mapping[str, str], *, status: int = 200) -> HttpResponse:
-    """Render the form with what was typed, and what is wrong by field. Browsers do not let files be put back."""
+    """Render the form with what was typed and the errors by field. Browsers do not let a page fill in files."""
     typed = {}
     # what could not be read once is not read again
     if not errors.get("files", "").startswith("The form could"):

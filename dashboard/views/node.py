@@ -37,10 +37,10 @@ TURBO = {None: numbers.NOT_MEASURED, True: "on", False: "off"}
 
 
 def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
-    """List what the owner could do, each thing once: from what was read before the newest blocks, and from the last
-    hello before there are any.
+    """List what the owner could do to get better figures, each thing once.
 
-    A sentence names the newest readings; before how many of the blocks it was said is added. `before`: newest first.
+    Each sentence is the newest of its kind, followed by how many of the last blocks it preceded. `before`: what was
+    read before the last blocks, the newest first; without any the advice of `facts`, the node's last report, stands.
     """
     if not before:
         return list(facts.advice)
@@ -53,8 +53,8 @@ def list_advice(facts: Facts, before: Sequence[Before]) -> list[str]:
 
 
 def make_readings_table(before: Sequence[Before], address: RunAddress) -> tuple[Table, list[str]]:
-    """Make the table of what was read before each of a node's last blocks, without columns that are empty in every
-    row, and list the names of those: what its machine lets nobody read."""
+    """Make the table of what was read before each of a node's last blocks. Columns without any reading are left out;
+    the second value lists their names, which is what the machine does not report."""
     columns: tuple[Column[Before], ...] = (
         Column("Block", lambda read: Entry(f"run {read.run}, {read.facts.block}", read.run, href=address(read.run))),
         Column("When", lambda read: as_time(read.at)),
@@ -79,7 +79,7 @@ def _number_entry(value: float | None, decimals: int) -> Entry:
 
 
 def _find_kind(sentence: str) -> str:
-    """Cut a sentence to its first clause without numbers, which tells what it is about."""
+    """Reduce a sentence of advice to its kind: its first clause, with every number replaced by `#`."""
     first = sentence.partition(":")[0].replace("Another runner", "1 other runners")
     return re.sub(r"\d+(\.\d+)?", "#", first)
 
@@ -93,20 +93,20 @@ def _describe_frequency(count: int, blocks: int) -> str:
 EVENTS_SHOWN = 50
 TRIALS_SHOWN = 10
 TRIAL_RELATED = ("node", "asked_by", "answered_by")
-# an answer to a trial, what its button says, and in which states it is given
+# an answer to a trial: the service, the label of its button, and the states in which it may be given
 TRIAL_ANSWERS: dict[str, tuple[Callable[..., "Trial"], str, tuple[TrialState, ...]]] = {
     "allow": (services.allow_trial, "Allow", (TrialState.ASKED,)),
     "decline": (services.decline_trial, "Decline", (TrialState.ASKED, TrialState.PENDING)),
 }
 BLOCKS_SHOWN = 10
-# an order, what its button says, and what is said once it is done
+# an action on a node: the service, the label of its button, and the message once it is done
 ORDERS: dict[str, tuple[Callable[..., object], str, str]] = {
     "approve": (services.approve, "Approve", "approved"),
     "drain": (services.drain, "Drain", "draining"),
     "resume": (services.resume, "Resume", "taking blocks again"),
     "revoke": (services.revoke, "Retire", "retired"),
 }
-# what may be ordered of a node in each health
+# the actions that each health allows
 ORDERS_OF = {
     NodeHealth.PENDING: ("approve", "revoke"),
     NodeHealth.ACTIVE: ("drain", "revoke"),
@@ -115,7 +115,7 @@ ORDERS_OF = {
 }
 GIB = 1024**3
 MAX_DIGITS = 12
-# numbers with their unit and the ends that `NodeSettings` allows, in that unit
+# number fields: name, unit, and the minimum and maximum in that unit that `NodeSettings` allows
 NUMBERS = {
     "minutes": ("maximum block length", "minutes", 0.5, 1440),
     "temperature": ("maximum CPU temperature", "°C", 30, 120),
@@ -174,8 +174,7 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
 
 
 def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more: object) -> HttpResponse:
-    """Render the page of one node. `more` replaces parts of its context: what was typed into its form, and what is
-    wrong with it."""
+    """Render the page of one node. `more` replaces parts of its context: `limits` as they were typed, and `errors`."""
     floor = selectors.noise_floor(row)
     before = recent_node_states(row, limit=BLOCKS_SHOWN)
     user = signed_in_user(request)
@@ -214,8 +213,8 @@ def render_node(request: HttpRequest, row: "Node", *, status: int = 200, **more:
 
 
 def make_floor_table(floor: NoiseFloor | None) -> Table:
-    """Make the table of the smallest change that is seen after each number of rounds; without rows where the floor
-    is not known."""
+    """Make the table of the smallest change that this node detects, by the number of rounds; without rows where its
+    noise floor is not known."""
     columns: tuple[Column[tuple[int, float]], ...] = (
         Number("rounds", lambda seen: as_count(seen[0])),
         Number("smallest detectable change", lambda seen: as_number(seen[1], numbers.share)),
@@ -226,8 +225,8 @@ def make_floor_table(floor: NoiseFloor | None) -> Table:
 
 @action
 def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
-    """Carry out one of ORDERS on a node and go back to its page; a refusal is shown there. Raises Missing for an
-    unknown order."""
+    """Carry out the action `what`, a key of ORDERS, and redirect to the node's page, where a refusal is shown. Raises
+    Missing for any other action."""
     row = selectors.node(signed_in_user(request), node_id)
     if what not in ORDERS:
         raise Missing(f"Unknown action “{what}”.", hint="See the node's page for available actions.")
@@ -237,8 +236,8 @@ def order(request: HttpRequest, node_id: int, what: str) -> HttpResponseBase:
 
 
 def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, object]]:
-    """List all these trials, each with the buttons of the answers that the reader may give in its state; none for
-    those who do not manage the node."""
+    """List all these trials, each with the buttons for the answers that its state allows; without buttons where the
+    reader does not manage the node."""
     trials = list(rows)
     managed = {node for node in {trial.node for trial in trials} if selectors.can_manage_node(user, node)}
     return [
@@ -256,7 +255,8 @@ def list_answerable(rows: "Iterable[Trial]", user: "User") -> list[dict[str, obj
 
 @action
 def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Ask the owner to let the node try the provider in the form, and go back to its page; a refusal is shown there."""
+    """Ask the owner to let the node try the provider that the form names, and redirect to the node's page, where a
+    refusal is shown."""
     row, provider = selectors.node(signed_in_user(request), node_id), request.POST.get("provider", "")
     carry_out(
         request,
@@ -268,8 +268,8 @@ def ask_trial(request: HttpRequest, node_id: int) -> HttpResponseBase:
 
 @action
 def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponseBase:
-    """Carry out the owner's answer to a trial and go back to the node's page; a refusal is shown there. Raises
-    Missing for an unknown answer."""
+    """Carry out the owner's answer `what`, a key of TRIAL_ANSWERS, and redirect to the node's page, where a refusal is
+    shown. Raises Missing for any other answer."""
     found = selectors.trial(signed_in_user(request), trial_id)
     if what not in TRIAL_ANSWERS:
         raise Missing(f"Unknown answer “{what}”.", hint="See the node's page for available answers.")
@@ -280,8 +280,8 @@ def answer_trial(request: HttpRequest, trial_id: int, what: str) -> HttpResponse
 
 @action
 def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
-    """Save the form of a node's limits, or nothing of it: then the page shows what was typed, with the problem
-    beside its field. Who may not change them is told so on the node's page."""
+    """Save the form of a node's limits, all of it or nothing. A refusal is shown beside its field, with what was
+    typed; people who may not change the limits are redirected to the node's page with a message."""
     user = signed_in_user(request)
     row = selectors.node(user, node_id)
     given = {name: request.POST.get(name, "").replace("\x00", "")[:500] for name in ("is_paused", *FIELDS)}
@@ -293,7 +293,7 @@ def save_settings(request: HttpRequest, node_id: int) -> HttpResponseBase:
             services.share(node=row, by=user, teams=split_names(given["teams"]))
         messages.success(request, f"The limits of {row.name} were saved.")
     except NotAllowed as refusal:
-        # whoever may not change them has no form to go back to
+        # they have no form to go back to
         messages.error(request, str(refusal))
     except Refusal as refusal:
         fresh = selectors.node(user, node_id)

@@ -1,6 +1,6 @@
 """Runs as a list; one of them as it fills in, and the orders about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
@@ -14,9 +14,10 @@ from django.utils.safestring import mark_safe
 
 from dashboard import axes
 from dashboard.figures.figure import Address
-from dashboard.reading import cells, comparisons, copies, facts, file_rows
+from dashboard.reading import cells, comparisons, copies, facts, file_rows, news
 from dashboard.reading import runs as reading
 from dashboard.reading.heatmap import HeatMap
+from dashboard.reading.leads import read_lead
 from dashboard.reading.runs import person_name
 from dashboard.views import charts, lists
 from dashboard.views import run_pieces as pieces
@@ -46,16 +47,15 @@ if TYPE_CHECKING:
 EVENTS_SHOWN = 60
 ALONE = "Nothing to compare: give at least one axis of the matrix two values."
 UNMEASURED = "Nothing to compare: no block measured two cells."
-# of an open run so many lines of its log stand at its head
+# newest lines of the log in the head of an open run
 TAIL = 4
 STATES = (("running", "in progress"), *((outcome.value, outcome.value) for outcome in RunOutcome if outcome.value))
-# what the farm made to be sure of something stands apart, unless it is asked for
 REASONS = (("every", "every run"), *((reason.value, reason.value) for reason in RunReason if reason.value))
 
 
-class Shown(TypedDict):
-    """What parts of a run's page are made of. `around`: the cells that the map shows, and those compared with them;
-    `states`: what goes on in cells that have not ended."""
+class PageContext(TypedDict):
+    """The context that the parts of a run's page share. `visible`: the document, cut to the cells that the map shows
+    and those they are compared with; `states`: what goes on in cells that have not ended, by id."""
 
     run: "Run"
     is_open: bool
@@ -63,14 +63,14 @@ class Shown(TypedDict):
     head_text: str
     map: HeatMap
     map_text: str
-    around: Document
+    visible: Document
     states: Mapping[str, str]
 
 
 @page
 def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Show the page of one run. `part=live` is what an open page asks for again and again. `part=compared` and
-    `part=cells` are the tables of a large run, which load when they are scrolled to."""
+    """Show the page of one run. An open page polls `part=live` for what changed. `part=compared` and `part=cells` are
+    the tables of a large run, which load when they are scrolled to."""
     user, part = signed_in_user(request), request.GET.get("part", "")
     if part == "live":
         seen = pages.revision_of(user, run_id)
@@ -80,7 +80,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
     def respond(row: "Run") -> HttpResponse:
         context = _make_context(request, row, may_write=selectors.can_write_run(user, row))
         if part in pieces.TABLES:
-            section = pieces.Section.of(request, part, {**context, **make_own_tables(request, row, context)})
+            section = pieces.Section.of(request, part, {**context, **make_run_tables(request, row, context)})
             return HttpResponse(pieces.insert_token(request, section.text))
         head = mark_safe(pieces.insert_token(request, context["head_text"]))
         return render(
@@ -91,13 +91,13 @@ def run(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 
 def _render_changed(request: HttpRequest, seen: pages.Revision, outlook: Outlook) -> str:
-    """Render the head, the map and the sections that are newer than those of the page."""
-    have = pieces.read_held_sections(request)
+    """Render the head, the map and the sections that differ from those on the open page."""
+    digests = pieces.read_section_digests(request)
 
     def make(row: "Run") -> list[str]:
         known = outlook if row.revision == seen.revision else None
         context = _make_context(request, row, may_write=seen.may_write, outlook=known, part="live")
-        sections = pieces.select_changed(_make_sections(request, row, context, shown=have), have)
+        sections = pieces.select_changed(_make_sections(request, row, context, tables=digests), digests)
         return [context["head_text"], context["map_text"], *(section.out_of_band for section in sections)]
 
     return "\n".join(
@@ -107,12 +107,13 @@ def _render_changed(request: HttpRequest, seen: pages.Revision, outlook: Outlook
 
 def _make_context(
     request: HttpRequest, row: "Run", *, may_write: bool, outlook: Outlook | None = None, part: str = ""
-) -> Shown:
-    """Make what the head and the map show, for all readers with these rights. `outlook`: where it was read already."""
-    whole_run = pieces.load_whole(row)
+) -> PageContext:
+    """Render the head and the map, and make the context of the other parts. `outlook`: what the run waits for, where it
+    was read already; `part`: the part of the page that is asked for, empty for the whole page."""
+    content = pieces.load_content(row)
     if outlook is None and row.state != RunState.FINISHED:
         outlook = outlook_of(row.pk)
-    drawn, text = pieces.draw_map(request, row, whole_run, address=cell_addresses_in(row.pk), part=part)
+    drawn, text = pieces.draw_map(request, row, content, address=cell_addresses_in(row.pk), part=part)
     return {
         "run": row,
         "is_open": row.state != RunState.FINISHED,
@@ -120,45 +121,44 @@ def _make_context(
         "head_text": pieces.render_head(
             request,
             row,
-            lambda: {
-                **_make_head(row, whole_run, outlook, may_write=may_write),
-                **_answer_accuracy(request, whole_run),
-            },
+            lambda: {**_make_head(row, content, outlook, may_write=may_write), **_answer_accuracy(request, content)},
             may_write=may_write,
             outlook=outlook,
         ),
         "map": drawn,
         "map_text": text,
-        "around": pieces.select_document(whole_run, drawn),
-        "states": whole_run.states,
+        "visible": pieces.select_document(content, drawn),
+        "states": content.states,
     }
 
 
-def _make_head(row: "Run", whole_run: pieces.Whole, outlook: Outlook | None, *, may_write: bool) -> dict[str, object]:
-    """Make the context of the head at this revision, for all readers with these rights."""
+def _make_head(
+    row: "Run", content: pieces.RunContent, outlook: Outlook | None, *, may_write: bool
+) -> dict[str, object]:
+    """Make the context of the head. `outlook`: what an open run waits for; None for a run that has ended."""
     is_open = row.state != RunState.FINISHED
     busy = busy_blocks(row) if outlook is not None else []
     tail = selectors.events(row).order_by("-pk")[:TAIL]
     submitted = facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC by {person_name(row.requested_by)}")
     return {
         "run": row,
-        "state": whole_run.activity or row.outcome or row.state,
+        "state": content.activity or row.outcome or row.state,
         "live": None if outlook is None else {"busy": busy, "outlook": outlook, "tail": list(tail)},
         "origin": _describe_origin(row),
         "is_open": is_open,
         "period": settings.LIVE_PERIOD_S,
-        **asdict(whole_run.answer),
+        **asdict(content.answer),
         "progress": _describe_progress(row, outlook) if is_open else None,
-        "warnings": whole_run.warnings,
-        "facts": [*facts.add_nodes(whole_run.facts, [block.node for block in busy]), submitted],
+        "warnings": content.warnings,
+        "facts": [*facts.add_nodes(content.facts, [block.node for block in busy]), submitted],
         "may_write": may_write,
-        "may_continue": whole_run.may_continue,
+        "may_continue": content.may_continue,
     }
 
 
-def _answer_accuracy(request: HttpRequest, whole_run: pieces.Whole) -> dict[str, object]:
-    """What the head says in place of the run's answer where the address asks for the chart of accuracy."""
-    known = whole_run.document
+def _answer_accuracy(request: HttpRequest, content: pieces.RunContent) -> dict[str, object]:
+    """Make what replaces the run's headline where the address asks for the chart of accuracy; empty elsewhere."""
+    known = content.document
     answer = answer_accuracy(known.cells, known.comparisons) if request.GET.get("chart") == "pareto" else None
     return {} if answer is None else asdict(answer)
 
@@ -175,9 +175,9 @@ def _describe_origin(row: "Run") -> dict[str, object] | None:
 
 
 def _describe_progress(row: "Run", outlook: Outlook | None) -> dict[str, object]:
-    """How far an open run is, how long it has taken, and how long is left at its pace."""
+    """Say how far an open run is, how long it has taken, and how long is left."""
     progress = selectors.progress(row, outlook=outlook)
-    # while it waits, for its first round or for further ones, nothing goes on that has started
+    # a run that waits has not started, even where it waits for further rounds
     began_at = None if progress.outlook.idle_reason else progress.started_at
     rounds = f"{progress.rounds} of {numbers.counted(progress.rounds_most, 'round')} measured"
     return {
@@ -188,27 +188,27 @@ def _describe_progress(row: "Run", outlook: Outlook | None) -> dict[str, object]
     }
 
 
-def _is_large(request: HttpRequest, context: Shown) -> bool:
-    return len(context["around"].cells) > pieces.MAX_CELLS and request.GET.get("tables") != "yes"
+def _is_large(request: HttpRequest, context: PageContext) -> bool:
+    return len(context["visible"].cells) > pieces.MAX_CELLS and request.GET.get("tables") != "yes"
 
 
 def _make_sections(
-    request: HttpRequest, row: "Run", context: Shown, *, shown: Mapping[str, str] | None = None
+    request: HttpRequest, row: "Run", context: PageContext, *, tables: Collection[str] = ()
 ) -> list[pieces.Section]:
-    """Render the sections of the page: a chart, the log, and the tables. `shown`: of a large run's tables only
-    these."""
-    drawn = charts.make_chart(request, row, context["around"], cell_addresses_in(row.pk))
+    """Render the sections of the page: the chart, the log, and the tables. `tables`: those of a large run that the
+    page shows already."""
+    drawn = charts.make_chart(request, row, context["visible"], cell_addresses_in(row.pk))
     is_large = _is_large(request, context)
     if is_large:
         drawn["figure"] = replace(drawn["figure"], table=drawn["figure"].table.first(pieces.MAX_CELLS))
-    names = [*pieces.ALWAYS, *(name for name in pieces.TABLES if not is_large or name in (shown or {}))]
-    rows = make_own_tables(request, row, context) if set(names) & set(pieces.TABLES) else {}
+    names = [*pieces.ALWAYS, *(name for name in pieces.TABLES if not is_large or name in tables)]
+    rows = make_run_tables(request, row, context) if set(names) & set(pieces.TABLES) else {}
     events = list(selectors.events(row).order_by("-pk")[:EVENTS_SHOWN])
     return [pieces.Section.of(request, name, {**context, **drawn, **rows, "events": events}) for name in names]
 
 
-def _make_below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
-    """Make what stands below the head: a chart, tables, downloads, the log."""
+def _make_below(request: HttpRequest, row: "Run", context: PageContext) -> dict[str, object]:
+    """Make the context of everything below the head: the sections, the matrix and the commands."""
     main = row.version.artifact.main
     return {
         "is_large": _is_large(request, context),
@@ -223,9 +223,9 @@ def _make_below(request: HttpRequest, row: "Run", context: Shown) -> dict[str, o
     }
 
 
-def make_own_tables(request: HttpRequest, row: "Run", context: Shown) -> dict[str, object]:
-    around, states, may_write = context["around"], context["states"], context["may_write"]
-    return make_tables(request, around, cell_addresses_in(row.pk), states=states, row=row, may_write=may_write)
+def make_run_tables(request: HttpRequest, row: "Run", context: PageContext) -> dict[str, object]:
+    visible, states, may_write = context["visible"], context["states"], context["may_write"]
+    return make_tables(request, visible, cell_addresses_in(row.pk), states=states, row=row, may_write=may_write)
 
 
 def make_tables(
@@ -237,8 +237,8 @@ def make_tables(
     row: "Run | None" = None,
     may_write: bool = False,
 ) -> dict[str, object]:
-    """Make the context of the tables of a run's cells: comparisons along one axis, cells, and refused cells by their
-    reason. With `row` cells can be chosen to be compared; with `may_write` also run again."""
+    """Make the context of the tables of a document: its comparisons along one axis, its cells, and the refused cells by
+    reason. With `row`, the run, cells can be selected to be compared; with `may_write` also run again."""
     again = partial(reading.address_to_repeat, row) if row is not None and may_write else None
     ended = [cell for cell in document.cells if cell.status != CellStatus.REFUSED]
     table, note = move_shared_note(
@@ -272,13 +272,13 @@ def _make_compared(request: HttpRequest, document: Document, address: Address) -
 
 
 def cell_addresses_in(run_id: int) -> Callable[[str], str]:
-    """Return what makes the address of a cell's page in this run from the cell's id."""
+    """Make the function that returns the address of a cell's page in this run, by the cell's id."""
     return lambda cell_id: reverse("dashboard:cell", args=[run_id, cell_id])
 
 
 @action
 def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Stop the run and go back to its page; finished cells stay, and a refusal is shown there."""
+    """Cancel the run and redirect to its page, where a refusal is shown. Results so far stay."""
     row = selectors.run(signed_in_user(request), run_id)
     carry_out(request, lambda: services.cancel_run(run=row, by=signed_in_user(request)), lambda _: "Cancelled.")
     return redirect("dashboard:run", run_id=row.pk)
@@ -286,8 +286,8 @@ def cancel(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @action
 def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Order more rounds, as many as were typed, of the undecided blocks; of all measured blocks where none is
-    undecided. A refusal is shown on the run's page."""
+    """Order the typed number of further rounds for the undecided blocks, or for all measured blocks where none is
+    undecided. Redirects to the run's page, where a refusal is shown."""
     row = selectors.run(signed_in_user(request), run_id)
     rounds = read_number(request, "rounds")
     undecided = any(pair.verdict == "undecided" for pair in selectors.comparisons_of(row, with_operators=False))
@@ -302,8 +302,8 @@ def add_rounds(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @page
 def runs(request: HttpRequest) -> HttpResponse:
-    """List the runs of the reader's teams, a page of them, newest first unless the address sorts them, without those
-    that the farm made to be sure of something unless a filter asks for them; or as a file with `as=`."""
+    """List the runs of the reader's teams, a page of them, newest first unless the address sorts them; or as a file
+    with `as=`. Runs that the farm itself started are left out unless a filter asks for them."""
     user, wanted = signed_in_user(request), read_search_words(request)
     filters = [
         read_filter(request, "state", "State", STATES),
@@ -325,13 +325,13 @@ def runs(request: HttpRequest) -> HttpResponse:
         together=[Together("Compare", reverse("dashboard:compare"), key="c")],
     )
     in_progress = 0 if listing.is_narrowed else pages.open_run_counts(user)[0]
-    worst = reading.write_worst((row.version.model.name, reading.find_lead(row)) for row in shown)
+    worst = news.write_worst((row.version.model.name, read_lead(row)) for row in shown)
     return render(request, "dashboard/runs.html", {"list": listing, "in_progress": in_progress, "worst": worst})
 
 
 def filter_runs(rows: QuerySet["Run"], wanted: str, filters: list[Filter]) -> QuerySet["Run"]:
-    """Filter the runs by the search, in the names of models, and by the filters `state`, `verdict` and `reason`, all
-    of which must be given. Without a reason the runs that the farm made to be sure of something are left out."""
+    """Filter the runs by the name of their model and by the filters `state`, `verdict` and `reason`, all of which must
+    be given. Without a reason the runs that the farm itself started are left out."""
     values = {filter_.name: filter_.value for filter_ in filters}
     if wanted:
         rows = rows.filter(version__in=version_ids_of_model_name(wanted))

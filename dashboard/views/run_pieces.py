@@ -1,6 +1,6 @@
-"""All of a run that its page needs and that is the same for every reader, made once for each of its revisions.
+"""The parts of a run's page that are cached by the run's revision, because they are the same for every reader.
 
-The part that fills in by itself is asked for again and again, and made once for equal rights.
+The page of an open run polls for what changed; that answer is cached for readers with equal rights.
 """
 
 import time
@@ -19,10 +19,9 @@ from django.views.decorators.http import condition
 
 from dashboard.cache import cached
 from dashboard.figures.figure import Address
-from dashboard.reading import facts, heatmap
-from dashboard.reading import runs as reading
+from dashboard.reading import facts, heatmap, heatmap_fields, heatmap_layout, openings
 from dashboard.reading.cell import list_open_cells
-from dashboard.reading.heatmap import HeatMap, Layout
+from dashboard.reading.heatmap import HeatMap
 from dashboard.views.lists import read_part_number
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -47,17 +46,17 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# so often a page is made of a run that changes meanwhile
+# how often a page is made again because its run changed meanwhile
 TRIES = 3
-# stands where the forms of a page carry a token, which is the reader's own
-TOKEN = "the-token-of-whoever-reads"
-# of a larger run the tables come when they are scrolled to, and the one of a chart is its beginning
+# stands in cached forms for the CSRF token, which is each reader's own
+TOKEN = "csrf-token-placeholder"
+# tables of a larger run load when they are scrolled to, and the table of its chart is cut
 MAX_CELLS = 24
 
 
 def find_outlook(seen: Revision) -> Outlook:
-    """Read what an open run waits for and what is left of it, once in LIVE_PERIOD_S seconds for all readers; an
-    empty outlook for a run that has ended."""
+    """Read what an open run waits for and what is left of it, cached for LIVE_PERIOD_S seconds; an empty outlook for a
+    run that has ended. `seen`: the run's revision."""
     if seen.state == RunState.FINISHED:
         return Outlook()
     key = (seen.run_id, seen.created_at, seen.revision, int(time.time() / settings.LIVE_PERIOD_S))
@@ -65,8 +64,8 @@ def find_outlook(seen: Revision) -> Outlook:
 
 
 def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) -> Made:
-    """Make something of a run that did not change meanwhile, so that all parts of a page show one state: fetch and
-    make again where it did. After TRIES the last result is returned, changed or not."""
+    """Fetch a run and make something of it, again where the run changed meanwhile, so that all parts of a page show
+    one state. After TRIES the last result is returned anyway."""
     for _ in range(TRIES):
         row = fetch()
         made = make(row)
@@ -76,9 +75,9 @@ def make_unchanged(fetch: Callable[[], "Run"], make: Callable[["Run"], Made]) ->
 
 
 def render_live_part(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> HttpResponse:
-    """Answer a page that asks what changed: 304 where nothing did, an order to reload the page once the run has
-    ended, else what `make` writes, cached, with the reader's own token in its forms. `seen`: the run as this reader
-    sees it now; `outlook`: what it waits for."""
+    """Answer a page that polls for what changed: 304 where nothing did, a header that reloads the page once the run has
+    ended, else the text that `make` writes, cached, with the reader's own token in its forms. `seen`: the run's
+    revision and the reader's rights; `outlook`: what the run waits for."""
     if seen.state == RunState.FINISHED:
         return HttpResponse(headers={"HX-Refresh": "true"})
     response = _render_unless_known(request, seen, outlook, make)
@@ -87,7 +86,7 @@ def render_live_part(request: HttpRequest, seen: Revision, outlook: Outlook, mak
 
 
 def _make_etag(request: HttpRequest, seen: Revision, outlook: Outlook, make: Callable[[], str]) -> str:
-    # of this session alone: the forms carry its token
+    # each session has its own, since the forms have its token
     return (
         f'"{salted_hmac("dashboard.live_part", f"{request.session.session_key}:{seen}:{outlook.shown}").hexdigest()}"'
     )
@@ -106,93 +105,93 @@ def insert_token(request: HttpRequest, text: str) -> str:
 
 
 TABLES = ("compared", "cells")
-# always on the page; the tables of a large run are not, until somebody scrolls to them
+# on the page from the start, unlike the tables of a large run
 ALWAYS = ("charts", "log")
-# in the templates of sections, where the digest goes
-MARK = 'data-at=""'
+# where the templates of sections have their digest
+DIGEST_ATTRIBUTE = 'data-at=""'
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section as it stands on the page: its element has its name as id, and `at` as `data-at`."""
+    """A section as HTML, whose element has its name as id and its digest as `data-at`."""
 
     name: str
     text: str
-    at: str
+    digest: str
 
     @classmethod
     def of(cls, request: HttpRequest, name: str, shown: Mapping[str, object]) -> Self:
-        """Render the section `name` by its template, with TOKEN in its forms, and the digest of what it shows."""
+        """Render the section `name` by its template, with TOKEN in its forms. `shown`: the context."""
         text = render_to_string(f"dashboard/parts/run_{name}.html", {**shown, "csrf_token": TOKEN}, request)
-        at = sha256(text.encode()).hexdigest()[:12]
-        return cls(name, text.replace(MARK, f'data-at="{at}"', 1), at)
+        digest = sha256(text.encode()).hexdigest()[:12]
+        return cls(name, text.replace(DIGEST_ATTRIBUTE, f'data-at="{digest}"', 1), digest)
 
     @property
     def out_of_band(self) -> str:
+        """Return the section for htmx to replace the one with the same id on an open page."""
         return self.text.replace("data-at=", 'hx-swap-oob="true" data-at=', 1)
 
 
-def read_held_sections(request: HttpRequest) -> dict[str, str]:
-    """Read which state of each section the page has, by name: `have=charts.0a1b2c3d4e5f,log.…`; unknown names are
-    skipped."""
+def read_section_digests(request: HttpRequest) -> dict[str, str]:
+    """Read the digests of the sections that an open page shows, by name: `have=charts.0a1b2c3d4e5f,log.…`. Unknown
+    names are skipped."""
     pairs = (entry.partition(".") for entry in request.GET.get("have", "").split(","))
-    return {name: at for name, _, at in pairs if name in (*ALWAYS, *TABLES)}
+    return {name: digest for name, _, digest in pairs if name in (*ALWAYS, *TABLES)}
 
 
-def select_changed(sections: Iterable[Section], have: Mapping[str, str]) -> list[Section]:
-    return [section for section in sections if have.get(section.name) != section.at]
+def select_changed(sections: Iterable[Section], digests: Mapping[str, str]) -> list[Section]:
+    return [section for section in sections if digests.get(section.name) != section.digest]
 
 
 @dataclass(frozen=True)
-class Whole:
-    """`everything`: cells that have ended, and planned ones; `states`: of those, by id; `facts`: the strip of facts;
-    `activity`: what goes on in an open run, empty once it has ended."""
+class RunContent:
+    """What a run's page shows to every reader. `document`: of the cells that have results; `cells`: these and the open
+    ones; `states`: of open cells, by id; `may_continue`: more rounds can be measured; `activity`: what goes on in an
+    open run, empty once it has ended."""
 
     document: Document
-    everything: Sequence[Cell]
+    cells: Sequence[Cell]
     states: Mapping[str, str]
     answer: Answer
     warnings: Sequence[str]
     facts: Sequence[facts.Fact]
     may_continue: bool
     activity: str
-    by_id: Mapping[str, Cell]
 
 
 def revision_key(row: "Run") -> tuple[object, ...]:
     return (row.pk, row.team_id, row.revision, row.state, row.created_at, row.finished_at)
 
 
-def load_whole(row: "Run") -> Whole:
-    return cached("large", "whole", *revision_key(row), make=lambda: _make_whole(row))
+def load_content(row: "Run") -> RunContent:
+    return cached("large", "content", *revision_key(row), make=lambda: _make_content(row))
 
 
-def _make_whole(row: "Run") -> Whole:
+def _make_content(row: "Run") -> RunContent:
     document = load_document(row)
-    opened, states, activity = _list_open_cells(row, document)
-    by_id = {cell.id: cell for cell in document.cells}
-    # of a cell that is measured the document may tell what is known so far
-    everything = [*document.cells, *(cell for cell in opened if cell.id not in by_id)]
-    to_measure = [cell for cell in list_planned_cells(everything) if cell.status != CellStatus.REFUSED]
+    open_cells, states, activity = _list_open_cells(row, document)
+    # the document may have a cell that is still measured, with its results so far
+    known = {cell.id for cell in document.cells}
+    cells = [*document.cells, *(cell for cell in open_cells if cell.id not in known)]
+    to_measure = [cell for cell in list_planned_cells(cells) if cell.status != CellStatus.REFUSED]
     planned, ended = len(to_measure), sum(cell.id not in states for cell in to_measure)
     model = str(row.version.model)
-    return Whole(
+    return RunContent(
         document=document,
-        everything=everything,
+        cells=cells,
         states=states,
-        answer=reading.make_opening(document, model=model, planned=planned, ended=ended, activity=activity),
-        warnings=reading.list_warnings(document.cells),
-        facts=facts.list_run_facts(document.model_copy(update={"cells": everything})),
+        answer=openings.make_run_opening(document, model=model, planned=planned, ended=ended, activity=activity),
+        warnings=openings.list_warnings(document.cells),
+        facts=facts.list_run_facts(document.model_copy(update={"cells": cells})),
         may_continue=any(cell.status == "done" for cell in document.cells)
         and may_more_rounds_decide(document.comparisons)
         and not explain_removed_timings(row),
         activity=activity,
-        by_id=by_id,
     )
 
 
 def load_document(row: "Run") -> Document:
-    """Load the run's document, without operators but for the comparison that its first sentences explain."""
+    """Load the run's document without operators, except for the comparison that its headline explains."""
     document = selectors.document(row, with_operators=False)
     lead = rank_results(document.comparisons, {cell.id: cell for cell in document.cells}).leading
     if lead is None or not lead.change.is_decided or lead.comparison.operators:
@@ -204,13 +203,14 @@ def load_document(row: "Run") -> Document:
 
 
 def _choose_sentence(row: "Run", document: Document) -> str:
-    """What the run opens with; where it is kept, as the whole document says, which knows every cell's operators."""
+    """Choose the first sentence: the stored headline where it is still of the same verdict, since that was written from
+    every cell's operators, else a new one."""
     line = sentences.verdict_line(document)
     return row.headline if row.headline.startswith(line) else sentences.describe_run(document)
 
 
 def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[str, str], str]:
-    """Cells that have not ended, the state of each by its id, and what goes on in the run."""
+    """List the cells that have not ended, their states by id, and what goes on in the run."""
     if row.state == RunState.FINISHED:
         return [], {}, ""
     known = {cell.id for cell in document.cells} - pages.open_cell_names(row)
@@ -222,25 +222,27 @@ def _list_open_cells(row: "Run", document: Document) -> tuple[list[Cell], dict[s
     return opened, states, activity_of([state for state, _ in blocks])
 
 
-def draw_map(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Address, part: str) -> tuple[HeatMap, str]:
-    """Draw the map that the address asks for, and render it to HTML, once for all readers of this revision; returns
-    both. `part`: which part of the page asks, empty for the whole page."""
+def draw_map(
+    request: HttpRequest, row: "Run", content: RunContent, *, address: Address, part: str
+) -> tuple[HeatMap, str]:
+    """Draw the heat map that the address asks for, cached for this revision, and return it with its HTML. `part`: the
+    part of the page that is asked for, empty for the whole page."""
     columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
 
-    def laid() -> Layout:
-        return heatmap.make_layout(whole_run.everything, whole_run.document.comparisons, columns=columns)
+    def make_layout() -> heatmap_layout.Layout:
+        return heatmap_layout.make_layout(content.cells, content.document.comparisons, columns=columns)
 
     def make() -> tuple[HeatMap, str]:
-        made = heatmap.draw_layout(
-            cached("large", "layout", *revision_key(row), columns, make=laid),
+        drawn = heatmap.draw_layout(
+            cached("large", "layout", *revision_key(row), columns, make=make_layout),
             address,
             metric=metric,
-            states=whole_run.states,
+            states=content.states,
             part=read_part_number(request),
         )
         title = "Cells" if row.state == RunState.FINISHED else "Cells, filling in"
-        shown = {"map": made, "map_title": title, "metrics": heatmap.METRICS, "address": address, "part": part}
-        return made, render_to_string("dashboard/parts/run_map.html", shown, request)
+        shown = {"map": drawn, "map_title": title, "metrics": heatmap_fields.METRICS, "address": address, "part": part}
+        return drawn, render_to_string("dashboard/parts/run_map.html", shown, request)
 
     return cached("pieces", "map", *revision_key(row), request.GET.urlencode(), part, make=make)
 
@@ -248,30 +250,30 @@ def draw_map(request: HttpRequest, row: "Run", whole_run: Whole, *, address: Add
 def render_head(
     request: HttpRequest,
     row: "Run",
-    tell: Callable[[], Mapping[str, object]],
+    make_context: Callable[[], Mapping[str, object]],
     *,
     may_write: bool,
     outlook: Outlook | None,
 ) -> str:
-    """Render the head of the page, once for all readers with the same rights, with TOKEN in its forms. `outlook`: what
+    """Render the head of the page, cached for readers with the same rights, with TOKEN in its forms. `outlook`: what
     the run waits for, which changes without a new revision."""
 
     def make() -> str:
-        return render_to_string("dashboard/parts/run_head.html", {**tell(), "csrf_token": TOKEN}, request)
+        return render_to_string("dashboard/parts/run_head.html", {**make_context(), "csrf_token": TOKEN}, request)
 
     key = (*revision_key(row), may_write, outlook and outlook.shown, request.GET.urlencode())
     return cached("pieces", "head", *key, make=make)
 
 
-def select_document(whole_run: Whole, shown: HeatMap) -> Document:
-    """Cut the document of a large run to the cells in the map's rows and what they were compared with; the whole
-    document where the map shows all rows."""
+def select_document(content: RunContent, shown: HeatMap) -> Document:
+    """Cut the document to the cells that the map shows and those they are compared with; the whole document where the
+    map shows all rows."""
     if shown.part is None:
-        return whole_run.document
+        return content.document
     named = {cell.id for cell in shown.cells}
     compared: list[Comparison] = [
-        comparison for comparison in whole_run.document.comparisons if comparison.candidate in named
+        comparison for comparison in content.document.comparisons if comparison.candidate in named
     ]
     wanted = named | {comparison.baseline for comparison in compared}
-    kept = [cell for cell in whole_run.document.cells if cell.id in wanted]
-    return whole_run.document.model_copy(update={"cells": kept, "comparisons": compared})
+    kept = [cell for cell in content.document.cells if cell.id in wanted]
+    return content.document.model_copy(update={"cells": kept, "comparisons": compared})

@@ -12,16 +12,8 @@ from django.urls import reverse
 
 from dashboard.reading import setup
 from dashboard.reading.facts import Fact
-from dashboard.views.access import (
-    action,
-    form_page,
-    page,
-    read_fields,
-    read_number,
-    require_administrator,
-    signed_in_user,
-    team_choice,
-)
+from dashboard.views import access
+from dashboard.views.access import action, form_page, page, signed_in_user
 from farm.accounts import selectors, services
 from farm.accounts.selectors import can_manage, team_to_write
 from farm.accounts.states import Scope
@@ -68,7 +60,8 @@ MESSAGES_SHOWN = 100
 
 @dataclass(frozen=True)
 class Line:
-    """One channel. `fate` in words; `problem`: why messages failed for good, empty where none did."""
+    """A channel of the list. `fate`: how many messages were sent and wait, in words; `problem`: how many failed
+    permanently and the last error, empty where none did."""
 
     channel: "Channel"
     kind: "ChannelKind"
@@ -80,8 +73,8 @@ class Line:
 
 
 def make_lines(channels: Iterable["Channel"], tallies: Mapping[int, Tally], *, managed: Iterable[int]) -> list[Line]:
-    """Make a line for each channel, with how many messages were sent. `tallies`: by the channel's number, nothing
-    sent where one lacks; `managed`: numbers of the teams whose channels the reader may change."""
+    """Make the rows of the list of channels. `tallies`: counts of messages by the channel's number, a channel without
+    one has sent nothing; `managed`: numbers of the teams whose channels the reader may change."""
     teams = set(managed)
     return [_make_line(channel, tallies.get(channel.pk, Tally()), channel.team_id in teams) for channel in channels]
 
@@ -114,7 +107,7 @@ def _state_entry(delivery: "Delivery") -> Entry:
 
 @page
 def settings(request: HttpRequest) -> HttpResponseBase:
-    """Show what an administrator does on the first day, each done or not; others are redirected to their tokens."""
+    """Show an administrator the steps of setting up the farm, done or not; others are redirected to their tokens."""
     user = signed_in_user(request)
     if not user.is_superuser:
         return redirect("dashboard:tokens")
@@ -124,10 +117,10 @@ def settings(request: HttpRequest) -> HttpResponseBase:
 
 @page
 def backup(request: HttpRequest) -> HttpResponse:
-    """Show to an administrator when the last backup was made, and the commands that make and restore one. Raises
-    NotAllowed for others."""
-    require_administrator(request, "its backups")
-    commands = {what: f"onnxfarm farm {what} farm.backup {setup.name_home()}" for what in ("backup", "restore")}
+    """Show when the last backup was made, and the commands that make and restore one. Raises NotAllowed for people who
+    do not administer the farm."""
+    access.require_administrator(request, "its backups")
+    commands = {what: f"onnxfarm farm {what} farm.backup {setup.write_home_option()}" for what in ("backup", "restore")}
     return render(request, "dashboard/backup.html", {"last": selectors.last_backup(), **commands})
 
 
@@ -140,7 +133,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     name, days = request.POST.get("name", "").strip(), request.POST.get("days", str(services.TOKEN_DAYS))
     team = request.POST.get("team", "")
     try:
-        life = timedelta(days=read_number(request, "days") if "days" in request.POST else services.TOKEN_DAYS)
+        life = timedelta(days=access.read_number(request, "days") if "days" in request.POST else services.TOKEN_DAYS)
         _, secret = services.issue_token(signed_in_user(request), scopes, name=name, life=life, team=team)
     except Refusal as refusal:
         typed = {"name": name, "scopes": scopes, "days": days, "team": team}
@@ -173,10 +166,10 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
 
 @form_page
 def indexes(request: HttpRequest) -> HttpResponseBase:
-    """Show the package indexes beside PyPI, to an administrator. A POST adds one; a refusal is shown with the name
-    that was typed. Raises NotAllowed for others."""
-    require_administrator(request, "its package indexes")
-    given, problem = read_fields(request, ("name", "url")), ""
+    """Show the package indexes beside PyPI. A POST adds one; a refusal is shown with the name that was typed. Raises
+    NotAllowed for people who do not administer the farm."""
+    access.require_administrator(request, "its package indexes")
+    given, problem = access.read_fields(request, ("name", "url")), ""
     if request.method == "POST":
         try:
             made = registry.add_index(by=signed_in_user(request), **given)
@@ -204,7 +197,7 @@ def channels(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return _render_channels(request)
     user = signed_in_user(request)
-    given = read_fields(request, FIELDS)
+    given = access.read_fields(request, FIELDS)
     try:
         team = team_to_write(user, name=given["team"])
         rest = {name: given[name] for name in FIELDS if name != "team"}
@@ -225,7 +218,7 @@ def _render_channels(
     context = {
         "channels": make_lines(shown, count_deliveries(shown), managed=[team.pk for team in managed]),
         "managed": managed,
-        "team_choice": team_choice(user, typed=typed.get("team", ""), among=managed),
+        "team_choice": access.team_choice(user, typed=typed.get("team", ""), among=managed),
         "channel_kinds": kinds(),
         "digests": DIGESTS,
         "channel_errors": errors,
@@ -262,8 +255,9 @@ def _render_channel(request: HttpRequest, row: "Channel", **more: object) -> Htt
 
 @action
 def order(request: HttpRequest, channel_id: int, what: str) -> HttpResponseBase:
-    """Carry out an order on a channel: `test`, `silence` (pause), `listen` (resume) or `remove`; or answer with its
-    page and its `secret`, made anew by `renew`. Raises Missing for any other order."""
+    """Carry out the action `what` on a channel, `test`, `silence` (pause), `listen` (resume) or `remove`, and redirect.
+    `secret` and `renew` instead render the channel's page with its secret, which `renew` replaces first. Raises Missing
+    for any other action."""
     user = signed_in_user(request)
     row = channel_selectors.channel(user, channel_id)
     if what in ("secret", "renew"):

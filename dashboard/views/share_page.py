@@ -16,8 +16,11 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.cache import cached
-from dashboard.reading import compared_cells, facts, heatmap, inspection, judging, runs
+from dashboard.reading import compared_cells, facts, inspection, judging, openings
 from dashboard.reading.copies import write_curl
+from dashboard.reading.heatmap import draw_layout
+from dashboard.reading.heatmap_fields import METRICS
+from dashboard.reading.heatmap_layout import make_layout
 from dashboard.views import charts, hardware, lists, models
 from dashboard.views.access import action, carry_out, form_page, read_number, signed_in_user
 from dashboard.views.cell import make_panels
@@ -155,21 +158,14 @@ def _describe_run(request: HttpRequest, share: "Share") -> Context:
     row = _require_subject(lambda: selectors.run(share.created_by, int(share.subject)))
     document = load_document(row)
     said, states = _describe_opening(row, document)
-    columns, metric = request.GET.get("columns", ""), request.GET.get("metric", "")
+    layout = make_layout(document.cells, document.comparisons, columns=request.GET.get("columns", ""))
     return {
         **said,
-        "warnings": runs.list_warnings(document.cells),
+        "warnings": openings.list_warnings(document.cells),
         "facts": [*facts.list_run_facts(document), facts.Fact("Submitted", f"{row.created_at:%Y-%m-%d %H:%M} UTC")],
-        "map": heatmap.make_heat_map(
-            document.cells,
-            document.comparisons,
-            no_address,
-            columns=columns,
-            metric=metric,
-            part=read_part_number(request),
-        ),
+        "map": draw_layout(layout, no_address, metric=request.GET.get("metric", ""), part=read_part_number(request)),
         "map_title": "Cells",
-        "metrics": heatmap.METRICS,
+        "metrics": METRICS,
         **charts.make_chart(request, row, document, no_address),
         **make_tables(request, document, no_address, states=states),
     }
@@ -183,7 +179,7 @@ def _describe_opening(row: "Run", document: Document) -> tuple[Context, dict[str
     own = [cell for cell in list_planned_cells(document.cells) if cell.status != CellStatus.REFUSED]
     ended = sum(cell.id not in states for cell in own)
     planned = max(ended, row.cells.exclude(status=CellStatus.REFUSED).count())
-    answer = runs.make_opening(
+    answer = openings.make_run_opening(
         document, model=str(row.version.model), planned=planned, ended=ended, activity=state if is_open else ""
     )
     return {"run": row, "state": state, "is_open": is_open, **asdict(answer)}, states

@@ -1,4 +1,4 @@
-"""Signing in by a one-time link or through the farm's identity provider, what its groups mean here, and signing out."""
+"""Signing in by a one-time link or through an identity provider, roles by the provider's groups, and signing out."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -7,16 +7,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.views.access import (
-    action,
-    carry_out,
-    form_page,
-    local_address,
-    read_fields,
-    render_refusal,
-    require_administrator,
-    signed_in_user,
-)
+from dashboard.views import access
+from dashboard.views.access import action, form_page, local_address, signed_in_user
 from dashboard.views.teams import ROLES
 from farm.accounts import selectors
 from farm.accounts.openid import people, sessions
@@ -33,8 +25,8 @@ NEXT = "next"
 
 @require_safe
 def ask(request: HttpRequest) -> HttpResponse:
-    """Show the identity provider's button, and how to get a link; passwords do not exist here. Who is signed in
-    already is redirected on."""
+    """Show the sign-in page: the identity provider's button, and how to get a link. There are no passwords. People who
+    are signed in are redirected to the next page."""
     if request.user.is_authenticated:
         return redirect(read_next_page(request))
     shown = {"next": request.GET.get(NEXT, ""), "provider": settings.OPENID, "has_links": settings.LOCAL_SIGN_IN}
@@ -43,29 +35,28 @@ def ask(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def redeem(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """Show the page of a one-time link with one button, and take the button's order, which signs in whoever pressed
-    it.
+    """Show the page of a one-time link, with one button. A POST by that button signs in and uses up the link.
 
-    Only the order spends the link: mail servers and chats open links to look behind them. Somebody who is signed in
-    already goes on from a link that opens nothing, however old it is.
+    A GET leaves the link valid, because mail servers and chats open links to preview them. People who are signed in
+    are redirected to the next page from a link that is invalid or expired.
     """
     try:
         if request.method != "POST":
             shown = {"user_named": find_user_of_link(secret), "next": read_next_page(request)}
             return mark_private(render(request, "dashboard/sign_in_link.html", shown))
         login(request, redeem_sign_in_link(secret), backend=BACKEND)
-        # as long as any: one that was begun for the identity provider is short
+        # a session that was begun for the identity provider is short
         request.session.set_expiry(None)
     except Refusal as refusal:
         if not request.user.is_authenticated:
-            return mark_private(render_refusal(request, refusal))
+            return mark_private(access.render_refusal(request, refusal))
     return mark_private(redirect(read_next_page(request)))
 
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Ends the session of this browser, and leads on to where the one ends that it has with the identity provider it
-    came by; where that has no such address, a message says that it goes on."""
+    """End the session of this browser. People who came through the identity provider are led to its sign-out page;
+    where it has none, a message says that its own session may go on."""
     address, name = openid.make_sign_out_url(request), openid.session_provider_name(request)
     logout(request)
     if address:
@@ -76,19 +67,19 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def read_next_page(request: HttpRequest) -> str:
-    """Return the address of the page of this farm that the visitor wanted to go to; `/` where it is none, and where
-    it is of the administration and the visitor may not see that."""
+    """Read from `next` the address to go to after signing in; `/` where it is no page of this farm, or a page of the
+    administration that the visitor may not see."""
     wanted = local_address(request, request.POST.get(NEXT) or request.GET.get(NEXT, ""))
     # the administration sends everybody else back here
-    is_in = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
-    return wanted if wanted and is_in else "/"
+    may_see = not wanted.startswith("/admin/") or not request.user.is_authenticated or request.user.is_staff
+    return wanted if wanted and may_see else "/"
 
 
 def mark_private(response: HttpResponseBase) -> HttpResponseBase:
-    """Mark a response whose address is a secret, and return it: no cache keeps it, no search engine lists it, no
-    other address is told of it.
+    """Set the headers of a response whose address is a secret, and return it: no cache stores it, no search engine
+    lists it, and other sites get only the origin as the referrer.
 
-    The origin alone is told, because a form of a page without a referrer is taken for another site's.
+    The origin is sent because the CSRF check rejects forms of pages without a referrer.
     """
     response.headers["Cache-Control"] = "private, no-store"
     response.headers["Referrer-Policy"] = "strict-origin"
@@ -98,22 +89,23 @@ def mark_private(response: HttpResponseBase) -> HttpResponseBase:
 
 @require_POST
 def begin_openid(request: HttpRequest) -> HttpResponseBase:
-    """Sends the browser on to the provider, by a page: the policy of forms lets them lead to this farm alone."""
+    """Start signing in at the identity provider, and show a page that goes on to it: the content security policy
+    forbids forms to redirect to another site."""
     try:
         name = get_registration().name
         address = sessions.begin_sign_in(request, next_page=read_next_page(request))
     except Refusal as refusal:
-        return mark_private(render_refusal(request, refusal))
+        return mark_private(access.render_refusal(request, refusal))
     return mark_private(render(request, "dashboard/onward.html", {"address": address, "name": name}))
 
 
 @require_safe
 def finish_openid(request: HttpRequest) -> HttpResponseBase:
-    """Sign in whoever comes back from the provider, or say in a sentence why not."""
+    """Sign in the person whom the identity provider sends back, or show why that failed."""
     try:
         user, next_page, is_new = sessions.complete_sign_in(request)
     except Refusal as refusal:
-        return mark_private(render_refusal(request, refusal))
+        return mark_private(access.render_refusal(request, refusal))
     if is_new:
         no_team = " You are in no team yet: ask an admin of one to add you."
         messages.success(
@@ -124,12 +116,12 @@ def finish_openid(request: HttpRequest) -> HttpResponseBase:
 
 @form_page
 def groups(request: HttpRequest) -> HttpResponseBase:
-    """Show to an administrator how the farm is registered with its provider, and which groups give which roles. A
-    POST maps one more; a refusal is shown. Raises NotAllowed for others."""
-    user = require_administrator(request, "its identity provider")
+    """Show how the farm is registered with its identity provider, and which groups give which roles. A POST maps
+    another group; a refusal is shown. Raises NotAllowed for people who do not administer the farm."""
+    user = access.require_administrator(request, "its identity provider")
     if request.method == "POST":
-        typed = read_fields(request, ("group", "team", "role"))
-        carry_out(
+        typed = access.read_fields(request, ("group", "team", "role"))
+        access.carry_out(
             request,
             lambda: people.map_group(
                 group=typed["group"], team=selectors.team_named(typed["team"], user=user), role=typed["role"], by=user

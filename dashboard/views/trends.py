@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 WATCHES_OFFERED = 200
 AXES = ("time", "release")
-# fewer values tell more over releases
-FEW = 6
-# from so many values on, lines are kept for the next reader
-MANY = 1000
+# a chart of fewer values is over releases unless the address asks for time
+MIN_OVER_TIME = 6
+# charts of fewer values are not cached
+MIN_CACHED = 1000
 Lines = tuple[list[Line], list[Line]]
 
 
 @page
 def trends(request: HttpRequest) -> HttpResponse:
-    """Show the series of the watch that the address names, else of the first watch that has any, with the grid of
-    models and releases; or as a file with `as=`, over time."""
+    """Show the series of the watch that the address names, else of the first watch that has any, below the grid of
+    models and releases; or as a file of all values over time with `as=`."""
     user = signed_in_user(request)
     watches = list(selectors.watches_visible_to(user)[:WATCHES_OFFERED])
     wanted = request.GET.get("watch", "")
@@ -49,8 +49,8 @@ def trends(request: HttpRequest) -> HttpResponse:
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.wants_file(request):
         lines = reading.lines_over_time(watch, _list_points(watch, metric)) if watch is not None else []
-        spots = [(line, spot) for line in lines if chosen in ("", line.key) for spot in line.spots]
-        return lists.render_file(request, "trends", spots, lambda pair: file_rows.spot_row(*pair))
+        points = [(line, point) for line in lines if chosen in ("", line.key) for point in line.points]
+        return lists.render_file(request, "trends", points, lambda pair: file_rows.point_row(*pair))
     context: dict[str, object] = {"watches": watches, "watch": watch, "axes": AXES, "series": chosen}
     if watch is not None and not chosen:
         context["grid"] = _make_grid([other for other in watches if other.distribution == watch.distribution])
@@ -73,9 +73,9 @@ def _list_points(watch: "Watch", metric: str) -> "Iterable[PointRow]":
 
 
 def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = "") -> tuple[Figure, str]:
-    """Draw the chart of a watch's series with its table, and return the axis that it is over: `time` or `release`,
-    as asked, else time from FEW values on. `chosen`: the key of the series that stands out; `metric`: its name,
-    empty for latency. Charts of at least MANY values are cached."""
+    """Draw the chart of a watch's series with its table, and return it with its axis, `time` or `release`: that in
+    `by`, else time from MIN_OVER_TIME values on. `chosen`: the key of the series that is highlighted; `metric`: a name,
+    empty for latency. Charts of at least MIN_CACHED values are cached."""
     alerts = list(pages.alerts_of_watch(watch))
     count, newest = pages.count_points(watch)
 
@@ -86,7 +86,7 @@ def draw_watch(watch: "Watch", *, by: str = "", chosen: str = "", metric: str = 
         return over_time, reading.lines_over_releases(watch, points, alerts, words=words)
 
     draw = partial(_draw, watch, by=by, chosen=chosen, metric=metric)
-    if count < MANY:
+    if count < MIN_CACHED:
         return draw(made())
     # neither values nor the series of an alert ever change: newer ones make another key
     marked = tuple((alert.pk, alert.state, len(alert.symptoms.all())) for alert in alerts)
@@ -101,8 +101,8 @@ def _draw(watch: "Watch", lines: Lines, *, by: str, chosen: str, metric: str) ->
         watch=watch.pk,
         distribution=watch.distribution,
     )
-    longest = max((len(line.spots) for line in over_time), default=0)
-    shown = by if by in AXES else "time" if longest >= FEW else "release"
+    longest = max((len(line.points) for line in over_time), default=0)
+    shown = by if by in AXES else "time" if longest >= MIN_OVER_TIME else "release"
     chart = draw_trend(
         over_releases if shown == "release" else over_time,
         reference=watch.reference,

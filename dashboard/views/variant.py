@@ -216,7 +216,7 @@ def _make_change_entry(entry: Callable[[Change], Entry]) -> Callable[["VariantCe
 
 def _time_entry(measured: "VariantCell") -> Entry:
     times = Times.of([measured.cell], [measured.against] if measured.against else [])
-    return latency_entry(times.with_compared_time(measured.cell), says=measured.cell.id in times.by_processor)
+    return latency_entry(times.with_compared_time(measured.cell), is_marked=measured.cell.id in times.by_processor)
 
 
 COLUMNS: tuple[Column["VariantCell"], ...] = (

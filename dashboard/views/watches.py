@@ -133,9 +133,9 @@ def watches(request: HttpRequest) -> HttpResponse:
         return lists.render_file(request, "watches", rows[: lists.MAX_ROWS], file_rows.watch_row)
     page_of_watches = make_page(request, rows)
     rounds, opened = pages.last_rounds(page_of_watches), pages.open_alerts_by_watch(page_of_watches)
-    looks = pages.list_index_looks()
+    queries = pages.list_index_looks()
     lines = [
-        reading.make_line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), looks=looks)
+        reading.make_line(watch, rounds=rounds.get(watch.pk, []), alerts=opened.get(watch.pk, []), queries=queries)
         for watch in page_of_watches
     ]
     context = {"headline": reading.write_headline(lines), "watches": page_of_watches, "lines": lines}
@@ -149,14 +149,14 @@ def watch(request: HttpRequest, watch_id: int) -> HttpResponse:
 
 def _render_watch(request: HttpRequest, row: "Watch", *, status: int = 200, **more: object) -> HttpResponse:
     opened = pages.open_alerts_by_watch([row]).get(row.pk, [])
-    last = reading.find_last(pages.last_rounds([row]).get(row.pk, []), opened)
+    last = reading.find_status(pages.last_rounds([row]).get(row.pk, []), opened)
     alerts = list(pages.alerts_of_watch(row)[:ALERTS_SHOWN])
     may_write = can_write(signed_in_user(request), team=row.team)
     models, rounds = watched_models(row), list(selectors.rounds_of(row)[:ROUNDS_SHOWN])
     context = {
         "watch": row,
         "what": reading.describe_watch(row),
-        "next": reading.describe_next_look(row, pages.list_index_looks()),
+        "next": reading.describe_next_start(row, pages.list_index_looks()),
         "last": last,
         "judged_at": max((seen.judged_at for seen in rounds if seen.judged_at), default=None),
         "rule": row.rule.describe_kinds(),

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.reading.alerts import list_timeline
+from dashboard.reading.alert_timeline import list_timeline
 from farm.accounts.models import User
 from farm.alerts.models import Alert, Watch
 from farm.api.bisections import shape_investigation

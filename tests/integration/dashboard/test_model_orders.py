@@ -1,6 +1,8 @@
 """Models and versions are edited, labelled, deleted and restored on their pages; who may only look, may not."""
 
 import pytest
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from farm.accounts.models import Team, User
@@ -156,3 +158,9 @@ def test_retiring_a_node_and_closing_a_token_are_asked_twice(signed_in: Client, 
     text = signed_in.get("/settings/tokens/").content.decode()
     assert "Programs that use this token stop working immediately." in text
     assert text.count('<summary class="button copy">revoke</summary>') == 1
+
+
+def test_too_many_files_of_labelled_data_are_refused_on_the_version_s_page(signed_in: Client, version: Version) -> None:
+    files = [SimpleUploadedFile(f"{number}.npz", b"x") for number in range(settings.DATA_UPLOAD_MAX_NUMBER_FILES + 1)]
+    response = signed_in.post(f"/models/versions/{version.pk}/evaluation/", {"evaluation": files}, follow=True)
+    assert "The form could not be read" in assert_is_page(response)

@@ -1,18 +1,21 @@
 import pytest
 
-from dashboard.reading.heatmap import Place, draw_layout, make_heat_map, make_layout
+from dashboard.reading.heatmap import draw_layout
+from dashboard.reading.heatmap_fields import Field
+from dashboard.reading.heatmap_layout import make_layout
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.contract.document_comparisons import Comparison
 from farm.contract.reasons import CellStatus, Reason, ReasonCode
 from tests.unit.dashboard.conftest import address
+from tests.unit.dashboard.draw_heat_map import make_heat_map
 
 
-def place_of(document: Document, labels: tuple[str, ...], column: str, **how: str) -> Place:
+def place_of(document: Document, labels: tuple[str, ...], column: str, **how: str) -> Field:
     found = make_heat_map(document.cells, document.comparisons, address, **how)
     row = next(row for row in found.rows if row.labels == labels)
-    return row.places[found.columns.index(column)]
+    return row.fields[found.columns.index(column)]
 
 
 def test_columns_are_the_runtimes_and_rows_the_axes_that_vary(document: Document) -> None:
@@ -50,7 +53,7 @@ def test_rows_that_were_refused_stand_below_those_that_are_measured(document: Do
     refused_cell = {"status": CellStatus.REFUSED, "p50_ms": None, "reason": why}
     cells = [cell.model_copy(update=refused_cell) if cell.batch == 1 else cell for cell in document.cells]
     rows = make_heat_map(cells, document.comparisons, address).rows
-    measured = [any(place.value for place in row.places) for row in rows]
+    measured = [any(place.value for place in row.fields) for row in rows]
     assert set(measured) == {True, False}
     assert measured == sorted(measured, reverse=True)
 
@@ -71,7 +74,7 @@ def test_a_metric_colours_by_magnitude(document: Document) -> None:
 
 def test_the_key_names_the_values_of_the_lightest_and_the_darkest_colour(document: Document) -> None:
     found = make_heat_map(document.cells, document.comparisons, address, metric="p50")
-    shown = [(place.tone, place.value) for row in found.rows for place in row.places]
+    shown = [(place.tone, place.value) for row in found.rows for place in row.fields]
     assert ("r1", found.ends[0]) in shown
     assert ("r5", found.ends[1]) in shown
     assert make_heat_map(document.cells, document.comparisons, address).ends == []
@@ -79,7 +82,7 @@ def test_the_key_names_the_values_of_the_lightest_and_the_darkest_colour(documen
 
 def test_cells_of_one_value_share_the_lightest_colour(by_id: dict[str, Cell]) -> None:
     found = make_heat_map([by_id["b1-a0"]], [], address, metric="p50")
-    assert found.rows[0].places[0].tone == "r1"
+    assert found.rows[0].fields[0].tone == "r1"
     assert found.column_axis.name == "runtime"
 
 
@@ -103,14 +106,14 @@ def test_open_cells_wait_or_breathe(by_id: dict[str, Cell]) -> None:
     blank = {"p50_ms": None, "samples_ms": []}
     open_ = [by_id["b1-a0"].model_copy(update=blank), by_id["b1-a1"].model_copy(update=blank)]
     found = make_heat_map(open_, [], address, states={"b1-a0": "measuring", "b1-a1": "queued"})
-    running, waiting = found.rows[0].places
+    running, waiting = found.rows[0].fields
     assert (running.tone, waiting.tone) == ("running", "")
     assert (running.sign.word, waiting.sign.word) == ("measuring", "queued")
 
 
 def test_a_running_cell_shows_the_median_of_its_launches_so_far(by_id: dict[str, Cell]) -> None:
     one = by_id["b1-a0"].model_copy(update={"p50_ms": 1.92, "p50_ci_ms": None, "samples_ms": [1.91, 1.93]})
-    place = make_heat_map([one], [], address, states={one.id: "measuring"}).rows[0].places[0]
+    place = make_heat_map([one], [], address, states={one.id: "measuring"}).rows[0].fields[0]
     assert (place.value, place.sign.word, place.tone) == ("1.92 ms", "2 rounds so far", "running")
 
 
@@ -124,7 +127,7 @@ def test_a_live_map_says_of_which_clock_its_times_are_and_has_one_of_them(by_id:
     assert make_heat_map([calm], [], address, states=states).so_far == "by the clock"
     both = make_heat_map([calm, busy], [], address, states=states)
     assert both.so_far == "processor time"
-    assert [place.value for row in both.rows for place in row.places] == ["1.80 ms", "2.00 ms"]
+    assert [place.value for row in both.rows for place in row.fields] == ["1.80 ms", "2.00 ms"]
     assert make_heat_map([calm, busy], [], address).so_far == ""
 
 
@@ -143,7 +146,7 @@ def test_a_comparison_without_figures_shows_why(document: Document) -> None:
         update={"ratio": None, "verdict": "not comparable", "reason": "The driver differs."}
     )
     found = make_heat_map(document.cells, [blank], address)
-    place = found.rows[0].places[1]
+    place = found.rows[0].fields[1]
     assert (place.sign.word, place.title) == ("not comparable", "The driver differs.")
 
 
@@ -198,5 +201,5 @@ def test_a_cell_of_a_busy_machine_shows_its_processor_time_from_its_first_round_
     busy = {"p50_ms": 61.0, "samples_ms": [119.0, 3.33], "disturbed_samples": 2, "cpu_p50_ms": 3.05}
     alone = next(iter(by_id.values())).model_copy(update=busy)
     for states in ({}, {alone.id: "measuring"}):
-        ((place,),) = (row.places for row in make_heat_map([alone], [], address, states=states).rows)
+        ((place,),) = (row.fields for row in make_heat_map([alone], [], address, states=states).rows)
         assert place.value == "3.05 ms"

@@ -22,7 +22,7 @@ def row(name: str = "encoder", **how: Any) -> ReleaseRow:
 def told(*rows: ReleaseRow) -> tuple[str, str, list[str]]:
     found = make_grid(rows)
     assert isinstance(found, Grid)
-    signs = [line.places[-1].sign for line in found.map.rows]
+    signs = [line.fields[-1].sign for line in found.map.rows]
     return found.headline, found.because, [sign.word for sign in signs if sign is not None]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from dashboard import axes
 from dashboard.reading import cell as reading
-from dashboard.reading import cells, comparisons, facts, judging, runs
+from dashboard.reading import cells, comparisons, facts, judging, leads, openings
 from farm.contract.cells import Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell, Input
@@ -62,18 +62,18 @@ def test_a_session_set_is_named_and_says_what_it_changes(by_id: dict[str, Cell])
 
 
 def test_the_first_sentence_stands_alone_and_keeps_numbers_with_their_units() -> None:
-    first, rest = runs.split_first_sentence("It is 24 % slower. Gelu explains 96 % of it.")
+    first, rest = openings.split_first_sentence("It is 24 % slower. Gelu explains 96 % of it.")
     assert first == "It is 24\N{NO-BREAK SPACE}% slower."
     assert rest == "Gelu explains 96\N{NO-BREAK SPACE}% of it."
-    assert runs.split_first_sentence("One sentence.") == ("One sentence.", "")
+    assert openings.split_first_sentence("One sentence.") == ("One sentence.", "")
 
 
 def test_an_open_run_says_how_far_it_is_and_what_it_knows_already(document: Document) -> None:
     early = document.model_copy(update={"comparisons": []})
-    told = runs.make_opening(early, model="encoder", planned=9, ended=1, activity="measuring")
+    told = openings.make_run_opening(early, model="encoder", planned=9, ended=1, activity="measuring")
     wrong = "Wrong outputs of ONNX Runtime 1.24.1 (onnxruntime-openvino): 1 of 9 cells fails parity."
     assert (told.headline, told.because) == ("Measuring encoder", wrong)
-    found = runs.make_opening(document, model="encoder", planned=9, ended=4, activity="queued")
+    found = openings.make_run_opening(document, model="encoder", planned=9, ended=4, activity="queued")
     assert found.headline.startswith("encoder: wrong outputs of ")
     assert found.rest.endswith("So far: 4 of 9 cells have ended.")
 
@@ -97,7 +97,8 @@ def test_an_open_run_has_one_state_in_its_sign_its_headline_and_its_cells(
     assert activity_of(blocks) == word
     early = document.model_copy(update={"comparisons": []})
     assert (
-        runs.make_opening(early, model="encoder", planned=9, ended=0, activity=activity_of(blocks)).headline == headline
+        openings.make_run_opening(early, model="encoder", planned=9, ended=0, activity=activity_of(blocks)).headline
+        == headline
     )
     assert [activity_of([state]) for state in blocks if state in UNSETTLED_BLOCKS] == cells
     # each of these words has its sign, and measuring is said of what a node measures alone
@@ -106,12 +107,12 @@ def test_an_open_run_has_one_state_in_its_sign_its_headline_and_its_cells(
 
 
 def test_differences_between_asked_and_ran_are_warned_of_first(document: Document) -> None:
-    (asked,) = runs.list_warnings(document.cells)
+    (asked,) = openings.list_warnings(document.cells)
     assert (
         asked
         == "Not as asked: 1 cell ran on other providers than requested (OpenVINO · batch 1 · fp32 · openvino 1.24.1)."
     )
-    assert runs.list_warnings(document.cells[:4]) == []
+    assert openings.list_warnings(document.cells[:4]) == []
 
 
 def test_facts_of_a_run_cover_what_was_measured_where(document: Document) -> None:
@@ -385,7 +386,7 @@ def test_other_metrics_stand_in_one_column_losses_first(document: Document, by_i
 def test_a_row_of_a_run_says_which_settings_failed_behind_what_it_compared() -> None:
     gone = "1 of 3 cells did not finish (fp16)"
     led = KeyResult(step="1.29.0 → 1.31.1", where="CPU, batch 1", node="bench-1", ratio=1.2, unfinished=gone)
-    assert runs.lead_subject(led).soft == f"CPU, batch 1, on bench-1. {gone}"
+    assert leads.make_subject_entry(led).soft == f"CPU, batch 1, on bench-1. {gone}"
     wrong = KeyResult(step="batch 8", where="1 of 3 cells", reason="Outputs differ.", unfinished=gone)
-    assert runs.lead_subject(wrong).soft == f"1 of 3 cells. Outputs differ. {gone}"
-    assert runs.lead_subject(wrong.model_copy(update={"unfinished": ""})).soft == "1 of 3 cells. Outputs differ."
+    assert leads.make_subject_entry(wrong).soft == f"1 of 3 cells. Outputs differ. {gone}"
+    assert leads.make_subject_entry(wrong.model_copy(update={"unfinished": ""})).soft == "1 of 3 cells. Outputs differ."

@@ -11,7 +11,6 @@ from dashboard.figures.figure import Figure
 from dashboard.figures.generation import draw_phases
 from dashboard.reading import cell as reading
 from dashboard.reading import cells, compared_cells, compared_lines, comparisons, judging
-from dashboard.reading.heatmap import make_heat_map
 from dashboard.views.cell import make_panels, write_headline
 from dashboard.views.compared_runs import _p50_entry, match_cells
 from farm.contract.document import Document
@@ -23,6 +22,7 @@ from farm.rules.presenting.times import Times
 from onnxfarm.screen import show
 from tests.documents import NEW, make_cell, make_comparison, make_document
 from tests.unit.dashboard.conftest import address
+from tests.unit.dashboard.draw_heat_map import make_heat_map
 from tests.unit.rules.test_generations import generated
 
 ACCURACY = Accuracy(metric="top1", value=0.9, recipe="images")
@@ -103,19 +103,19 @@ def test_a_cells_page_leads_with_the_time_of_the_verdict_and_draws_its_launches(
 
 def test_a_map_by_latency_is_coloured_by_the_time_of_the_verdicts(judged: Document) -> None:
     found = make_heat_map(judged.cells, judged.comparisons, address, metric="p50")
-    old, new = found.rows[0].places
+    old, new = found.rows[0].fields
     assert (old.value, new.value) == ("0.945 ms", "1.270 ms")
     assert found.ends == ["0.945 ms", "1.270 ms"]
     assert new.title.startswith("processor time 1.270 ms")
     assert "by the clock" in new.title
-    beside = make_heat_map(judged.cells, judged.comparisons, address).rows[0].places[1]
+    beside = make_heat_map(judged.cells, judged.comparisons, address).rows[0].fields[1]
     assert beside.title.count("processor time") == 1
 
 
 def test_a_map_of_batches_counts_items_of_processor_time() -> None:
     pair = make_comparison("slower", 4.0, axis="batch", ci_low=3.9, ci_high=4.1, verdict_from="processor")
     both = [busy("c1", 1.0), busy("c2", 4.0, batch=4, throughput=400 / 4.0)]
-    values = [place.value for place in make_heat_map(both, [pair], address).rows[0].places]
+    values = [place.value for place in make_heat_map(both, [pair], address).rows[0].fields]
     assert values == ["1\N{NARROW NO-BREAK SPACE}000 items/s"] * 2
 
 
@@ -123,11 +123,11 @@ def test_the_baseline_of_a_row_is_what_its_cells_are_compared_with(judged: Docum
     refused = make_cell(
         "c0", runtime="onnxruntime==1.22.0", status="refused", reason={"code": "opset_too_new", "text": "No."}
     )
-    none, base, new = make_heat_map([refused, *judged.cells], judged.comparisons, address).rows[0].places
+    none, base, new = make_heat_map([refused, *judged.cells], judged.comparisons, address).rows[0].fields
     assert none.sign.mark == "⊘"
     assert base.sign.word == "baseline"
     assert new.sign.word == "34 % slower"
-    ((alone,),) = (row.places for row in make_heat_map(judged.cells[:1], [], address).rows)
+    ((alone,),) = (row.fields for row in make_heat_map(judged.cells[:1], [], address).rows)
     assert alone.sign.word == "not compared"
 
 
@@ -189,7 +189,7 @@ def test_a_failed_parity_says_by_what_and_against_which_limit_wherever_it_stands
     table = cells.make_table(both, address, comparisons=judged.comparisons)
     place = [head.text for head in table.heads].index("Note")
     assert [text in row[place].text for row in table.rows] == [False, True]
-    assert text in make_heat_map(both, judged.comparisons, address).rows[0].places[1].title
+    assert text in make_heat_map(both, judged.comparisons, address).rows[0].fields[1].title
     base, other = (judging.ChosenCell(f"1:{cell.id}", 1, cell, "") for cell in both)
     assert text in judging.judge_pair(base, other, judged.comparisons).evidence
 
@@ -242,7 +242,7 @@ def test_what_did_not_settle_says_why_and_what_helps_under_the_terminals_cells(j
 def test_a_verdict_stands_in_the_map_as_soon_as_there_is_one(judged: Document) -> None:
     """ "no verdict yet" stood beside "4.6× slower" in the headline while the block was traced."""
     states = {cell.id: "measuring" for cell in judged.cells}
-    old, new = make_heat_map(judged.cells, judged.comparisons, address, states=states).rows[0].places
+    old, new = make_heat_map(judged.cells, judged.comparisons, address, states=states).rows[0].fields
     words = [place.sign.word for place in (old, new) if place.sign]
     assert words == ["baseline, 8 rounds so far", "34 % slower, 8 rounds so far"]
 
@@ -251,7 +251,7 @@ def test_a_map_by_session_creation_says_of_which_clock_it_is(judged: Document) -
     (pair,) = judged.comparisons
     found = make_heat_map(judged.cells, [pair.model_copy(update={"metrics": [session()]})], address, metric="session")
     assert found.metric.label == "session creation, processor time"
-    assert [place.value for place in found.rows[0].places] == ["5.04 ms", "6.28 ms"]
+    assert [place.value for place in found.rows[0].fields] == ["5.04 ms", "6.28 ms"]
 
 
 def test_compared_cells_show_session_creation_by_the_launches_of_its_verdict(judged: Document) -> None:

@@ -11,6 +11,7 @@ import pytest
 from dashboard.figures.figure import thin_places
 from dashboard.figures.trends import COLOURED, describe_shift, draw_trend
 from dashboard.reading import trends as reading
+from dashboard.reading.watched_series import find_slowest_series
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 WATCH: Any = SimpleNamespace(distribution="onnxruntime", reference="1.29.0")
@@ -55,8 +56,8 @@ def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> 
     versions = ["1.30.0"] * 40 + ["1.31.1"] * 20
     others = [(*row[:3], "onnxruntime==1.28.0", *row[4:]) for row in rows(values)]
     (line,) = reading.lines_over_time(WATCH, [*rows(values, versions=versions), *others])
-    assert len(line.spots) == 60
-    assert [shift.place for shift in line.shifts] == [40]
+    assert len(line.points) == 60
+    assert [shift.index for shift in line.shifts] == [40]
     assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
     assert describe_shift(line, line.shifts[0]) == "24 % slower with 1.31.1"
 
@@ -64,7 +65,7 @@ def test_a_line_is_the_new_release_of_each_round_and_knows_its_level_shift() -> 
 @pytest.mark.parametrize(("count", "at"), [(1000, 600), (1000, 602), (10_000, 8_123), (201, 100)])
 def test_a_long_line_knows_the_very_value_its_level_shifted_with(count: int, at: int) -> None:
     (line,) = reading.lines_over_time(WATCH, rows(stepped(count, at=at)))
-    assert [shift.place for shift in line.shifts] == [at]
+    assert [shift.index for shift in line.shifts] == [at]
     assert line.shifts[0].ratio == pytest.approx(1.24, rel=0.01)
 
 
@@ -74,7 +75,7 @@ def test_an_alert_is_marked_where_its_round_stands() -> None:
     )
     elsewhere = SimpleNamespace(node="pi", round_id=7, pk=4, state="open", symptoms=alert.symptoms)
     (line,) = reading.lines_over_time(WATCH, rows([1.0] * 10), [alert, elsewhere])
-    assert [(mark.place, mark.alert) for mark in line.marks] == [(7, 3)]
+    assert [(mark.index, mark.alert) for mark in line.marks] == [(7, 3)]
     figure = draw_trend([line], reference="1.29.0", table=reading.make_table([line], watch=1))
     marks = next(one for one in figure.data if one["mode"] == "markers+text")
     assert marks["customdata"] == ["/alerts/3/"]
@@ -91,7 +92,7 @@ class _Rows(list[Any]):
 def test_over_releases_each_has_its_newest_value_in_release_order() -> None:
     versions = ["1.9.0", "1.31.1", "1.30.0", "1.31.1"]
     (line,) = reading.lines_over_releases(WATCH, rows([1.0, 1.5, 1.1, 1.2], versions=versions))
-    assert [(spot.version, spot.ratio) for spot in line.spots] == [
+    assert [(point.version, point.ratio) for point in line.points] == [
         ("1.9.0", 1.0),
         ("1.29.0", 1.0),
         ("1.30.0", 1.1),
@@ -114,7 +115,10 @@ def test_what_its_round_left_undecided_is_told_as_undecided_where_no_verdict_sta
     ]
     values = [(7, 1, "onnxruntime", "1.29.0", *undecided[0][:1], "bench-1", "fp32", "1.31.1", 1.19, 1.17, 1.21, word)
               for word in ("undecided", "alert")]  # fmt: skip
-    assert [reading.make_standings([value])[7].last for value in values] == ["19 % slower, undecided", "19 % slower"]
+    assert [find_slowest_series([value])[7].last for value in values] == [
+        "19 % slower, undecided",
+        "19 % slower",
+    ]
 
 
 def test_a_release_that_was_not_measured_is_a_gap_and_no_line_joins_its_neighbours() -> None:

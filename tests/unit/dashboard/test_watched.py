@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.reading.trends import HEIGHT, WIDTH, draw_spark
+from dashboard.reading.watched_series import HEIGHT, WIDTH, draw_spark
 
 
 def spots(ratios: list[float]) -> list[tuple[float, float]]:

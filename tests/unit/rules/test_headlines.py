@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dashboard import axes
 from dashboard.figures import figure
-from dashboard.reading import comparisons, heatmap, judging
+from dashboard.reading import comparisons, judging
 from farm.contract.document_cells import Cell, Parity
 from farm.contract.document_comparisons import Comparison, OperatorChange
 from farm.rules.comparing import quantities
@@ -18,6 +18,7 @@ from farm.rules.presenting.key_results import find_key_result
 from farm.rules.reporting.documents import add_sentence
 from onnxfarm.screen import show
 from tests.documents import make_cell, make_comparison, make_document
+from tests.unit.dashboard.draw_heat_map import make_heat_map
 
 WRONG = Parity(verdict="fail", text="Outputs differ.")
 
@@ -231,11 +232,11 @@ def test_no_run_is_called_slower_on_its_page_and_faster_beside_it():
     pairs, cells = (SLOWER_RELEASE, GAIN), (BASE, NEW, INT8)
     sentence, axis, verdict = led(*pairs, cells=cells)
     by_id = {one.id: one for one in cells}
-    shown = heatmap.make_heat_map(cells, pairs, lambda name: f"/{name}/")
+    shown = make_heat_map(cells, pairs, lambda name: f"/{name}/")
     assert "faster" not in sentence
     assert (axis, verdict) == ("runtime", "slower")
     assert shown.column_axis.name == comparisons.choose_axis(pairs, by_id) == axis
-    of_precision = heatmap.make_heat_map(cells[::2], [GAIN], lambda name: f"/{name}/")
+    of_precision = make_heat_map(cells[::2], [GAIN], lambda name: f"/{name}/")
     assert of_precision.column_axis.name == "precision"
     printed = terminal(document(*pairs, cells=cells))
     assert printed.index("slower") < printed.index("faster")

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dashboard.reading.heatmap import make_heat_map
 from farm.contract.cells import CellSpec, Runtime
 from farm.contract.document import Document
 from farm.contract.document_cells import Cell
@@ -33,6 +32,7 @@ from farm.rules.presenting.times import format_latency
 from farm.rules.wording.numbers import THIN
 from farm.rules.wording.vocabulary import sign_of
 from onnxfarm import screen
+from tests.unit.dashboard.draw_heat_map import make_heat_map
 from tests.unit.rules.test_sentences import cell, compared
 
 OLD, NEW = "onnxruntime==1.29.0", "onnxruntime==1.31.1"
@@ -151,8 +151,8 @@ def test_what_leaves_the_farm_says_the_verdict_s_own_change_and_no_values_that_g
 def test_the_fields_of_a_heat_map_divided_give_the_change_that_stands_in_them(document: Document) -> None:
     _, (_, low, high) = _line(document)
     (row,) = make_heat_map(document.cells, document.comparisons, lambda cell: f"/{cell}/").rows
-    values = [re.match(rf"[0-9{THIN}.]+", place.value) for place in row.places]
-    if all(values) and "the time" not in (row.places[1].sign.word if row.places[1].sign else ""):
+    values = [re.match(rf"[0-9{THIN}.]+", place.value) for place in row.fields]
+    if all(values) and "the time" not in (row.fields[1].sign.word if row.fields[1].sign else ""):
         (least_old, most_old), (least_new, most_new) = (_values_written_so(found[0]) for found in values if found)
         # but for the digits that a field leaves out: 4.5249 and 36.199 items/s are 4.52 and 36.2 at exactly 8.0
         assert low <= most_new / least_old
