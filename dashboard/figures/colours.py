@@ -1,5 +1,4 @@
-"""Which colour a thing has, the one home of it: a release, a provider, a precision, an operator keeps its colour in
-every chart of every page, whatever else is drawn beside it."""
+"""The colours of releases, providers, precisions and operators, which are the same in every chart of every page."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from zlib import crc32
@@ -66,7 +65,7 @@ def precision_colour(name: str) -> str:
 
 
 def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
-    """Give each of the first seven operator types a colour of its own, the first types first; further ones get none."""
+    """Give each of the first seven operator types a different colour, by its name; further types are left out."""
     given: dict[str, int] = {}
     for name in types[:SLOTS]:
         own = _OPERATORS.get(name) or _hash_to_slot(name)
@@ -76,8 +75,8 @@ def assign_operator_colours(types: Sequence[str]) -> dict[str, str]:
 
 
 def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
-    """Choose what colours these cells: the runtime where they differ in it, else the provider, else the precision,
-    and the runtime where they differ in none. Returns the function that gives a cell its colour."""
+    """Choose the axis by which cells are coloured, the first of runtime, provider and precision on which they differ,
+    else the runtime. Returns the function from a cell to its colour."""
     known = {axis.name for axis in axes.varying_axes(cells)}
     leading = next((name for name in _LEADING if name in known), "runtime")
     by_name: Mapping[str, Callable[[Cell], str]] = {
@@ -89,18 +88,18 @@ def choose_cell_colour(cells: Iterable[Cell]) -> Callable[[Cell], str]:
 
 
 def cell_dash(cell: Cell) -> str:
-    """Return the name of the dash of a cell's line, by its precision, which tells lines of one release apart."""
+    """Return Plotly's name of the dash of a cell's line, by its precision."""
     return DASHES[(_PRECISIONS.get(cell.precision) or _hash_to_slot(cell.precision)) // 2 % len(DASHES)]
 
 
 def cell_mark(cell: Cell) -> str:
-    """Return the name of the shape of a cell's points, by its precision, as the dash of its line."""
+    """Return Plotly's name of the shape of a cell's points, by its precision."""
     return MARKS[(_PRECISIONS.get(cell.precision) or _hash_to_slot(cell.precision)) % len(MARKS)]
 
 
 def assign_name_colours(names: Sequence[str]) -> list[str]:
-    """Choose the colours of lines, in their order, by what tells them apart: their precisions or providers where
-    they are named by these alone, else a colour for each of the first seven, and grey for the others."""
+    """Choose the colours of lines, in their order: those of the precisions or providers where all names are such, else
+    a different colour for each of the first seven and grey for the others."""
     if len(set(names)) == len(names) <= SLOTS:
         if all(name in _PRECISIONS for name in names):
             return [precision_colour(name) for name in names]

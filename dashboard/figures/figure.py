@@ -1,7 +1,7 @@
-"""What a figure is: a finding as its title, a summary for those who cannot see it, the drawing, its key, its numbers.
+"""A figure: a finding as its title, a summary for people who cannot see it, the drawing, its key and its table.
 
-The key says which line or bar is what; it stands above the chart, so that it never lies over data. Of a long line fewer
-points are drawn, fewer bars, fewer letters: what stood out still stands out.
+The key is HTML above the chart, so that it never lies over data. Long lines are thinned to fewer points, many bars to
+fewer, and long names are shortened; the extremes are kept.
 """
 
 import json
@@ -25,7 +25,8 @@ from farm.rules.wording.vocabulary import STATES, WRONG
 
 @dataclass(frozen=True)
 class Series:
-    """A series in the key of a figure. `dashes` is None where no line is drawn, and empty for a whole line."""
+    """A series in the key of a figure. `shape`: the SVG path of its mark; `dashes`: of its line, empty for a solid
+    line, None where no line is drawn."""
 
     name: str
     colour: str
@@ -39,7 +40,7 @@ class Series:
 
 
 def list_series(data: Iterable[Json], layout: Json) -> list[Series]:
-    """List the named series of a figure that wants a key, in the order of its legend; none of one that wants no key."""
+    """List the named series of a figure for its key, in the order of the legend; empty where the layout shows none."""
     if not layout.get("showlegend"):
         return []
     made = [_make_series(trace) for trace in data if trace.get("name") and trace.get("showlegend", True)]
@@ -67,9 +68,8 @@ RUNTIME: Column[Cell] = Column("Runtime", lambda cell: Entry(titles.runtime(cell
 
 
 def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
-    """Make the column of the cells' p50 in ms, of the kind of time that verdicts rest on. Where cells show different
-    kinds of time, processor time is marked. The cells of its rows must have the compared time in place of p50
-    already."""
+    """Make the column of p50 in ms, headed by the kind of time; where that differs between the cells, processor time is
+    marked. Each row must have its compared time in place of p50 already."""
     title = times.title(cells)
     return Number(
         f"{title}, ms", lambda cell: latency_entry(cell, is_marked=cell.id in times.by_processor and title != PROCESSOR)
@@ -77,7 +77,8 @@ def p50_column(times: Times, cells: Sequence[Cell]) -> Column[Cell]:
 
 
 def time_column(times: Times, cells: Sequence[Cell], text: str, name: str, *, note: str) -> Column[Cell]:
-    """Make the column of a further time of these cells. Where cells show different kinds, processor time is marked."""
+    """Make the column of another time in ms. `text`: its heading; `name`: of the metric. Where cells show different
+    kinds of time, processor time is marked."""
     metric, title = BY_NAME[name], times.heading(text, name, cells)
 
     def entry(cell: Cell) -> Entry:
@@ -119,10 +120,8 @@ HALF_WIDTH: Column[Cell] = Number(
 
 @dataclass(frozen=True)
 class Figure:
-    """`data` and `layout` are Plotly's; colours in them are tokens. A figure without data says why in `empty`.
-
-    `note`: how to read it, in a line below it.
-    `zooms`: it is wider than the page, so that parts of it may be shown, by pointer, key and button.
+    """`data` and `layout`: Plotly's, with colours as tokens of the stylesheet; `empty`: why there is no data, else
+    empty; `note`: how to read the chart, below it; `zooms`: the reader can zoom in along x.
     """
 
     name: str
@@ -150,13 +149,12 @@ class Figure:
 
     @property
     def picture(self) -> str:
-        """Draw the inside of the SVG of its first paint, as safe HTML, without the element itself."""
+        """Draw the content of the SVG that is shown before Plotly draws, as safe HTML, without the svg element."""
         return draw_svg(self.name, self.data, self._frame)
 
     @property
     def room(self) -> str:
-        """Write the size of the picture, and of Plotly's drawing after it, as CSS properties for a style attribute,
-        in pixels."""
+        """Write the sizes of the drawing in pixels as CSS properties, for a style attribute."""
         drawn = self._frame
         sizes = {
             "high": self.layout["height"],
@@ -171,9 +169,9 @@ class Figure:
 
     @property
     def json(self) -> str:
-        """Write the drawing for the page's script as JSON, safe inside a script element. `names` in it: which names
-        of points have room in a wide window and in a narrow one; `rows`: names that stand `up` above their rows in a
-        narrow one."""
+        """Write the data of the page's script as JSON that is safe inside a script element: Plotly's data and layout;
+        `names`: the labels of points in a wide and in a narrow window; `rows`: the names that stand `up` pixels above
+        their rows in a narrow window."""
         drawn = self._frame
         names = [
             {
@@ -198,8 +196,8 @@ def empty_figure(name: str, sentence: str, table: Table) -> Figure:
 
 
 def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "") -> Column[Cell]:
-    """Make the column that names cells by what differs, with a link. Where nothing differs the name is `only`, or else
-    the runtime. Wrong outputs are marked."""
+    """Make the column that names cells along these axes, with a link. Without axes the name is `only`, or the runtime
+    where that is empty. Wrong outputs are marked."""
 
     def entry(cell: Cell) -> Entry:
         text = axes.name_of(cell, along) if along or not only else only
@@ -209,7 +207,7 @@ def name_column(along: Sequence[axes.Axis], address: Address, *, only: str = "")
 
 
 def select_right_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Select the cells with right outputs, which a title may praise; all cells where none has them."""
+    """Select the cells without wrong outputs, which a title may call the best; all cells where there are none."""
     return [cell for cell in cells if not is_wrong(cell)] or cells
 
 
@@ -221,31 +219,31 @@ MAX_BARS = 40
 
 
 def choose_bars(cells: Sequence[Cell], value: Callable[[Cell], float]) -> tuple[list[Cell], str]:
-    """Choose the cells that get a bar, at most MAX_BARS spread over the ranks of `value`, and write a sentence about
-    the others, with a space before it; empty where there are none."""
+    """Choose the cells that get a bar, at most MAX_BARS at even steps of their rank by `value`, and say in a sentence
+    with a leading space how many others there are; empty where there are none."""
     shown = [cells[place] for place in spread_places([value(cell) for cell in cells], most=MAX_BARS)]
     left = len(cells) - len(shown)
     return shown, f" {numbers.counted(left, 'cell')} between them are in the table only." if left else ""
 
 
 def thin_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Choose at most `most` (≥ 4) places of values, in order: the first, the last, and of each stretch its lowest and
-    highest. All places where there are no more."""
+    """Choose at most `most` (≥ 4) indexes of values, in order: the first, the last, and of each of equally long windows
+    the lowest and the highest. All indexes where there are no more."""
     count = len(values)
     if count <= most:
         return list(range(count))
-    stretches = (most - 2) // 2
+    windows = (most - 2) // 2
     chosen = {0, count - 1}
-    for number in range(stretches):
-        start, stop = number * count // stretches, (number + 1) * count // stretches
+    for number in range(windows):
+        start, stop = number * count // windows, (number + 1) * count // windows
         chosen.add(min(range(start, stop), key=values.__getitem__))
         chosen.add(max(range(start, stop), key=values.__getitem__))
     return sorted(chosen)
 
 
 def spread_places(values: Sequence[float], *, most: int) -> list[int]:
-    """Choose at most `most` (≥ 2) places of values, in order: the lowest, the highest, and places at even steps of
-    rank between. All places where there are no more."""
+    """Choose at most `most` (≥ 2) indexes of values, in order: the lowest, the highest, and values at even steps of
+    rank between them. All indexes where there are no more."""
     count = len(values)
     if count <= most:
         return list(range(count))
@@ -258,5 +256,5 @@ def shorten_end(name: str, *, most: int) -> str:
 
 
 def shorten_start(name: str, *, most: int) -> str:
-    """Shorten a long name to `most` letters, “…” and its last ones, by which nodes of one model differ."""
+    """Shorten a name to `most` letters by replacing its beginning with “…”: nodes of one model differ at the end."""
     return name if len(name) <= most else f"…{name[-most + 1 :]}"

@@ -1,5 +1,5 @@
-"""Where a figure's axes put a value, and how much room its words take: what the server's drawing and the page's script
-both go by."""
+"""Where the axes of a figure put a value, and how much room its words take, for the server's drawing and the page's
+script."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ MAX_NAME = 54
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis. `names`: the places of a category axis, in their order."""
+    """An axis. `axis`: Plotly's; `names`: the values of a category axis, in their order, else empty."""
 
     axis: Json
     names: Sequence[str]
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Return the first and the last of what is shown, from left or from below: of a logarithmic axis powers of
-        ten, of a time axis seconds, of a category axis places. The first is the larger on an axis that is reversed."""
+        """Return the two ends of the axis, from left or from below: exponents of ten of a logarithmic axis, seconds of
+        a time axis, numbers of categories. The first is the larger one on a reversed axis."""
         low, high = self.axis.get("range") or [-0.5, len(self.names) - 0.5]
         if self.axis.get("autorange") == "reversed":
             low, high = high, low
         return (_parse_moment(low), _parse_moment(high)) if isinstance(low, str) else (low, high)
 
     def at(self, value: object) -> float | None:
-        """Return where a value stands on the axis, from 0 to 1; None for what is no value of it, or lies outside."""
+        """Return the position of a value on the axis, from 0 to 1; None where it lies outside or is no value of it."""
         number = self._number(value)
         if number is None:
             return None
@@ -43,7 +43,7 @@ class Scale:
         return self.within(value) if -1e-6 <= place <= 1 + 1e-6 else None
 
     def within(self, value: object) -> float:
-        """Return the same of the end of a bar or whisker, which is cut where the axis ends; 0 for what is no value."""
+        """Return the position of a value from 0 to 1, cut at the ends of the axis; 0 where it is no value of it."""
         number = self._number(value)
         return 0.0 if number is None else min(1.0, max(0.0, self._place(number)))
 
@@ -67,8 +67,8 @@ class Scale:
 
     @cached_property
     def ticks(self) -> list[tuple[float, str]]:
-        """List the ticks that lie on the axis, each as its place from 0 to 1 and its text; a category axis has one
-        at each name."""
+        """List the ticks on the axis, each as its position from 0 to 1 and its text; a category axis has one for each
+        name."""
         steps = () if self.names else self.axis.get("tickvals") or scales.list_round_numbers(*self.ends)
         texts = self.names or self.axis.get("ticktext") or scales.format_ticks(steps)
         placed = [(self.at(value), str(text)) for value, text in zip(self.names or steps, texts, strict=True)]
@@ -90,8 +90,10 @@ def text_width(text: str) -> float:
 
 @dataclass(frozen=True)
 class Frame:
-    """A figure's axes, and the pixels that its rows, bars and margins have. `groups`: bars beside each other in a row,
-    0 where there are points only. `rows`: their names, the first at the top; none where y is no list of names."""
+    """The axes of a figure, with the sizes of its rows, bars and margins in pixels. `groups`: the number of bars side
+    by side in a row, 0 where there are only points; `rows`: their names, the first at the top, empty where y has
+    values.
+    """
 
     layout: Json
     x: Scale
@@ -118,13 +120,13 @@ class Frame:
 
     @property
     def thickness(self) -> float:
-        """Return how thick the bars of a row are together, in pixels, or the room of its points."""
+        """Return the height of all bars of a row together, in pixels, or of its points."""
         row = self.drawn / abs(self.y.ends[1] - self.y.ends[0])
         return row * (1 - self.layout.get("bargap", 0.2)) if self.groups else 12.0
 
     @property
     def up(self) -> float:
-        """Return how many pixels above its row a name stands in a narrow window, where it has no room beside."""
+        """Return how many pixels above its row a name stands in a narrow window."""
         return self.thickness / 2 + LINE / 2 * self._lines + 2
 
     @property

@@ -1,5 +1,5 @@
-"""Names of points in a chart, so that none lies over another: each stands above its point, else below or beside it, and
-where no place is free it is left out, which the table and a pointer on the point make up for."""
+"""Labels of points in a chart, placed so that none overlaps another: above its point, else below or beside it, and left
+out where nothing is free."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,8 @@ WAYS = {"top center": (0, -1), "bottom center": (0, 1), "middle right": (1, 0), 
 
 
 class Label(NamedTuple):
-    """A name and where it stands, `away` from its point; empty where there is no room."""
+    """The label of a point. `text`: empty where there is no room; `way`: its position in Plotly's words; `away`: the
+    distance from the point in pixels."""
 
     text: str
     way: str
@@ -33,8 +34,8 @@ class _Box(NamedTuple):
 
 
 def place_labels(data: Sequence[Json], frame: Frame, width: float) -> dict[int, list[Label]]:
-    """Place the names of each series that names its points, by its place in `data`, in a drawing of this width in
-    pixels. A name without room is an empty label, so that there is one for each point."""
+    """Place the labels of each series that has any, by its index in `data`, in a drawing of this width in pixels. Each
+    point has a label, which is empty where there is no room."""
     spots = {place: _locate(trace, frame, width) for place, trace in enumerate(data) if "text" in trace.get("mode", "")}
     taken = [_make_box(x, y, size, size) for some in spots.values() for x, y, size, _ in some]
     # those drawn last lie above the others and are named first

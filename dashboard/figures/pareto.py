@@ -1,4 +1,4 @@
-"""Accuracy against latency, the Pareto front drawn: of the cells of a run with their bytes, and over hardware."""
+"""Charts of accuracy against latency with the Pareto front: of the cells of a run, and of settings over hardware."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ MAX_LABELS = 8
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A cell with the latency and the accuracy that place it, and its page. Over hardware also where, and what."""
+    """A point: a cell with its latency and the value of its accuracy. `href`: its page; `target` and `setting`: in
+    words, in the chart over hardware."""
 
     cell: Cell
     accuracy: Accuracy

@@ -19,7 +19,8 @@ WIDE = 0.5
 
 @dataclass(frozen=True)
 class Groups:
-    """The launches of a bimodal cell in two groups: the time between them, and the median of each."""
+    """The two groups of a bimodal cell's launches, in ms. `edge`: the time between them; `low` and `high`: the median
+    of each."""
 
     edge: float
     low: float
@@ -27,7 +28,7 @@ class Groups:
 
 
 def split_launches(samples_ms: Sequence[float]) -> Groups | None:
-    """Split the launches where neighbours lie furthest apart, by ratio. None for fewer than four."""
+    """Split launches in two groups at the largest ratio between neighbours; None for fewer than four launches."""
     ordered = sorted(samples_ms)
     if len(ordered) < 4:
         return None
@@ -89,7 +90,7 @@ def draw_samples(cell: Cell, times: Times = BY_CLOCK) -> Figure:
 
 
 def write_finding(samples_ms: Sequence[float], groups: Groups | None) -> str:
-    """Say how the launches lie: in two groups, or how closely together."""
+    """Say that the launches fall into two groups, or how far they spread."""
     if groups is not None:
         return (
             f"Launches fall into two groups: {numbers.milliseconds(groups.low)} and "

@@ -34,8 +34,8 @@ HOURS_BETWEEN_TICKS = (1 / 60, 1 / 6, 1, 3, 6, 12, 24, 48, 168, 672, 2184, 8760,
 
 
 def list_reached(intervals: Iterable[tuple[float | None, ...] | None], *values: float | None) -> list[float]:
-    """List the numbers that an axis has to reach: the ends of the intervals, and the values; None and what is not
-    finite are dropped."""
+    """List the numbers that an axis must include: the ends of the intervals, and the values, without None and what is
+    not finite."""
     ends = [end for interval in intervals if interval is not None for end in interval]
     return [number for number in (*ends, *values) if number is not None and isfinite(number)]
 

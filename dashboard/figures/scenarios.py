@@ -1,4 +1,4 @@
-"""What a cell's scenario found, phase by phase: memory over inferences, latency by shape, latency over rates."""
+"""The charts of scenarios: memory over inferences, latency by shape, latency over rates, generation, minutes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -85,15 +85,14 @@ CURVE = Curve(
 
 @dataclass(frozen=True)
 class Panel:
-    """Figures side by side, or one with its table beside it."""
+    """A panel of the cell's page: figures side by side, or one figure with its table."""
 
     figures: Sequence[Figure]
     table: Table | None = None
 
 
 def draw_figures(cell: Cell, times: Times = BY_CLOCK) -> list[Figure]:
-    """Draw the figures of the cell's own scenario, as many as its phases give; none where it has no phases.
-    Sustained work is not among them."""
+    """Draw the figures of the cell's scenario; none where it recorded no phases. Sustained work is not among them."""
     shapes = [phase for phase in cell.phases if "p50_ms" in phase.metrics and "rate_per_s" not in phase.metrics]
     found = [draw_memory([cell])] if list_readings(cell) else []
     found += [_draw_shapes(cell, shapes)] if shapes else []
@@ -115,8 +114,8 @@ def make_panels(cell: Cell, times: Times) -> list[Panel]:
 def list_run_figures(
     cells: Iterable[Cell], address: Address, comparisons: Iterable[Comparison] = ()
 ) -> dict[str, Callable[[], Figure]]:
-    """List, by name, what draws each figure that any cells of a run have, of those cells together and without A/A
-    twins; those of the load first. Nothing is drawn yet."""
+    """Return the functions that draw the scenarios' charts of a run, by the chart's name: those that any cell has, each
+    of all such cells without A/A twins. Nothing is drawn yet."""
     known = [cell for cell in cells if cell.twin_of is None]
     times = Times.of(known, comparisons)
     # several charts ask the same of a cell
@@ -164,8 +163,8 @@ CHARTS = (
 
 
 def is_about(cells: Sequence[Cell], name: str) -> bool:
-    """Whether a page of these cells opens with the figure of this name: it is one that leads, and every measured
-    cell but A/A twins has it."""
+    """Whether a page of these cells opens with the chart of this name: it has `leads`, and every measured cell but A/A
+    twins has it. `name` must be of a chart in CHARTS."""
     measured = [cell for cell in cells if cell.p50_ms is not None and cell.twin_of is None]
     chart = next(chart for chart in CHARTS if chart.name == name)
     return chart.leads and bool(measured) and all(map(chart.is_of, measured))

@@ -1,5 +1,5 @@
-"""One inference as a flame chart, nodes along the time; and the placement map of a cell: stretches of nodes on one
-provider, in the order in which they ran."""
+"""Charts of one traced inference: its timeline as a flame chart, and the placement map, which shows the runs of nodes
+on one provider in their order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,8 @@ NOTHING = Timeline(runs=0, number=0, duration_us=0.0, spans=())
 
 @dataclass(frozen=True)
 class Matched:
-    """Nodes that stand beside each other in all cells: their name, and the sign of each cell's change."""
+    """A group of nodes that several cells have in common. `moved`: the sign of each cell's change but the base's, None
+    where its time did not change."""
 
     name: str
     moved: Sequence[Sign | None]

@@ -1,4 +1,4 @@
-"""Long series on one chart: ratios to the pinned release over time or over releases, with level shifts and alerts."""
+"""The chart of a watch's series: ratios to the pinned release over time or releases, with level shifts and alerts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

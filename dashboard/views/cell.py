@@ -53,8 +53,8 @@ Line = tuple[Entry, ...]
 
 
 def make_comparison_table(cells: Sequence[Cell], cell: Cell, address: Address) -> Table:
-    """Make a table with a line for each comparison of outputs, first those with the cell's own other settings. A cell
-    that was not checked has no line of its own."""
+    """Make the table of comparisons of the cell's outputs: with its own other settings, if it was checked, then with
+    the other cells of its block."""
     is_checked = cell.is_repeatable is not None
     checks = (_check_optimisations, _check_repetition, _check_batch_row, _check_precision) if is_checked else ()
     rows = [check(cell) for check in checks] + _compare_engines(cells, cell, address)
@@ -155,8 +155,8 @@ MACHINE = (
 
 @page
 def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
-    """Show the page of one cell, also of one that has not ended: what ran, then every number. `view=trace` is its
-    tab with the trace. Raises Missing for a cell that the run does not have."""
+    """Show the page of one cell, also of one that has not ended; with `view=trace` its tab of the trace. Raises Missing
+    for a cell that the run does not have."""
     row = selectors.run(signed_in_user(request), run_id)
     if request.GET.get("view") == "trace":
         return _render_trace(request, row, cell_id)
@@ -202,8 +202,8 @@ def cell(request: HttpRequest, run_id: int, cell_id: str) -> HttpResponse:
 
 
 def make_panels(cell: Cell, document: Document, address: Address, *, state: str) -> dict[str, object]:
-    """Make the context that the page and a share link have of a cell in common: metrics, samples, operators and
-    comparisons."""
+    """Make the context that the page of a cell and its share link have in common: headline, metrics, samples, operators
+    and comparisons. `state`: its status, or what goes on in its block."""
     by_id = {cell.id: cell for cell in document.cells}
     compared = [
         comparison for comparison in document.comparisons if cell.id in (comparison.baseline, comparison.candidate)
@@ -234,7 +234,7 @@ def make_panels(cell: Cell, document: Document, address: Address, *, state: str)
 
 
 def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
-    """List what is kept of the cell as files: its log, traces and compiled model; or why each was removed."""
+    """Make the context of the cell's files: its log, traces and compiled model, or why they were removed."""
     return {
         "log": pages.log_of_check_pass(row, cell.id),
         "traces": [
@@ -249,7 +249,8 @@ def _list_files(row: "Run", cell: Cell) -> dict[str, object]:
 
 
 def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]:
-    """Find the cell with its operators, or a planned one that has not ended, and its state. Raises Missing."""
+    """Load the cell with its operators, or make it of the plan where it has not ended, and return its state too. Raises
+    Missing."""
     known = {cell.id for cell in document.cells}
     if cell_id in known:
         measured = selectors.cell_document(row, cell_id)
@@ -262,8 +263,8 @@ def _find_cell(row: "Run", cell_id: str, document: Document) -> tuple[Cell, str]
 
 
 def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) -> str:
-    """Write the cell in one sentence: its latency, marked where outputs are wrong, or why it has none. `state`: a
-    key of OPEN for a cell that has not ended; `compared`: its comparisons, which decide by which clock."""
+    """Describe the cell in one sentence: its latency, marked where outputs are wrong, or why it has none. `state`: a
+    key of OPEN for a cell that has not ended; `compared`: its comparisons, which decide the kind of time."""
     marked = f"{WRONG.capitalize()}: " if is_wrong(cell, compared) else ""
     what = f"{cell.model or 'The model'} on {titles.runtime_in_words(cell.runtime)}, {titles.provider(cell.provider)}"
     if state in OPEN:
@@ -276,8 +277,8 @@ def write_headline(cell: Cell, state: str, compared: Sequence[Comparison] = ()) 
 
 
 def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
-    """List in sentences what to know before believing the numbers, such as a simulated provider, time spent
-    elsewhere or an unstable verdict; wrong outputs are not among them."""
+    """List in sentences what to know before trusting the figures, such as a simulated provider, time on other providers
+    or an unstable verdict. Wrong outputs are not among them."""
     sentences = [simulated.NOTE] if cell.simulated else []
     if cell.p50_ms is not None and cell.reason is not None:
         sentences.append(cell.reason.text)
@@ -296,7 +297,7 @@ def list_notes(cell: Cell, compared: Sequence[Comparison] = ()) -> list[str]:
 
 
 def _write_because(cell: Cell, compared: list[Comparison], by_id: Mapping[str, Cell]) -> str:
-    """Say what shows that its outputs are wrong, and what the comparison found that matters most."""
+    """Say why outputs are wrong, if they are, and what the most important comparison found."""
     why = why_wrong(cell) if is_wrong(cell, compared) else ""
     known = [comparison for comparison in compared if comparison.baseline in by_id and comparison.candidate in by_id]
     own = [comparison for comparison in known if comparison.candidate == cell.id]
@@ -324,8 +325,8 @@ def _describe_compiled_model(row: "Run", cell: Cell) -> dict[str, object] | None
 def list_machine_facts(
     facts: Mapping[str, object], node: str | None, before: BlockFacts | None = None
 ) -> list[tuple[str, str]]:
-    """List the known facts of the node that measured, by name; those that change are as they were just before the
-    block. `facts`: of one machine, or under `nodes` of several by name."""
+    """List the known facts of the node that measured, as pairs of name and text. `facts`: of one machine, or of several
+    under `nodes` by name; `before`: what was read just before the block, which replaces older values."""
     nodes = facts.get("nodes")
     found = nodes.get(node or "") if isinstance(nodes, dict) else facts
     read: dict[str, object] = dict(found) if isinstance(found, Mapping) else {}
@@ -346,7 +347,7 @@ def _format_fact(value: object) -> str:
 
 
 def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpResponse:
-    """Render the tab with the trace: one inference as a timeline, its placement, and how launches settle."""
+    """Render the tab of the trace: the timeline of one inference, its placement, and the warm-up of launches."""
     cell = selectors.cell_document(row, cell_id)
     trace, gone = find_or_order_timeline(row, cell_id), explain_removed_timings(row)
     document = selectors.document(row, with_operators=False)
@@ -376,7 +377,7 @@ def _render_trace(request: HttpRequest, row: "Run", cell_id: str) -> HttpRespons
 
 
 def before_and_after_address(run_id: int, old: str, new: str) -> str:
-    """Return the address of the page with the traces and graphs of two cells of a run beside each other."""
+    """Return the address of the page that compares the traces of two cells of a run."""
     return f"{reverse('dashboard:compare')}?cells={run_id}:{old}&cells={run_id}:{new}&view=timeline"
 
 

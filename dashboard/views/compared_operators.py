@@ -1,8 +1,8 @@
-"""The operators of compared cells beside each other: the same of the model's own nodes in one row, what moved marked.
+"""The operators of compared cells side by side: a row for each group of the model's own nodes, with changes marked.
 
 Runtimes fuse differently, so executed operators are joined into the smallest groups of own nodes that every cell
-executes completely, as attributions do (farm.rules.tracing.attribution). Times are of traces, in µs per inference: of
-two cells of one block medians over its traces, with the change that their comparison says.
+executes completely, as in farm.rules.tracing.attribution. Times are from traces, in µs per inference. For two cells of
+one block they are medians over its traces, with the change of their comparison.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,8 @@ FEW = "Fewer than two of these cells were traced, so there are no operators to c
 
 @dataclass(frozen=True)
 class Side:
-    """What one cell executes of a group. `time_us` is None where it executes nothing of it."""
+    """What one cell executes of a group. `types`: the types of its operators, the longest first; `time_us`: None where
+    it executes nothing of the group."""
 
     time_us: float | None = None
     types: tuple[str, ...] = ()
@@ -55,10 +56,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Group:
-    """Own nodes that at least one cell executes together, and each cell's side, the base first.
-
-    `moved`: a sign for each cell but the base where its time moved. `pairs`: what the comparison of two cells says of
-    exactly these nodes.
+    """Nodes of the model that at least one cell executes together. `node`: the one that names the group; `covers`: the
+    others; `sides`: of each cell, the base first; `moved`: for each cell but the base the sign of its change, None
+    where there is none; `pairs`: the change of exactly these nodes in the comparison of two cells, None without one.
     """
 
     node: str
@@ -68,15 +68,15 @@ class Group:
     pairs: OperatorChange | None = None
 
     def change_us(self, place: int) -> float:
-        """Compute how many µs longer the cell at this place takes for the group than the base does, below 0 where it
-        is faster; what a cell does not execute counts as 0."""
+        """Compute how many µs longer the cell at this place takes than the base, below 0 where it is faster; what a
+        cell does not execute counts as 0."""
         if self.pairs is not None:
             return self.pairs.moved_us
         return (self.sides[place].time_us or 0.0) - (self.sides[0].time_us or 0.0)
 
     def time(self, place: int) -> str:
-        """Write a cell's time in µs; “not executed” where it executes nothing of the group, and empty where the
-        times differ otherwise than the pairs of traces do."""
+        """Write the time of the cell at this place in µs; “not executed” where it executes nothing, and empty where the
+        two times would contradict the change."""
         time_us = self.sides[place].time_us
         if time_us is None:
             return "not executed"
@@ -95,8 +95,8 @@ class Group:
 
 
 def group_operators(chosen: Sequence[ChosenCell], paired: Sequence[Comparison | None]) -> list[Group]:
-    """Group the cells' operators, moved or not, the largest change first. `paired`: for each cell but the base its
-    comparison with the base, with operators and the base as baseline; None where no block measured both."""
+    """Group the operators of all cells, the largest change first. `paired`: for each cell but the base its comparison
+    with the base, with operators and the base as baseline; None where no block measured both."""
     cells = [choice.cell for choice in chosen]
     group_of = join_groups(*(cell.operators for cell in cells))
     known: dict[str, list[list[OperatorTime]]] = {}
@@ -181,8 +181,7 @@ def _find_measured_change(group: Group, known: Comparison | None) -> OperatorCha
 
 
 def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
-    """Say how many groups moved, and of the first that did in which cell it moved most, against the base. `found` as
-    group_operators orders it."""
+    """Say how many groups changed, and name the largest change with its cell. `found`: as group_operators orders it."""
     moved = [group for group in found if group.has_moved]
     counted = numbers.counted(len(found), "operator")
     if not moved:
@@ -199,8 +198,8 @@ def write_headline(chosen: Sequence[ChosenCell], found: Sequence[Group]) -> str:
 
 
 def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[Group]:
-    """Select the groups that moved, or with `every` all of them; of those the ones that contain every word of
-    `wanted` in a name, a type or a provider, whatever its case."""
+    """Select the groups that changed, or all groups with `every`, and of these the ones that contain every word of
+    `wanted` in a name, type or provider, whatever its case."""
     shown = []
     for group in (group for group in found if every or group.has_moved):
         types = [name for side in group.sides for name in (*side.types, *side.providers)]
@@ -211,8 +210,7 @@ def select_groups(found: Sequence[Group], *, every: bool, wanted: str) -> list[G
 
 
 def make_table(chosen: Sequence[ChosenCell], rows: Sequence[Group]) -> Table:
-    """Make a table with a row for each of the first SHOWN groups: what each cell executes and how long that takes,
-    the base first."""
+    """Make the table of the first SHOWN groups: what each cell executes and how long that takes, the base first."""
     base, *others = name_cells(chosen)
     heads = [Head("Operator", note="the model's own node"), Head("Runs as"), Head(f"{base} (base), µs", is_number=True)]
     for name in others:
@@ -313,8 +311,8 @@ def find_comparisons(user: "User", chosen: list[ChosenCell]) -> list[Comparison 
 
 
 def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found: list[Group]) -> dict[str, object]:
-    """Make the context of the page: the table of operators, or for the view `timeline` the traced inferences on one
-    axis, which are ordered where they are not made yet. `found`: every group."""
+    """Make the context of the page: the table of operators, or for the view `timeline` the chart of the traced
+    inferences, which are ordered where they do not exist yet. `found`: every group."""
     if view == "timeline":
         return _draw_timelines(request, chosen, found)
     every, wanted, rows = _read_question(request, found)
@@ -331,7 +329,8 @@ def make_panel(request: HttpRequest, view: str, chosen: list[ChosenCell], found:
 
 
 def _list_graphs(chosen: list[ChosenCell]) -> list[tuple[str, str]]:
-    """List the graphs that show the base and another cell of the same version, by the other cell's name."""
+    """List the pages with the graph of the base and another cell of the same version, as pairs of the other cell's name
+    and the address."""
     base, *others = chosen
     called = name_cells(chosen)[1:]
     address = reverse("dashboard:graph", args=[base.version_id])
