@@ -41,7 +41,7 @@ class Button:
 
 @dataclass(frozen=True)
 class Group:
-    """The points that are refused for one reason. `button`: what helps; None where nothing does."""
+    """Refused points with the same reason. `button`: what helps; None where nothing does."""
 
     reason: str
     code: str

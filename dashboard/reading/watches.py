@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IndexQueries = Mapping[str, tuple[datetime | None, str]]
 # outcomes of rounds, the gravest first: it stands for all rounds of a cause
 GRAVEST = ("alert", "infra", "undecided", "unconfirmed", "news", "quiet", "")
-# headlines for outcomes whose sentence is too long for one
+# headlines for outcomes whose sentence is too long to be a headline
 SHORT = {
     "undecided": "Whether {model} is slower with {new} than with {old} is undecided",
     "unconfirmed": "{model}: a fresh block did not confirm the change with {new}",
