@@ -270,5 +270,6 @@ async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
         kind, text = b"text/plain; charset=utf-8", str(refusal)
     content = text.encode()
     headers = [(b"content-type", kind), (b"content-length", str(len(content)).encode()), (b"connection", b"close")]
+    headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

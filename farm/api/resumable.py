@@ -38,6 +38,7 @@ class OtherVersion(Refusal):
 
     status = 412
     default_code = "tus_version"
+    headers = {"Tus-Version": VERSION}
 
 
 class OtherType(Refusal):

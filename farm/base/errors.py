@@ -12,7 +12,7 @@ from django.views import defaults
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from farm.base.refusals import Refusal, TooMany
+from farm.base.refusals import Refusal
 from farm.contract.texts import strip_pydantic_prefix
 
 log = logging.getLogger(__name__)
@@ -59,10 +59,9 @@ def install_error_handlers(api: NinjaAPI) -> None:
 
 
 def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
-    """Answer with the refusal's own status and words; TooMany gets a Retry-After in seconds too."""
+    """Answer with the refusal's own status, words and headers."""
     answer = make_problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
-    if isinstance(raised, TooMany):
-        answer["Retry-After"] = str(raised.retry_s)
+    answer.headers.update(raised.headers)
     return answer
 
 

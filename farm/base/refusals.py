@@ -17,6 +17,8 @@ Each has a sentence for people, a code for programs and, if possible, a hint on 
 """
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, Protocol, TypeVar
 
 Row = TypeVar("Row", covariant=True)
@@ -27,6 +29,8 @@ class Refusal(Exception):
 
     status: ClassVar[int] = 400
     default_code: ClassVar[str] = "refused"
+    # of the answer over HTTP
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, detail: str, *, code: str = "", hint: str = "") -> None:
         super().__init__(detail)
@@ -103,6 +107,7 @@ class TooMany(Refusal):
     def __init__(self, detail: str, *, retry_s: float, code: str = "", hint: str = "") -> None:
         super().__init__(detail, code=code, hint=hint)
         self.retry_s = max(1, math.ceil(retry_s))
+        self.headers = {"Retry-After": str(self.retry_s)}
 
 
 class Away(Refusal):

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from farm.api import bridge as bridge_module
 from farm.api.bridge import SIGN_IN_CALLBACK, THREADS, Bridge
+from farm.base.refusals import TooMany
 from tests.coroutines import awaited
 
 
@@ -69,3 +71,14 @@ def test_what_takes_long_keeps_no_page_waiting(path: str) -> None:
             await asyncio.gather(*uploads)
 
     assert awaited(visit()) == 200
+
+
+def test_a_refusal_before_django_says_when_to_try_again() -> None:
+    sent: list[Mapping[str, Any]] = []
+
+    async def send(message: Mapping[str, Any]) -> None:
+        sent.append(message)
+
+    awaited(bridge_module._refuse({"path": "/models/upload/"}, send, TooMany("Too many.", retry_s=30)))
+    assert sent[0]["status"] == 429
+    assert (b"retry-after", b"30") in sent[0]["headers"]

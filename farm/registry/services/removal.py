@@ -174,20 +174,22 @@ def remove_unused_blobs(candidates: Iterable[int | None]) -> int:
     return freed
 
 
-def remove_file(*, team_id: int, sha256: str) -> None:
+def remove_file(*, team_id: int, sha256: str) -> bool:
     """Delete a file from the store and the bucket, unless a row names it again. Locks the team.
 
-    Where the bucket does not answer, the file stays, and that is only logged.
+    Return False where it stays, as where the bucket does not answer, which is only logged.
     """
     with transaction.atomic():
         Team.objects.select_for_update().filter(pk=team_id).first()
         if Blob.objects.filter(team=team_id, sha256=sha256, swept_at=None).exists():
-            return
+            return False
         try:
             bucket.delete_file(team_id=team_id, sha256=sha256)
             blob_path(team_id=team_id, sha256=sha256).unlink(missing_ok=True)
         except (Away, OSError) as problem:
             log.warning("The file %s… of team %s is in nobody's use and stays: %s", sha256[:12], team_id, problem)
+            return False
+    return True
 
 
 def _is_used(blob: Blob, *, ignoring: type[models.Model] | None = None) -> bool:
@@ -204,8 +206,7 @@ def _is_used(blob: Blob, *, ignoring: type[models.Model] | None = None) -> bool:
 def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGET_S) -> int:
     """Delete files of teams in the store that no row names and that are older than `older_than_s`; return how many.
 
-    A younger file may still get its row. It stops after `budget_s` seconds, and begins in another folder each day. A
-    file that could not be deleted counts too; the log names it.
+    A younger file may still get its row. It stops after `budget_s` seconds, and begins in another folder each day.
     """
     until = time.monotonic() + budget_s
     limit = time.time() - older_than_s
@@ -217,9 +218,7 @@ def clear_orphans(*, older_than_s: float = DRAFT_LIFE_S, budget_s: float = BUDGE
             path.name for path in folder.iterdir() if len(path.name) == NAME_LENGTH and path.lstat().st_mtime < limit
         }
         stored = Blob.objects.filter(team=team_id, sha256__in=old, swept_at=None).values_list("sha256", flat=True)
-        for sha256 in sorted(old - set(stored)):
-            remove_file(team_id=team_id, sha256=sha256)
-            removed += 1
+        removed += sum(remove_file(team_id=team_id, sha256=sha256) for sha256 in sorted(old - set(stored)))
     return removed
 
 

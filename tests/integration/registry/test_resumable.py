@@ -282,7 +282,10 @@ def test_deleting_an_upload_removes_its_bytes(uploader: Uploader) -> None:
 @pytest.mark.parametrize("version", [None, "", "0.2.2"])
 def test_another_version_of_tus_is_told_so(uploader: Uploader, version: str | None) -> None:
     headers = {"Upload-Length": "3"} | ({} if version is None else {"Tus-Resumable": version})
-    assert code_of(uploader.client.post(FILES, headers=headers)) == (412, "tus_version")
+    refused = uploader.client.post(FILES, headers=headers)
+    assert code_of(refused) == (412, "tus_version")
+    # as tus 1.0 asks of a server
+    assert refused.headers["Tus-Version"] == "1.0.0"
 
 
 def test_a_piece_of_another_type_is_refused(uploader: Uploader) -> None:

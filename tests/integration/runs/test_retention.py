@@ -226,6 +226,14 @@ def test_files_that_no_row_names_go_and_others_stay(team: Team) -> None:
     assert (named.exists(), orphan.exists(), young.exists()) == (True, False, True)
 
 
+def test_a_file_that_cannot_be_deleted_does_not_count(team: Team) -> None:
+    stuck = storage.blob_path(team_id=team.pk, sha256="f" * 64)
+    stuck.mkdir(parents=True)
+    os.utime(stuck, (0, 0))
+    assert clear_orphans() == 0
+    assert stuck.exists()
+
+
 def test_an_empty_or_odd_store_is_left_alone(team: Team, tmp_path: Path) -> None:
     assert clear_orphans() == 0
     place = storage.blob_path(team_id=team.pk, sha256="d" * 64).parent
