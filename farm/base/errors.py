@@ -61,7 +61,8 @@ def install_error_handlers(api: NinjaAPI) -> None:
 def answer_refusal(request: HttpRequest, raised: Refusal) -> HttpResponse:
     """Answer with the refusal's own status, words and headers."""
     answer = make_problem_response(raised.status, raised.detail, code=raised.code, hint=raised.hint)
-    answer.headers.update(raised.headers)
+    for name, value in raised.headers.items():
+        answer[name] = value
     return answer
 
 
