@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 
-from farm.contract.texts import replace_control_characters
+from farm.contract.texts import replace_controls_in_json
 from onnxfarm.problems import Usage
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -34,7 +34,7 @@ def read_object(path: Path) -> Mapping[str, object]:
     """
     text = read_text(path)
     try:
-        document = json.loads(replace_control_characters(text.encode()))
+        document = json.loads(replace_controls_in_json(text.encode()))
     except (ValueError, RecursionError) as problem:
         raise Usage(f"{path} is not a JSON document ({str(problem) or 'nested too deep'}).") from problem
     if not isinstance(document, dict):

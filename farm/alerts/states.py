@@ -22,7 +22,7 @@ class RoundState(models.TextChoices):
 
 
 class RoundOutcome(models.TextChoices):
-    """What a judged round came to. `unconfirmed`: a fresh block did not show it again."""
+    """The result of a judged round."""
 
     OPEN = "", "open"  # not judged
     ALERT = "alert"  # something that somebody must look at
@@ -43,11 +43,11 @@ class AlertState(models.TextChoices):
     ACKNOWLEDGED = "acknowledged"  # somebody does
     RESOLVED = "resolved"  # a later release or version is equal to or faster than the good one
     INVALID = "invalid"  # a false positive, a person said
-    INFRA = "infra"  # laid to a machine or to the farm
+    INFRA = "infra"  # the fault of a machine or of the farm
 
 
 class AlertEventKind(models.TextChoices):
-    """What an alert's log tells."""
+    """The kinds of entries in an alert's log."""
 
     OPENED = "opened"
     SEEN_AGAIN = "seen_again"
@@ -64,7 +64,7 @@ class AlertEventKind(models.TextChoices):
 
 
 class InvestigationKind(models.TextChoices):
-    """What is asked of an alert by measuring more."""
+    """What an investigation searches for: the first bad release, or session options that undo the change."""
 
     SINCE_WHEN = "since_when"
     WORK_AROUND = "work_around"
@@ -106,7 +106,7 @@ class DeliveryState(models.TextChoices):
     FAILED = "failed"
 
 
-# in the place of a distribution: what moved is the model
+# the `distribution` of rounds and alerts that compare two versions of a model
 VERSIONS = "version"
 
 OPEN_ALERTS = (AlertState.OPEN, AlertState.ACKNOWLEDGED)
@@ -125,7 +125,7 @@ ALERT_ARROWS: dict[AlertState, tuple[AlertState, ...]] = {
     AlertState.INFRA: (*OPEN_ALERTS, AlertState.RESOLVED),
 }
 
-# what channels are told of, unless they ask for less
+# kinds of log entries that are sent to channels
 ANNOUNCED = (
     AlertEventKind.OPENED,
     AlertEventKind.REOPENED,

@@ -1,6 +1,6 @@
-"""The tick of watches and alerts: it opens rounds, takes searches further, and queues messages.
+"""Celery tasks of watches and alerts. The tick opens rounds, advances searches and queues messages.
 
-A missed tick costs seconds.
+A missed tick only delays that by seconds.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from farm.alerts.services import causes, deliveries, digests, finds, index, inve
 from farm.base.ticks import limit_concurrency, run_duties
 from farm.base.ticks import tick as ticking
 
-# messages that one process sends at the same time: receivers that hang for ten seconds must leave threads for the ticks
-AT_ONCE: Final = 4
+# of one process: receivers that hang for ten seconds must leave threads for the ticks
+MAX_CONCURRENT_DELIVERIES: Final = 4
 DUTIES: tuple[Callable[[], int], ...] = (
     causes.open_release_rounds,
     causes.open_version_rounds,
@@ -41,7 +41,7 @@ def look_for_releases() -> None:
 
 
 @shared_task(name="alerts.deliver")  # type: ignore[untyped-decorator]
-@limit_concurrency(AT_ONCE)
+@limit_concurrency(MAX_CONCURRENT_DELIVERIES)
 def deliver(delivery_id: int) -> None:
     """Send one message of the outbox."""
     try:

@@ -39,7 +39,7 @@ class EvaluationOrder(Message):
     recipe: EvaluationRecipe = EvaluationRecipe()
 
 
-class OwnJudge(Message):
+class CustomJudge(Message):
     """A user's own function that judged on their own machine: its file, never sent, by name and digest.
 
     `value`: the figure where the function gave one of all samples, so that there are no `samples`.
@@ -70,4 +70,4 @@ class AccuracyReport(Message):
     data_sha256: Sha256 | None = None
     wall_s: Annotated[float, Field(ge=0)] = 0.0
     # no farm takes one that has it
-    judge: Annotated[OwnJudge | None, Field(exclude_if=lambda judge: judge is None)] = None
+    judge: Annotated[CustomJudge | None, Field(exclude_if=lambda judge: judge is None)] = None

@@ -15,7 +15,7 @@ _SIGNS = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e
 _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2028", "\u2029": r"\u2029"})
 
 
-def replace_control_characters(text: bytes) -> bytes:
+def replace_controls_in_json(text: bytes) -> bytes:
     """Replace the control characters in the strings of a JSON text, escaped or not, by U+FFFD.
 
     Tabs and line ends stay; signs that turn the direction of writing are replaced too.

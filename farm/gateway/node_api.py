@@ -16,7 +16,7 @@ from farm.base.refusals import Refusal, TooLarge, Unprocessable
 from farm.contract import node as messages
 from farm.contract.blocks import Lease
 from farm.contract.reports import Reply
-from farm.contract.texts import replace_control_characters, strip_pydantic_prefix
+from farm.contract.texts import replace_controls_in_json, strip_pydantic_prefix
 from farm.contract.version import CONTRACT_VERSION, name_node_queue
 from farm.fleet import services as fleet
 from farm.fleet.models import Node
@@ -205,7 +205,7 @@ def _parse_body(request: HttpRequest, message: type[Message], *, max_bytes: int 
     if len(request.body) > max_bytes:
         raise TooLarge(f"The body has {len(request.body)} bytes; at most {max_bytes:,} are taken here.")
     try:
-        return message.model_validate_json(replace_control_characters(request.body))
+        return message.model_validate_json(replace_controls_in_json(request.body))
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))

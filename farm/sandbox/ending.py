@@ -5,7 +5,7 @@ import signal as signals
 from dataclasses import dataclass
 from typing import Literal
 
-from farm.contract.texts import replace_control_characters
+from farm.contract.texts import replace_controls_in_json
 
 Kind = Literal["done", "exited", "crashed", "timeout", "flooded", "out_of_memory", "cancelled"]
 
@@ -43,7 +43,7 @@ class Ending:
         Raises ValueError where the reply is empty, is not JSON or is nested too deeply.
         """
         try:
-            parsed: object = json.loads(replace_control_characters(self.reply))
+            parsed: object = json.loads(replace_controls_in_json(self.reply))
             return parsed
         except RecursionError as error:
             raise ValueError("the reply is nested too deep") from error

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from farm.contract.api.registry import VersionOut
 from farm.contract.api.runs import OpenPlanOut
-from farm.contract.texts import replace_control_characters
+from farm.contract.texts import replace_controls_in_json
 from onnxfarm.calibration_files import list_upload_files
 from onnxfarm.problems import Infrastructure, TimedOut, Usage
 from onnxfarm.remote import operations
@@ -299,7 +299,7 @@ def _parse_answer(kind: type[Parsed], response: httpx2.Response) -> ApiAnswer[Pa
         return ApiAnswer(content, cast(Parsed, content))
     try:
         # it may have text of other people, which is printed on a terminal
-        plain = json.loads(replace_control_characters(response.content))
+        plain = json.loads(replace_controls_in_json(response.content))
     except ValueError as problem:
         raise Infrastructure(
             f"{response.request.url} did not answer in JSON: is this the address of a farm?"

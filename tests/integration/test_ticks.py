@@ -11,7 +11,7 @@ from farm.accounts.models import Team, Tick, User
 from farm.alerts.models import Channel, Delivery
 from farm.alerts.services import messages
 from farm.alerts.states import DeliveryState
-from farm.alerts.tasks import AT_ONCE
+from farm.alerts.tasks import MAX_CONCURRENT_DELIVERIES
 from farm.config.processes import TICKS
 from farm.contract.reports import EndReport
 from farm.contract.version import PREPARE_QUEUE
@@ -84,7 +84,7 @@ def test_ticks_go_on_while_thirty_receivers_hang(ticks: Process, team: Team, str
         wait_for(
             lambda: Delivery.objects.get(pk=told.pk).state == DeliveryState.SENT, what="the other team's", seconds=20
         )
-        assert Delivery.objects.filter(state=DeliveryState.SENDING).count() <= AT_ONCE
+        assert Delivery.objects.filter(state=DeliveryState.SENDING).count() <= MAX_CONCURRENT_DELIVERIES
 
 
 def test_a_message_in_the_queue_of_before_the_upgrade_is_not_left_lying(prepare_worker: Process, team: Team) -> None:

@@ -35,13 +35,20 @@ _resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The parts of a webhook's URL, and the IP address to connect to. `path` includes the query."""
+class WebhookUrl:
+    """The parts of a webhook's URL. `path` includes the query."""
 
     host: str
     port: int
     path: str
     is_tls: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook's URL, and the IP address to connect to."""
+
+    url: WebhookUrl
     address: Address
 
 
@@ -51,17 +58,18 @@ def resolve_target(url: str, *, networks: Sequence[str] = (), lookup: LookUp | N
     `networks` are the inner networks that are allowed; only these may use plain HTTP. `lookup` replaces the resolver.
     Raises DeliveryProblem, which is permanent for a URL or an address that is refused.
     """
-    host, port, path, is_tls = parse_webhook_url(url)
-    address = resolve_host(host, port, networks=networks, lookup=lookup)
-    if not is_tls and is_allowed(address):
-        raise _make_refusal(f"{host} is a public address: a webhook's address there starts with https://.")
-    return Target(host, port, path, is_tls, address=address)
+    parsed = parse_webhook_url(url)
+    address = resolve_host(parsed.host, parsed.port, networks=networks, lookup=lookup)
+    if not parsed.is_tls and is_allowed(address):
+        raise _make_refusal(f"{parsed.host} is a public address: a webhook's address there starts with https://.")
+    return Target(parsed, address)
 
 
-def parse_webhook_url(url: str) -> tuple[str, int, str, bool]:
-    """Return a URL's host, port, path with query, and whether it is HTTPS.
+def parse_webhook_url(url: str) -> WebhookUrl:
+    """Parse a URL; its host is not looked up.
 
-    Raises a permanent DeliveryProblem for a URL that cannot be read, of another scheme, or with a user or password.
+    Raises a permanent DeliveryProblem for a URL that cannot be read, of another scheme than http and https, with a user
+    or password, or with spaces or control characters.
     """
     try:
         parts = urlsplit(url)
@@ -76,7 +84,7 @@ def parse_webhook_url(url: str) -> tuple[str, int, str, bool]:
         raise _make_refusal("A webhook's address holds no spaces and no control characters.")
     is_tls = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return parts.hostname, port or (443 if is_tls else 80), path, is_tls
+    return WebhookUrl(parts.hostname, port or (443 if is_tls else 80), path, is_tls)
 
 
 def resolve_host(host: str, port: int, *, networks: Sequence[str] = (), lookup: LookUp | None = None) -> Address:

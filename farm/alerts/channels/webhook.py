@@ -30,8 +30,7 @@ _RETRIED = (408, 409, 425, 429)
 
 def check(url: str) -> None:
     """Check the form of a webhook's address. Raises a permanent DeliveryProblem."""
-    _, _, _, is_tls = parse_webhook_url(url)
-    if not is_tls and not settings.WEBHOOK_NETWORKS:
+    if not parse_webhook_url(url).is_tls and not settings.WEBHOOK_NETWORKS:
         raise DeliveryProblem(
             "A webhook's address starts with https://; http:// reaches only the inner networks that this farm's "
             "administrator lists in ONNXFARM_WEBHOOK_NETWORKS, and none is listed.",
@@ -65,7 +64,7 @@ def post(
     if not 200 <= status < 300:
         is_permanent = status == GONE or (300 <= status < 500 and status not in _RETRIED)
         reason = "it redirects, which is not followed" if 300 <= status < 400 else f"status {status}"
-        raise DeliveryProblem(f"{target.host} rejected the message: {reason}.", is_permanent=is_permanent)
+        raise DeliveryProblem(f"{target.url.host} rejected the message: {reason}.", is_permanent=is_permanent)
 
 
 def sign_headers(body: str, *, message_id: str, secret: str) -> dict[str, str]:
@@ -87,11 +86,11 @@ def _exchange(target: Target, body: bytes, *, headers: Mapping[str, str], timeou
     timer.daemon = True
     timer.start()
     try:
-        connection.request("POST", target.path, body=body, headers=dict(headers))
+        connection.request("POST", target.url.path, body=body, headers=dict(headers))
         return connection.getresponse().status
     except (OSError, http.client.HTTPException) as problem:
         reason = f"no answer within {timeout_s:.0f} s" if connection.was_cut else _describe_failure(problem)
-        raise DeliveryProblem(f"{target.host} cannot be reached: {reason}.") from None
+        raise DeliveryProblem(f"{target.url.host} cannot be reached: {reason}.") from None
     finally:
         timer.cancel()
         connection.close()
@@ -111,14 +110,15 @@ class _PinnedConnection(http.client.HTTPConnection):
     """A connection to the address that was checked, with the host's name in TLS and HTTP."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__(target.host, target.port, timeout=CONNECT_S)
+        super().__init__(target.url.host, target.url.port, timeout=CONNECT_S)
         self._target = target
         self.was_cut = False
 
     def connect(self) -> None:
-        sock = socket.create_connection((str(self._target.address), self._target.port), timeout=CONNECT_S)
-        if self._target.is_tls:
-            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=self._target.host)
+        url = self._target.url
+        sock = socket.create_connection((str(self._target.address), url.port), timeout=CONNECT_S)
+        if url.is_tls:
+            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=url.host)
         self.sock = sock
 
     def cut(self) -> None:

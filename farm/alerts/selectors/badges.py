@@ -1,4 +1,4 @@
-"""What a model's badge says: whether its watches found something, in a few words."""
+"""Describes in a few words what the watches of a model found, for its badge."""
 
 from typing import NamedTuple
 
@@ -29,9 +29,9 @@ _TONES: dict[str, tuple[Tone, str]] = {
 
 
 class ModelStatus(NamedTuple):
-    """The parts of a badge."""
+    """The result of a model's watches, as its badge shows it."""
 
-    # the watched distribution
+    # the watched distribution; `onnxfarm` where there is no result
     label: str
     # the result for the model
     text: str

@@ -24,6 +24,15 @@ PointRow = tuple[str, str, str, str, str, float, Bound, Bound, datetime, int, in
 ValueRow = tuple[int, int, str, str, str, str, str, str, float, Bound, Bound, str]
 
 
+class NewReleases(NamedTuple):
+    """The releases of a distribution that are new: how many, the greatest version by its text, when the last came."""
+
+    distribution: str
+    release_count: int
+    version: str
+    last_seen_at: datetime
+
+
 class ReleaseRow(NamedTuple):
     """A value of a long series: the ratio of a release to the pinned reference, and its round's outcome."""
 
@@ -137,8 +146,8 @@ def open_alerts_by_watch(watches: Iterable[Watch]) -> dict[int, list[str]]:
 def last_rounds(watches: Iterable[Watch]) -> dict[int, list[WatchRound]]:
     """Map each watch's id to the rounds of its current cause, one for each model, in two queries.
 
-    That is the cause that is being measured and has come farthest, or else the one that was judged last. Watches
-    without rounds are left out.
+    The current cause is the one with an open round, the most advanced one of several, or else the one that was judged
+    last. Watches without rounds are left out.
     """
     # sorted by name, the states are in reverse order of time: confirming, measuring, waiting
     order = (F("judged_at").desc(nulls_first=True), "state", "pk")
@@ -162,6 +171,10 @@ def count_watching(user: Anyone) -> tuple[int, int]:
 
 
 def list_index_looks() -> dict[str, tuple[datetime | None, str]]:
+    """Map each distribution to when the package index was last asked for it, and why that failed (empty: it did not).
+
+    The time is None where the index was not asked yet.
+    """
     rows = IndexLook.objects.values_list("distribution", "looked_at", "problem")
     return {name: (looked_at, problem) for name, looked_at, problem in rows}
 
@@ -201,10 +214,10 @@ def fingerprint_points() -> tuple[object, ...]:
     return (*newest, Watch.objects.count())
 
 
-def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueRow]:
-    """Return the last `most` values of every long series of these models as plain rows, the oldest first.
+def newest_values(models: Iterable[int], *, limit: int) -> QuerySet[Point, ValueRow]:
+    """Return the last `limit` values of every long series of these models (by id) as plain rows, the oldest first.
 
-    Of each round only the new release counts.
+    Only the values of each round's new release are among them.
     """
     new = Concat("watch__distribution", Value("=="), "round__new")
     place = Window(
@@ -214,7 +227,7 @@ def newest_values(models: Iterable[int], *, most: int) -> QuerySet[Point, ValueR
     rows = Point.objects.filter(round__version__model__in=list(models), runtime=new)
     columns = "round__version__model watch watch__distribution watch__reference series node label"
     columns += " round__new ratio low high round__outcome"
-    return rows.annotate(place=place).filter(place__lte=most).order_by("pk").values_list(*columns.split())
+    return rows.annotate(place=place).filter(place__lte=limit).order_by("pk").values_list(*columns.split())
 
 
 def newest_by_release(watches: Iterable[Watch]) -> list[ReleaseRow]:
@@ -261,9 +274,10 @@ def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
     candidates = list(models)
     rows = Watch.objects.filter(Q(watched__in=candidates) | ~Q(label=""))
     watches: dict[int, int] = {}
-    for watch, team, label, named in rows.order_by("-pk").values_list("pk", "team", "label", "watched"):
+    # the newest first, so that the oldest watch of a model is the one that stays
+    for watch, team, label, watched in rows.order_by("-pk").values_list("pk", "team", "label", "watched"):
         for model in candidates:
-            if model.pk == named or (model.team_id == team and label and label in model.labels):
+            if model.pk == watched or (model.team_id == team and label and label in model.labels):
                 watches[model.pk] = watch
     return watches
 
@@ -272,12 +286,9 @@ def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
     return points(watch, round__version__model=model)
 
 
-def releases_since(moment: datetime) -> list[tuple[str, int, str, datetime]]:
-    """List the distributions that have stable releases since a moment.
-
-    Each comes with how many, the greatest version by its text, and when the last one appeared.
-    """
+def releases_since(moment: datetime) -> list[NewReleases]:
+    """List the distributions that have stable releases since a moment, by name."""
     releases = Release.objects.filter(seen_at__gte=moment, is_gone=False, is_prerelease=False)
     rows = releases.values("distribution").order_by("distribution")
     counted = rows.annotate(count=Count("pk"), last=Max("seen_at"), version=Max("version"))
-    return [(row["distribution"], row["count"], row["version"], row["last"]) for row in counted]
+    return [NewReleases(row["distribution"], row["count"], row["version"], row["last"]) for row in counted]

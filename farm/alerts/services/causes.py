@@ -28,23 +28,22 @@ from farm.runs.selectors import previous_version
 def open_release_rounds() -> int:
     """Open a round for the newest release on each watched model that has not had one; return how many.
 
-    Where two packages changed, the round measures the next step to it alone. None is opened before the index has
-    answered, for a model without a ready version, or where the watch measured a release as new already.
+    Where the release changes two packages, the round measures only the next of them. A model gets no round before the
+    package index has answered, without a ready version, or where the watch has measured that release or a later one.
     """
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_release=True):
         # the farm's own table of releases does not count before the index has answered
-        has_answer = was_offered(watch.distribution, reference=watch.reference)
-        new = newest_release(watch) if has_answer else None
-        if new is not None:
-            measured = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
-            models = [model for model in watched_models(watch) if model.pk not in measured]
-            count += sum(_open_next_step(watch, model, new=new) for model in models)
+        if not was_offered(watch.distribution, reference=watch.reference) or (new := newest_release(watch)) is None:
+            continue
+        measured = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
+        models = [model for model in watched_models(watch) if model.pk not in measured]
+        count += sum(_open_next_step(watch, model, new=new) for model in models)
     return count
 
 
 def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
-    """Open a round for the next step to the release `new`; where two packages changed, each is a step of its own."""
+    """Open a round for the next step to the release `new`; where two packages changed, each is a separate step."""
     version = newest_version(model)
     if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
         return False
@@ -62,26 +61,32 @@ def _release_key(version: str) -> str:
 
 
 def open_version_rounds() -> int:
-    """Open rounds for the newest version of each watched model, where one was uploaded since the last time.
+    """Open rounds for each watched model's newest version, if it was uploaded since the last call; return how many.
 
-    One compares releases on it, and one compares it with the version before, as the watch says. Versions that came
-    between are passed over, and those after one that is still being inspected wait for it. Return how many rounds were
-    opened.
+    Depending on the watch, one round compares releases on that version, and one compares it with the version before.
+    Older new versions are skipped. Versions after one that is still being inspected wait for it.
     """
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
         models = watched_models(watch)
-        fresh = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
-        fresh = fresh.order_by("model_id", "number")
+        unseen = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
+        unseen = unseen.order_by("model_id", "number")
+
         # versions after one that is still being inspected wait for it
         states = (VersionState.READY, VersionState.REJECTED)
-        first_waiting = min((version.pk for version in fresh if version.state not in states), default=None)
-        inspected = [version for version in fresh if first_waiting is None or version.pk < first_waiting]
+        first_waiting = min((version.pk for version in unseen if version.state not in states), default=None)
+        inspected = [version for version in unseen if first_waiting is None or version.pk < first_waiting]
+
+        # open rounds for the newest ready version of each model
         ready = [version for version in inspected if version.state == VersionState.READY]
         for _, versions in groupby(ready, key=lambda version: version.model_id):
             newest = [*versions][-1]
-            count += watch.on_version and _compare_releases_on(watch, newest)
-            count += watch.compares_versions and _compare_with_previous_version(watch, newest)
+            if watch.on_version:
+                count += _compare_releases_on(watch, newest)
+            if watch.compares_versions:
+                count += _compare_with_previous_version(watch, newest)
+
+        # never look at these versions again
         if inspected:
             last_seen = max(version.pk for version in inspected)
             Watch.objects.filter(pk=watch.pk, seen_version__lt=last_seen).update(seen_version=last_seen)
@@ -89,7 +94,7 @@ def open_version_rounds() -> int:
 
 
 def _compare_releases_on(watch: Watch, version: Version) -> bool:
-    """Open a round that compares the latest release with the reference on a new version."""
+    """Open a round that compares the latest release with the reference on a new version; False where none is opened."""
     new = _find_latest_release(watch, version)
     if new == watch.reference:
         return False
@@ -98,7 +103,7 @@ def _compare_releases_on(watch: Watch, version: Version) -> bool:
 
 
 def _compare_with_previous_version(watch: Watch, version: Version) -> bool:
-    """Open a round that compares a new version with the one before it."""
+    """Open a round that compares a new version with the one before it; False where none is opened."""
     base = previous_version(version)
     if base is None:
         return False
@@ -134,12 +139,12 @@ def _open_round_of_each_model(watch: Watch, *, key: str) -> int:
 def call_watch(
     *, watch: Watch, by: User, candidate: str = "", baseline: str = "", versions: Iterable[Version] = ()
 ) -> list[WatchRound]:
-    """Open rounds because a person or a pipeline asks for them.
+    """Open rounds because a person or a pipeline asks for them, and return them.
 
-    `candidate`, or else the newest release, is compared with `baseline`, or else the pinned reference, on `versions`,
-    or else the newest of each model. Raises NotAllowed without the right to run in the team, Invalid for an unknown
-    release, for the same one twice or for a version that is not watched, and Conflict where no model has a version that
-    is ready.
+    They compare the releases `candidate` (by default the newest one) and `baseline` (by default the pinned reference)
+    on `versions` (by default the newest ready version of each model). Raises NotAllowed without the right to run in the
+    team, Invalid for an unknown release, for two equal ones or for a version that is not watched, and Conflict where no
+    model has a ready version.
     """
     if not can_write(by, team=watch.team):
         raise NotAllowed(f"You can view the watches of team “{watch.team.name}” but not run them.")
@@ -147,14 +152,14 @@ def call_watch(
     new = check_release(watch.distribution, candidate) if candidate else newest_release(watch) or old
     if old == new:
         raise Invalid(f"Both sides are {new}: name another candidate or baseline.", code="same_release")
-    models, named = watched_models(watch), list(versions)
+    models, chosen = watched_models(watch), list(versions)
     model_ids = {model.pk for model in models}
-    if foreign := [version for version in named if version.model_id not in model_ids]:
+    if foreign := [version for version in chosen if version.model_id not in model_ids]:
         raise Invalid(f"{foreign[0]} is not watched by “{watch.name}”.", code="not_watched")
     key = f"call:{secrets.token_hex(8)}"
     opened = [
         _open_round(watch, version, cause=Cause.CALL, key=key, old=old, new=new)
-        for version in named or filter(None, map(newest_version, models))
+        for version in chosen or filter(None, map(newest_version, models))
     ]
     rounds = [watch_round for watch_round in opened if watch_round is not None]
     if not rounds:

@@ -15,7 +15,7 @@ from farm.rules.changes.watch_rounds import expected_false_alerts
 from farm.rules.comparing.margins import count_false_alarms
 from farm.rules.wording.numbers import counted
 
-LENGTHS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
+INTERVALS = {DigestEvery.DAY: timedelta(days=1), DigestEvery.WEEK: timedelta(days=7)}
 # how many of the newest A/A pairs are counted, and how many are enough to replace the rule's own level
 MAX_PAIRS = 2000
 ENOUGH_PAIRS = 100
@@ -49,22 +49,22 @@ def send_due_digests() -> int:
     """Queue the digests that are due; return how many."""
     count = 0
     for channel in Channel.objects.filter(is_active=True, digest_at__lte=timezone.now()).select_related("team"):
-        length = LENGTHS.get(DigestEvery(channel.digest))
+        interval = INTERVALS.get(DigestEvery(channel.digest))
         due_at = channel.digest_at
-        if length is None or due_at is None:
+        if interval is None or due_at is None:
             continue
         # a conditional UPDATE, so that one of several workers sends it
         mine = Channel.objects.filter(pk=channel.pk, digest_at=due_at)
-        if mine.update(digest_at=max(due_at + length, timezone.now())):
-            _queue_digest(channel, since=due_at - length)
+        if mine.update(digest_at=max(due_at + interval, timezone.now())):
+            _queue_digest(channel, since=due_at - interval)
             count += 1
     return count
 
 
 def first_digest_at(digest: str) -> datetime | None:
-    """Return when a new channel gets its first digest; None where it gets none."""
-    length = LENGTHS.get(DigestEvery(digest))
-    return None if length is None else timezone.now() + length
+    """Return when a new channel gets its first digest; None for `never`. `digest` is a value of DigestEvery."""
+    interval = INTERVALS.get(DigestEvery(digest))
+    return None if interval is None else timezone.now() + interval
 
 
 def make_digest(team: Team, *, since: datetime) -> Digest:

@@ -129,9 +129,9 @@ def _count_cores(version: Version, hardware: str) -> int:
 
 
 def advance_finds() -> int:
-    """Take every open race one step further where that is possible; return how many moved.
+    """Advance every open race by one step where that is possible; return how many were advanced.
 
-    A race whose step breaks is ended as failed, with its answer so far.
+    A race whose step raises an error is logged and ended as failed, with its answer so far.
     """
     count = 0
     related = ("version__model__team", "version__artifact", "asked_by", "run")

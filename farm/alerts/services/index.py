@@ -24,7 +24,7 @@ from farm.base.downloads import DownloadError
 from farm.contract.cells import Runtime
 from farm.contract.reasons import ReasonedError
 from farm.registry.selectors import package_indexes
-from farm.registry.services import fetch_index_versions, list_npm_releases
+from farm.registry.services import OfferedVersions, fetch_index_versions, list_npm_releases
 from farm.rules.runtimes import indexes, pairs, web
 from farm.rules.runtimes.distributions import BUILDS_ALONE
 from farm.rules.runtimes.listings import PIP_ENVIRONMENT, PIP_WORDS, Listing, read_listing
@@ -166,7 +166,7 @@ def list_offered(distribution: str, *, timeout_s: float = TIMEOUT_S) -> Listing:
     return listing
 
 
-def _list_offered_by_index(name: str, package: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+def _list_offered_by_index(name: str, package: str, *, timeout_s: float) -> OfferedVersions:
     index = package_indexes().filter(name=name).first()
     if index is None:
         raise IndexProblem(f"This farm has no package index {name}.")

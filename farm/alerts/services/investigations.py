@@ -1,4 +1,4 @@
-"""Searches about an alert, which the tick takes further. Each step is one run.
+"""Starts searches about an alert and advances them at each tick. Each step of a search is one run.
 
 since_when   finds the first bad one of the published releases between good and bad (farm.rules.searches.since_when)
 work_around  finds session options that undo the change, in one block with both releases
@@ -43,16 +43,18 @@ from farm.rules.searches.work_around import WorkAround
 from farm.runs import selectors as runs
 from farm.runs.states import RunReason, RunState
 
-# both releases and an A/A twin stand beside the candidates
+# arms of a block that are no candidates: both releases and an A/A twin
 OTHER_ARMS = 3
+# how many types of operators the names of optimizers are ranked by
 MAX_WORDS = 12
 log = logging.getLogger(__name__)
 
-NEWS = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
+# events after which the results of searches are announced
+RAISED = (AlertEventKind.OPENED, AlertEventKind.REOPENED, AlertEventKind.WIDENED)
 
 
 def make_work_around_search(investigation: Investigation) -> WorkAround:
-    """Make the search for a work-around as it is before its first step."""
+    """Make an investigation's search for session options that undo the change, as it is before its first step."""
     watch = investigation.alert.watch
     old, new = watch.runtime(investigation.alert.good), watch.runtime(investigation.alert.bad)
     return WorkAround(
@@ -196,9 +198,9 @@ def _choose_symptom(alert: Alert) -> Symptom | None:
 
 
 def advance_investigations() -> int:
-    """Take every open investigation one step further where that is possible; return how many moved.
+    """Advance every open investigation by one step where that is possible; return how many were advanced.
 
-    One whose step breaks is logged and ended as failed.
+    An investigation whose step raises an error is logged and ended as failed.
     """
     moved = 0
     related = ("alert__watch__created_by", "alert__watch__team", "alert__version__model", "alert__team", "symptom__run")
@@ -255,16 +257,16 @@ def _advance(investigation: Investigation) -> bool:
 
 def _record_run(investigation: Investigation, search: Search[Any, Answer]) -> bool:
     """Store the finished run as a step: measuring → waiting. An undecided run first measures more rounds, if it can."""
-    run, measured, minutes = investigation.run, None, 0.0
+    run, measured, cost = investigation.run, None, {"minutes": 0.0}
     if run is not None:
-        measured, minutes = measurements.read_measured(run), measurements.count_minutes(run)
+        measured = measurements.read_measured(run)
+        cost = {"minutes": measurements.count_minutes(run), "run": run.pk}
     outcome = search.read(investigation.asked or {}, measured)
     if run is not None and search.is_undecided(outcome):
-        goes_on = measurements.measure_to_last_look(investigation.alert.watch, run)
-        if goes_on:
+        is_extended = measurements.measure_to_last_look(investigation.alert.watch, run)
+        if is_extended:
             return True
-    step = {**outcome, "minutes": minutes, **({} if run is None else {"run": run.pk})}
-    steps = [*investigation.steps, step]
+    steps = [*investigation.steps, {**outcome, **cost}]
     with transaction.atomic():
         moved = investigation.move(InvestigationState.WAITING, was=InvestigationState.MEASURING, steps=steps, run=None)
         if moved and investigation.kind == InvestigationKind.SINCE_WHEN:
@@ -324,12 +326,13 @@ def _announce_explanation(alert_id: int) -> None:
     rows = row.investigations.all()
     if any(investigation.state in OPEN_INVESTIGATIONS for investigation in rows):
         return
-    last = AlertEvent.objects.filter(alert=row, kind__in=[*NEWS, AlertEventKind.EXPLAINED]).order_by("-pk").first()
+    last = AlertEvent.objects.filter(alert=row, kind__in=[*RAISED, AlertEventKind.EXPLAINED]).order_by("-pk").first()
     if last is not None and last.kind == AlertEventKind.EXPLAINED:
         return
-    texts = [lead.explanation] if (lead := row.leading_symptom) is not None and lead.explanation else []
-    texts += [investigation.sentence for investigation in rows if investigation.sentence]
-    announce(row, row.log(AlertEventKind.EXPLAINED, " ".join(text.rstrip(".") + "." for text in texts)))
+    symptom = row.leading_symptom
+    sentences = ["" if symptom is None else symptom.explanation, *(investigation.sentence for investigation in rows)]
+    text = " ".join(f"{sentence.rstrip('.')}." for sentence in sentences if sentence)
+    announce(row, row.log(AlertEventKind.EXPLAINED, text))
 
 
 def _check_can_start(alert: Alert, user: User) -> Symptom:

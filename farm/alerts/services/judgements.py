@@ -1,4 +1,4 @@
-"""Takes the rounds of watches one step further each tick: measure, judge by the rule, confirm in a fresh block, alert.
+"""Advances the rounds of watches by one step each tick: measure, judge by the rule, confirm in a fresh block, alert.
 
 Every judged round adds to the long series of its watch: the ratio of each watched cell to the pinned reference, which
 was measured in the same block.
@@ -93,9 +93,9 @@ _STAGES = {
 
 
 def advance_rounds() -> int:
-    """Take every open round one step further where that is possible; return how many moved.
+    """Advance every open round by one step where that is possible; return how many were advanced.
 
-    One whose step breaks is logged, and tried again by the next tick.
+    A round whose step raises an error is logged, and tried again by the next tick.
     """
     related = ("watch__team", "watch__created_by", "version__model", "base__model", "run", "confirming")
     moved = 0
@@ -112,23 +112,27 @@ def _advance(watch_round: WatchRound) -> bool:
     stage = _STAGES[RoundState(watch_round.state)]
     runs = [run for name in stage.runs if (run := getattr(watch_round, name)) is not None]
     if len(runs) < len(stage.runs):
-        lost = "A run of the round was removed." if stage.runs[1:] else "The run was removed."
-        return _end_round(watch_round, RoundAnswer(Judgement(infra=(lost,))))
+        problem = "A run of the round was removed." if len(stage.runs) > 1 else "The run was removed."
+        return _end_round(watch_round, RoundAnswer(Judgement(infra=(problem,))))
     if runs and runs[-1].state != RunState.FINISHED:
         return False
+
+    # judge what was measured; undecided comparisons get more rounds once
     search = _make_search(watch_round)
     for run in runs:
         search.record(measurements.read_measured(run))
     if runs and search.is_undecided(search.measured[-1]) and measurements.extend_round(watch_round, runs[-1]):
         return True
+
+    # start the run that measures or confirms, or end the round
     try:
         experiment = search.next()
         if experiment is not None:
             return _start_run(watch_round, stage, experiment, findings=search.found or ())
-    except CannotMeasure as problem:
+    except CannotMeasure as error:
         if not runs:
-            return _postpone(watch_round, problem)
-        return _end_round(watch_round, search.answer_unconfirmed(str(problem)))
+            return _postpone(watch_round, error)
+        return _end_round(watch_round, search.answer_unconfirmed(str(error)))
     return _end_round(watch_round, search.answer())
 
 
@@ -153,15 +157,19 @@ def _make_search(watch_round: WatchRound) -> Watching:
 
 
 def _make_matrix(watch_round: WatchRound) -> Matrix:
-    """Make the watch's matrix with the pinned reference and, unless two versions are compared, old and new."""
-    matrix = matrices.parse(watch_round.watch.matrix, allowed=settings.ALLOWED_PACKAGES)
-    if watch_round.base is not None:
-        model = f"{watch_round.base.model.name}@{watch_round.base.number}"
-        return replace(replace_runtimes(matrix, [watch_round.watch.runtime(watch_round.pinned)]), models=(model,))
-    releases = dict.fromkeys(
-        [watch_round.pinned, watch_round.old, watch_round.new, *baselines(watch_round.watch, watch_round.version.model)]
-    )
-    return replace_runtimes(matrix, [watch_round.watch.runtime(version) for version in releases])
+    """Make the watch's matrix with the releases that the round measures.
+
+    These are the pinned reference and, unless two versions of a model are compared, the old release, the new one, and
+    the good releases of open alerts.
+    """
+    watch, base = watch_round.watch, watch_round.base
+    matrix = matrices.parse(watch.matrix, allowed=settings.ALLOWED_PACKAGES)
+    releases = [watch_round.pinned]
+    if base is not None:
+        matrix = replace(matrix, models=(f"{base.model.name}@{base.number}",))
+    else:
+        releases += [watch_round.old, watch_round.new, *baselines(watch, watch_round.version.model)]
+    return replace_runtimes(matrix, [watch.runtime(release) for release in dict.fromkeys(releases)])
 
 
 def _start_run(watch_round: WatchRound, stage: _Stage, experiment: Experiment, *, findings: Sequence[Finding]) -> bool:

@@ -67,7 +67,7 @@ def start_watch_run(watch: Watch, version: Version, matrix: Matrix, *, reason: R
 
 
 def measure_to_last_look(watch: Watch, run: Run) -> bool:
-    """Order the rounds that the run's undecided blocks lack until the last planned look.
+    """Order the rounds that the run's undecided blocks lack until the last planned interim look.
 
     Return False where they lack none, or where no block can go on.
     """
@@ -126,7 +126,7 @@ def parse_matrix(run: Run) -> Matrix:
 
 
 def matrix_without_operators(run: Run) -> Matrix:
-    """Return a run's matrix without verdicts on operators, which no step of a search reads."""
+    """Return a run's matrix for the runs of a search, which read no verdicts on operators."""
     return replace(parse_matrix(run), operators=None)
 
 

@@ -9,6 +9,7 @@ for each node. All figures of a finding come from one run: the one that confirme
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from django.db.models import Q
 from django.utils import timezone
@@ -35,6 +36,14 @@ from farm.runs.models import Run
 
 # how many nodes an alert's sentence names; its page names all
 MAX_NODES = 6
+
+
+class RaisedAlert(NamedTuple):
+    """An alert that got new symptoms, whether it is new, and the text of the worst finding on the first node."""
+
+    alert: Alert
+    is_new: bool
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
     A finding of a level shift that has an alert already is logged there, and opens that alert again if it was resolved
     or closed as a fault of the farm; such an alert is not returned. Call this in the transaction that judges the round.
     """
+    # a confirmed finding is shown by the confirming run, any other by the round's first run
     detections = [
         Detection(finding, watch_round.confirming, answer.again or document, document)
         if finding.is_of_fresh_block
@@ -79,22 +89,21 @@ def raise_alerts(watch_round: WatchRound, document: Document, answer: RoundAnswe
         for finding in answer.findings
     ]
     detections.sort(key=lambda detection: detection.node)
-    raised: dict[int, tuple[Alert, bool, str]] = {}
+
+    # sort the findings of each node into earlier alerts and new ones
+    raised_by_id: dict[int, RaisedAlert] = {}
     for node, on_node in groupby(detections, key=lambda detection: detection.node):
         new_shifts = [detection for detection in on_node if not _log_in_earlier_alert(watch_round, detection)]
         if new_shifts:
-            alert, is_new = _add_to_alert(watch_round, new_shifts, node=node)
-            raised.setdefault(alert.pk, (alert, is_new, _find_worst(new_shifts).finding.text))
-    for alert, is_new, text in raised.values():
-        _write_sentence(alert)
-        _announce_raised(alert, watch_round, alert.sentence if is_new else text, is_new=is_new)
-        start_investigations(alert)
-    return [alert for alert, _, _ in raised.values()]
+            raised = _add_to_alert(watch_round, new_shifts, node=node)
+            raised_by_id.setdefault(raised.alert.pk, raised)
 
-
-def _find_worst(detections: Collection[Detection]) -> Detection:
-    worst = watch_rounds.find_worst([detection.finding for detection in detections])
-    return next(detection for detection in detections if detection.finding is worst)
+    # describe and announce each alert once all of its nodes are known
+    for raised in raised_by_id.values():
+        _write_sentence(raised.alert)
+        _announce_raised(raised, watch_round)
+        start_investigations(raised.alert)
+    return [raised.alert for raised in raised_by_id.values()]
 
 
 def _log_in_earlier_alert(watch_round: WatchRound, detection: Detection) -> bool:
@@ -161,9 +170,10 @@ def _reopen(watch_round: WatchRound, alert: Alert, symptom: Symptom, detection: 
     announce(alert, alert.log(AlertEventKind.REOPENED, text, round=watch_round.pk, release=watch_round.new))
 
 
-def _add_to_alert(watch_round: WatchRound, detections: Sequence[Detection], *, node: str) -> tuple[Alert, bool]:
-    """Add a node's findings to the alert of the same cause, or to a new one; return it and whether it is new."""
-    worst = _find_worst(detections)
+def _add_to_alert(watch_round: WatchRound, detections: Sequence[Detection], *, node: str) -> RaisedAlert:
+    """Add a node's findings to the alert of the same cause, or to a new one."""
+    worst_finding = watch_rounds.find_worst([detection.finding for detection in detections])
+    worst = next(detection for detection in detections if detection.finding is worst_finding)
     alert, is_new = _find_alert(watch_round, detections, node=node), False
     if alert is None:
         alert, is_new = Alert.objects.get_or_create(
@@ -186,7 +196,7 @@ def _add_to_alert(watch_round: WatchRound, detections: Sequence[Detection], *, n
         Symptom.objects.update_or_create(
             alert=alert, node=node, series=finding.series, kind=finding.kind, defaults=_make_symptom_columns(detection)
         )
-    return alert, is_new
+    return RaisedAlert(alert, is_new, worst.finding.text)
 
 
 def _find_alert(watch_round: WatchRound, detections: Sequence[Detection], *, node: str) -> Alert | None:
@@ -245,9 +255,11 @@ def _write_sentence(alert: Alert) -> None:
     Alert.objects.filter(pk=alert.pk).update(sentence=alert.sentence)
 
 
-def _announce_raised(alert: Alert, watch_round: WatchRound, text: str, *, is_new: bool) -> None:
-    if is_new:
-        kind = AlertEventKind.OPENED
+def _announce_raised(raised: RaisedAlert, watch_round: WatchRound) -> None:
+    alert, text = raised.alert, raised.text
+    if raised.is_new:
+        # its sentence names the other nodes too
+        kind, text = AlertEventKind.OPENED, alert.sentence
     elif alert.state in OPEN_ALERTS:
         kind = AlertEventKind.WIDENED
     else:
@@ -293,7 +305,8 @@ def update_infra_alert(watch_round: WatchRound, judgement: Judgement) -> Alert |
     release = Runtime(distribution=watch_round.distribution, version=watch_round.new)
     if not judgement.infra:
         # a release that fails has been measured too
-        for alert in alerts.filter(state=AlertState.INFRA) if judgement.outcome != "infra" else ():
+        measured_again = alerts.none() if judgement.outcome == "infra" else alerts.filter(state=AlertState.INFRA)
+        for alert in measured_again:
             if alert.change(AlertState.RESOLVED, resolved_in=watch_round.new):
                 text = f"{alert.model.name} is being measured again with {release}."
                 announce(alert, alert.log(AlertEventKind.RESOLVED, text, round=watch_round.pk))

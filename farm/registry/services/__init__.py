@@ -1,6 +1,6 @@
 from farm.registry.services.descriptions import edit_model, edit_version_note, keep_version
 from farm.registry.services.origins import OWN_LINE, Origin
-from farm.registry.services.package_indexes import add_index, fetch_index_versions, remove_index
+from farm.registry.services.package_indexes import OfferedVersions, add_index, fetch_index_versions, remove_index
 from farm.registry.services.products import (
     ensure_preparation,
     ensure_variant,

@@ -1,5 +1,7 @@
 """Package indexes that an admin adds beside the usual one, the wheels they offer, and the sha256 of each."""
 
+from typing import NamedTuple
+
 from django.db import transaction
 
 from farm.accounts.models import User
@@ -11,6 +13,13 @@ from farm.rules.runtimes import indexes
 from farm.rules.runtimes.distributions import BUILDS_ALONE
 
 MAX_INDEXES = 5
+
+
+class OfferedVersions(NamedTuple):
+    """The versions that an index offers, and a sentence on wheels that it changed; empty where it changed none."""
+
+    versions: tuple[str, ...] = ()
+    problem: str = ""
 
 
 def add_index(*, by: User, name: str, url: str) -> PackageIndex:
@@ -46,15 +55,15 @@ def remove_index(*, by: User, name: str) -> None:
         index.delete()
 
 
-def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> tuple[tuple[str, ...], str]:
+def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: float) -> OfferedVersions:
     """Ask an index which versions of a build of ONNX Runtime it offers, and store each new wheel with its sha256.
 
-    Return the versions, and a sentence for wheels whose sha256 has changed since they were first seen, empty where
-    none has: their versions are not offered. No versions are returned for a package that is no build of ONNX Runtime.
-    Raises DownloadError where the index does not answer, and IndexProblem where its page cannot be read.
+    A version is left out where the sha256 of one of its wheels has changed since it was first seen. There are none for
+    a package that is not a build of ONNX Runtime. Raises DownloadError where the index does not answer, and
+    IndexProblem where its page cannot be read.
     """
     if distribution not in BUILDS_ALONE:
-        return (), ""
+        return OfferedVersions()
     address = indexes.page_address(index.url, distribution)
     body, media_type = downloads.download_page(
         address, accept=indexes.ACCEPT, max_bytes=indexes.MAX_LIST_BYTES, timeout_s=timeout_s
@@ -74,8 +83,8 @@ def fetch_index_versions(index: PackageIndex, distribution: str, *, timeout_s: f
         ignore_conflicts=True,
     )
     offered = tuple(version for version, files in page.items() if not any(file.name in changed for file in files))
-    sentence = f"The index {index.name} has other bytes than before under the name {changed[0]}." if changed else ""
-    return offered, sentence
+    problem = f"The index {index.name} has other bytes than before under the name {changed[0]}." if changed else ""
+    return OfferedVersions(offered, problem)
 
 
 def _check_is_admin(user: User) -> None:

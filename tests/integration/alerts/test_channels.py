@@ -148,7 +148,7 @@ def test_plain_http_is_for_the_named_networks_and_not_for_the_internet() -> None
     with pytest.raises(DeliveryProblem, match="starts with https://") as problem:
         resolve_target("http://1.1.1.1/hook", networks=LOOPBACK)
     assert problem.value.is_permanent
-    assert not resolve_target("http://127.0.0.1/hook", networks=LOOPBACK).is_tls
+    assert not resolve_target("http://127.0.0.1/hook", networks=LOOPBACK).url.is_tls
 
 
 def test_every_address_of_a_name_has_to_be_allowed() -> None:

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from farm.accounts.models import Team, User
-from farm.contract.texts import replace_control_characters
+from farm.contract.texts import replace_controls_in_json
 from farm.fleet.models import Node
 from farm.fleet.services import invite
 from farm.sandbox.ending import Ending
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
     ],
 )
 def test_only_escaped_nuls_are_replaced(text: bytes, clean: bytes) -> None:
-    assert replace_control_characters(text) == clean
+    assert replace_controls_in_json(text) == clean
 
 
 def test_a_node_may_have_nuls_in_its_log(team: Team, owner: User) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 from farm.accounts.models import User
 from farm.base.refusals import Unprocessable
 from farm.contract.blocks import Lease
-from farm.contract.evaluation import AccuracyReport, EvaluationRecipe, OwnJudge
+from farm.contract.evaluation import AccuracyReport, CustomJudge, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import EndReport, RoundReport
 from farm.fleet.models import Node
@@ -120,7 +120,7 @@ def test_a_cell_that_could_not_be_judged_is_measured_all_the_same(
         judged(0, RIGHT).model_copy(update={"n": 400}),
         judged(0, RIGHT).model_copy(update={"samples": "b1:zzz"}),
         judged(0, RIGHT).model_copy(update={"measured_arm": 12}),
-        judged(0, RIGHT).model_copy(update={"judge": OwnJudge(file="mine.py:score", sha256="ab" * 32)}),
+        judged(0, RIGHT).model_copy(update={"judge": CustomJudge(file="mine.py:score", sha256="ab" * 32)}),
         judged(0, RIGHT).model_copy(update={"recipe": EvaluationRecipe(metric="top5")}),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farm.contract import document_cells as doc_cells
-from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, EvaluationRecipe, OwnJudge
+from farm.contract.evaluation import MAX_SAMPLES, AccuracyReport, CustomJudge, EvaluationRecipe
 from farm.contract.reasons import Reason, ReasonCode
 from farm.rules.presenting import lines
 from farm.rules.quality import evaluation
@@ -109,7 +109,7 @@ def test_a_metric_that_is_not_known_here_any_more_says_itself_what_a_sample_is()
 
 
 def test_a_users_own_judge_says_its_direction_and_its_file() -> None:
-    told_by = OwnJudge(file="mine.py:score", sha256="ab" * 32, lower_is_better=True)
+    told_by = CustomJudge(file="mine.py:score", sha256="ab" * 32, lower_is_better=True)
     recipe = EvaluationRecipe(metric="score")
     found = accuracies.make_accuracy(report(np.array([1.0, 3.0]), recipe=recipe, judge=told_by))
     assert (found.metric, found.recipe, found.higher_is_better) == ("score", "mine.py:score", False)
@@ -119,7 +119,7 @@ def test_a_users_own_judge_says_its_direction_and_its_file() -> None:
 
 def test_one_number_of_a_judge_has_no_interval_and_is_held_against_nothing() -> None:
     def judged(value: float) -> doc_cells.Accuracy:
-        by = OwnJudge(file="mine.py:score", sha256="ab" * 32, value=value)
+        by = CustomJudge(file="mine.py:score", sha256="ab" * 32, value=value)
         made = AccuracyReport(arm=0, recipe=EvaluationRecipe(metric="score"), n=4, judge=by)
         return accuracies.make_accuracy(made)
 

@@ -10,7 +10,7 @@ from farm.alerts.channels.apprise import defuse
 from farm.config.logs import RedactingFormatter
 from farm.contract.document_cells import Input, Parity
 from farm.contract.document_comparisons import OperatorChange
-from farm.contract.texts import replace_control_characters, replace_controls
+from farm.contract.texts import replace_controls, replace_controls_in_json
 from farm.rules.presenting.markdown import escape_text, format_code_span
 from onnxfarm.outputs import print_lines
 from onnxfarm.problems import Usage, exit_with_problem
@@ -30,7 +30,7 @@ from tests.documents import make_cell, make_comparison, make_document
     ],
 )
 def test_what_a_node_or_a_model_says_holds_no_escape_sequence_of_a_terminal(text: bytes, clean: bytes) -> None:
-    assert replace_control_characters(text) == clean
+    assert replace_controls_in_json(text) == clean
 
 
 def test_a_sentence_on_a_terminal_commands_it_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from farm.contract.base import Message
 from farm.contract.cells import Loads
-from farm.contract.texts import replace_control_characters
+from farm.contract.texts import replace_controls_in_json
 from farm.rules.wording.numbers import size
 from farm.sandbox import child, interpreters
 from farm.sandbox.ending import Ending
@@ -157,7 +157,7 @@ def _probe_runtime(interpreter: Path, module: str) -> ProbedEnvironment:
     if not ending.is_done:
         raise InstallError(extract_error_line(ending.stderr_tail) if ending.kind == "exited" else ending.describe())
     try:
-        return ProbedEnvironment.model_validate_json(replace_control_characters(ending.reply))
+        return ProbedEnvironment.model_validate_json(replace_controls_in_json(ending.reply))
     except ValidationError:
         raise InstallError(f"the installed runtime reports no version: {ending.reply[:200]!r}") from None
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from farm.contract.base import digest_json
 from farm.contract.blocks import BlockOrder
-from farm.contract.evaluation import AccuracyReport, OwnJudge
+from farm.contract.evaluation import AccuracyReport, CustomJudge
 from farm.contract.reasons import Reason, ReasonCode
 from farm.contract.reports import CheckReport, Reply, Report
 from farm.rules.quality.accuracy_metrics import METRICS
@@ -134,11 +134,11 @@ def _evaluate_arm(launcher: Launcher, arm: PreparedArm, judge: JudgeFile | None)
         return accuracy.model_copy(update={"reason": make_garbled_reason(describe_first_problem(error))})
 
 
-def _describe_judge(judge: JudgeFile, reply: Mapping[str, object]) -> OwnJudge:
+def _describe_judge(judge: JudgeFile, reply: Mapping[str, object]) -> CustomJudge:
     """Describe the user's judge, with the figure in the runner's `reply`, if there is one."""
     lower = reply.get("lower_is_better", False) if judge.lower_is_better is None else judge.lower_is_better
     facts = {"file": f"{judge.file}:{judge.function}", "sha256": hashlib.sha256(judge.content).hexdigest()}
-    return OwnJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
+    return CustomJudge.model_validate({**facts, "lower_is_better": lower, "value": reply.get("value")})
 
 
 def _write_judge(judge: JudgeFile, arm: PreparedArm) -> Path:
