@@ -20,7 +20,7 @@ import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from farm.backups.problems import BackupError
 
@@ -43,6 +43,13 @@ def name_table_member(label: str) -> str:
     return f"tables/{label}.jsonl.gz"
 
 
+class StoredFile(NamedTuple):
+    """A file of the store: the id of its team, and its digest."""
+
+    team_id: int
+    sha256: str
+
+
 def name_stored_member(*, team_id: int, sha256: str) -> str:
     return f"store/{team_id}/{sha256[:2]}/{sha256}"
 
@@ -52,9 +59,9 @@ def parse_table_member(member: str) -> str | None:
     return match[1] if match else None
 
 
-def parse_stored_member(member: str) -> tuple[int, str] | None:
+def parse_stored_member(member: str) -> StoredFile | None:
     match = _STORED.fullmatch(member)
-    return (int(match[1]), match[3]) if match else None
+    return StoredFile(int(match[1]), match[3]) if match else None
 
 
 class ArchiveWriter:
@@ -117,33 +124,36 @@ class ArchiveWriter:
 class ArchiveReader:
     """Reads a backup. Call `check` first, which reads the whole file, and then `iterate_members`, which reads it again.
 
-    Both raise BackupError for a file that is no backup, was cut off, or holds an unknown name. `check` also raises it
-    where a member has another digest than the end of the file says.
+    Both raise BackupError for a file that is not a backup, was cut off, or has an unknown member. `check` also raises
+    it where the digest of a member is not the one that the end of the file lists. `iterate_members` yields the name and
+    content of all but the small members, in the order of the file; read each before the next one.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.head: dict[str, Any] = {}
-        self.small: dict[str, bytes] = {}
+        self.small_members: dict[str, bytes] = {}
         self.stored_bytes = 0
 
     def check(self) -> None:
-        """Read the whole file and compare every digest; sets `head`, `small` and `stored_bytes`."""
+        """Read the whole file and compare every digest. Sets `head`, `small_members` and `stored_bytes`."""
         digests: dict[str, str] = {}
+        # the digests that the last member lists
         listed: object = None
         for member, source in self._walk_members():
+            # the head comes first, and nothing follows the tail
             if bool(digests) == (member == HEAD) or listed is not None:
                 raise self._make_unknown_file_error()
             is_small = member in SMALL
             digest, content = _digest_member(source, limit=MAX_SMALL_BYTES if is_small else 0)
             if is_small:
-                self.small[member] = content
+                self.small_members[member] = content
             if member == TAIL:
                 listed = self._parse_object(content)
             else:
                 digests[member] = digest
         self._compare_digests(digests, listed)
-        self.head = self._parse_object(self.small[HEAD])
+        self.head = self._parse_object(self.small_members[HEAD])
 
     def iterate_members(self) -> Iterator[tuple[str, IO[bytes]]]:
         return ((member, source) for member, source in self._walk_members() if member not in SMALL)
@@ -153,7 +163,7 @@ class ArchiveReader:
 
         It is empty before `check` has read the file.
         """
-        listed = self._parse_object(self.small.get(LEFT_OUT, b"{}"))
+        listed = self._parse_object(self.small_members.get(LEFT_OUT, b"{}"))
         return [*listed.get("missing", []), *listed.get("damaged", [])]
 
     def _compare_digests(self, digests: dict[str, str], listed: object) -> None:

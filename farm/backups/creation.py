@@ -14,7 +14,7 @@ from django.utils import timezone
 from farm.accounts.services import record
 from farm.accounts.states import BACKED_UP
 from farm.backups import archive, database, tables
-from farm.backups.archive import ArchiveWriter
+from farm.backups.archive import ArchiveWriter, StoredFile
 from farm.backups.problems import BackupError
 from farm.base.refusals import Away
 from farm.registry import storage
@@ -23,7 +23,7 @@ from farm.registry.models import Blob, WebRuntime
 
 @dataclass
 class BackupResult:
-    """What is in a backup: numbers of rows, files and bytes."""
+    """The content of a backup: how many rows and files, and the size of the backup in bytes."""
 
     rows: int = 0
     files: int = 0
@@ -36,9 +36,9 @@ class BackupResult:
 def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResult:
     """Write the database as it is at one moment, and every file that it names, to `path`; log it in the audit log.
 
-    Files that are not in the store, or damaged there, do not end it: the result names them. `node_identity` is the file
-    of the farm's own node, taken along if it exists. Raises BackupError where the database is not migrated, the file
-    exists or cannot be written, or the store does not answer.
+    Files that are missing from the store, or damaged there, are no error: the result names them. `node_identity` is the
+    identity file of the node on the farm's machine; it is added if it exists. Raises BackupError where the database is
+    not migrated, the file exists or cannot be written, or the store does not answer.
     """
     result = BackupResult()
     with ArchiveWriter(path) as writing:
@@ -49,8 +49,8 @@ def make_backup(path: Path, *, node_identity: Path | None = None) -> BackupResul
         writing.add(archive.KEY, settings.SECRET_KEY.encode())
         if node_identity is not None and node_identity.is_file():
             writing.add(archive.NODE, node_identity.read_bytes())
-        for team_id, sha256 in files:
-            _add_file(writing, result, team_id=team_id, sha256=sha256)
+        for file in files:
+            _add_file(writing, result, file)
         left_out = {"missing": result.missing, "damaged": result.damaged}
         writing.add(archive.LEFT_OUT, json.dumps(left_out).encode())
     result.bytes = path.stat().st_size
@@ -64,7 +64,7 @@ def _make_head() -> dict[str, object]:
         "taken_at": timezone.now().isoformat(timespec="seconds"),
         "database": connection.vendor,
         "migrations": database.applied_migrations(),
-        "counters": database.read_last_numbers(),
+        "counters": database.read_id_counters(),
     }
 
 
@@ -77,17 +77,17 @@ def _add_tables(writing: ArchiveWriter, result: BackupResult) -> None:
             writing.add_stream(archive.name_table_member(model._meta.label_lower), draft, size=size)
 
 
-def _list_files() -> Iterator[tuple[int, str]]:
-    """Yield team and sha256 of every file that a row names."""
-    yield from Blob.objects.filter(swept_at=None).order_by().values_list("team_id", "sha256")
+def _list_files() -> Iterator[StoredFile]:
+    """Yield every file that a row names."""
+    yield from map(StoredFile._make, Blob.objects.filter(swept_at=None).order_by().values_list("team_id", "sha256"))
     shared = {file.sha256 for runtime in WebRuntime.objects.all() for file in runtime.files}
-    yield from ((storage.OF_THE_FARM, sha256) for sha256 in shared)
+    yield from (StoredFile(storage.OF_THE_FARM, sha256) for sha256 in shared)
 
 
-def _add_file(writing: ArchiveWriter, result: BackupResult, *, team_id: int, sha256: str) -> None:
-    member = archive.name_stored_member(team_id=team_id, sha256=sha256)
+def _add_file(writing: ArchiveWriter, result: BackupResult, file: StoredFile) -> None:
+    member = archive.name_stored_member(team_id=file.team_id, sha256=file.sha256)
     try:
-        source = storage.fetch_blob(team_id=team_id, sha256=sha256).open("rb")
+        source = storage.fetch_blob(team_id=file.team_id, sha256=file.sha256).open("rb")
     except FileNotFoundError:
         result.missing.append(member)
         return
@@ -96,5 +96,5 @@ def _add_file(writing: ArchiveWriter, result: BackupResult, *, team_id: int, sha
     with source:
         stored_sha256 = writing.add_stream(member, source, size=os.fstat(source.fileno()).st_size)
     result.files += 1
-    if stored_sha256 != sha256:
+    if stored_sha256 != file.sha256:
         result.damaged.append(member)

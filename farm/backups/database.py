@@ -18,7 +18,7 @@ MADE_BY_MIGRATING: Final = {"django_migrations", "django_content_type", "auth_pe
 Migrations = list[tuple[str, str]]
 # the apps of django-allauth, which farms had until 26 November 2026; only its rows of linked accounts are kept
 GONE_APPS: Final = {"account", "socialaccount"}
-LINKED_BEFORE: Final = "socialaccount.socialaccount"
+OLD_LINKED_LABEL: Final = "socialaccount.socialaccount"
 # the first migration until 25 November 2026; today's migrations do not continue it
 OUTDATED: Final = ("accounts", "0001_initial")
 
@@ -112,7 +112,7 @@ def migrate_to(migrations: Iterable[tuple[str, str]]) -> dict[str, type[Model]]:
     if LinkedAccount._meta.label_lower not in models:
         with connection.schema_editor() as editor:
             editor.create_model(LinkedAccount)
-        models[LINKED_BEFORE] = LinkedAccount
+        models[OLD_LINKED_LABEL] = LinkedAccount
     return models
 
 
@@ -123,28 +123,28 @@ def delete_initial_rows() -> None:
             cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
 
 
-def read_last_numbers() -> dict[str, int]:
+def read_id_counters() -> dict[str, int]:
     """Return the last id that each table gave out, by table name; tables that gave out none are left out."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT name, seq FROM sqlite_sequence")
             numbers = dict(cursor.fetchall())
-            return {table: numbers[table] for table in _list_number_columns() if numbers.get(table)}
+            return {table: numbers[table] for table in _list_id_columns() if numbers.get(table)}
         return {
             table: last
-            for table, column in _list_number_columns().items()
-            if (last := _read_last(cursor, table, column))
+            for table, column in _list_id_columns().items()
+            if (last := _read_id_counter(cursor, table, column))
         }
 
 
-def set_last_numbers(last: dict[str, int]) -> None:
-    """Set the last id of each table, by table name, so that none is given out twice after a restore.
+def set_id_counters(last_ids: dict[str, int]) -> None:
+    """Set the last id of each table, by table name, so that no id is given out twice after a restore.
 
-    Tables that `last` does not name, or with anything but a positive number, are left as they are.
+    A table stays as it is where `last_ids` does not name it, or has anything but a positive number for it.
     """
     with connection.cursor() as cursor:
-        for table, column in _list_number_columns().items():
-            number = last.get(table)
+        for table, column in _list_id_columns().items():
+            number = last_ids.get(table)
             if not isinstance(number, int) or number < 1:
                 continue
             if connection.vendor == "sqlite":
@@ -154,12 +154,12 @@ def set_last_numbers(last: dict[str, int]) -> None:
                 cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [table, column, number])
 
 
-def _list_number_columns() -> dict[str, str]:
+def _list_id_columns() -> dict[str, str]:
     fields = [model._meta.auto_field for model in list_models()]
     return {field.model._meta.db_table: str(field.column) for field in fields if field is not None}
 
 
-def _read_last(cursor: Any, table: str, column: str) -> int:
+def _read_id_counter(cursor: Any, table: str, column: str) -> int:
     cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", [table, column])
     [name] = cursor.fetchone()
     cursor.execute(f"SELECT last_value, is_called FROM {name}")

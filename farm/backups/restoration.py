@@ -11,7 +11,7 @@ from django.db.models import Model
 from pydantic import TypeAdapter, ValidationError
 
 from farm.backups import archive, database, tables
-from farm.backups.archive import ArchiveReader
+from farm.backups.archive import ArchiveReader, StoredFile
 from farm.backups.problems import BackupError
 from farm.base.refusals import Refusal
 from farm.registry import storage
@@ -41,7 +41,7 @@ class RestorePaths:
     fixed_key: str = ""
 
 
-def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
+def restore_backup(path: Path, *, paths: RestorePaths) -> RestoreResult:
     """Read the whole backup once to check it, then restore tables, rows and files, and last the secret key.
 
     A backup of an earlier release is migrated to this one at the end.
@@ -52,7 +52,7 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
     reading = ArchiveReader(path)
     reading.check()
     migrations = _read_migrations(reading)
-    _check_same_farm(reading, places)
+    _check_same_farm(reading, paths)
     database.check_database_is_empty()
     database.check_migrations_are_known(migrations)
     try:
@@ -66,14 +66,14 @@ def restore_backup(path: Path, *, places: RestorePaths) -> RestoreResult:
             database.delete_initial_rows()
             for member, source in reading.iterate_members():
                 _restore_member(member, source, models, restored)
-            database.set_last_numbers(reading.head.get("counters") or {})
+            database.set_id_counters(reading.head.get("counters") or {})
     except IntegrityError as problem:
         raise BackupError(f"Rows of the backup contradict one another; nothing was restored: {problem}") from problem
-    if not places.fixed_key:
-        _write_private(places.key, reading.small[archive.KEY])
-    if archive.NODE in reading.small:
-        places.node_identity.parent.mkdir(parents=True, exist_ok=True)
-        _write_private(places.node_identity, reading.small[archive.NODE])
+    if not paths.fixed_key:
+        _write_private(paths.key, reading.small_members[archive.KEY])
+    if archive.NODE in reading.small_members:
+        paths.node_identity.parent.mkdir(parents=True, exist_ok=True)
+        _write_private(paths.node_identity, reading.small_members[archive.NODE])
     call_command("migrate", interactive=False, verbosity=0)
     return restored
 
@@ -93,18 +93,18 @@ def _read_migrations(reading: ArchiveReader) -> database.Migrations:
         migrations = _MIGRATIONS.validate_python(reading.head.get("migrations"))
     except ValidationError:
         migrations = []
-    if not migrations or archive.KEY not in reading.small:
+    if not migrations or archive.KEY not in reading.small_members:
         raise BackupError(f"{reading.path} is not a backup of a farm: it names no migrations, or has no key.")
     return [(app, name) for app, name in migrations if app not in database.GONE_APPS]
 
 
-def _check_same_farm(reading: ArchiveReader, places: RestorePaths) -> None:
+def _check_same_farm(reading: ArchiveReader, paths: RestorePaths) -> None:
     """Raises BackupError where a node or a secret key is there already that differs from the backup's."""
-    if places.node_identity.exists():
+    if paths.node_identity.exists():
         raise BackupError(
-            f"This farm is not empty: {places.node_identity} is the identity of its node. Restore into a new folder."
+            f"This farm is not empty: {paths.node_identity} is the identity of its node. Restore into a new folder."
         )
-    if places.fixed_key and places.fixed_key.encode() != reading.small[archive.KEY]:
+    if paths.fixed_key and paths.fixed_key.encode() != reading.small_members[archive.KEY]:
         raise BackupError(
             "ONNXFARM_SECRET_KEY names another key than the backup's, so that its badges and sessions would be void: "
             "unset it, and the backup's key is kept in the farm's folder."
@@ -120,25 +120,24 @@ def _restore_member(member: str, source: IO[bytes], models: dict[str, type[Model
             raise BackupError(f"The backup has rows of {label}, which its own migrations do not make.")
         restored.rows += tables.insert_rows(models[label], source)
     elif stored is not None and member not in restored.left_out:
-        team_id, sha256 = stored
-        restored.files += _store_file(source, team_id=team_id, sha256=sha256)
+        _store_file(source, stored)
+        restored.files += 1
 
 
-def _store_file(source: IO[bytes], *, team_id: int, sha256: str) -> int:
-    """Write a file into the store, whole or not at all; return 1."""
-    draft = storage.Draft(sha256, limit_bytes=archive.MAX_SMALL_BYTES << 10)
+def _store_file(source: IO[bytes], file: StoredFile) -> None:
+    """Write a file into the store, whole or not at all."""
+    draft = storage.Draft(file.sha256, limit_bytes=archive.MAX_SMALL_BYTES << 10)
     try:
         while chunk := source.read(archive.COPY_BYTES):
             draft.write(chunk)
         draft.seal()
-        if draft.sha256 != sha256:
-            raise BackupError(f"The backup's file {sha256[:12]}… has another content than its name says.")
-        draft.keep(team_id=team_id)
+        if draft.sha256 != file.sha256:
+            raise BackupError(f"The backup's file {file.sha256[:12]}… has another content than its name says.")
+        draft.keep(team_id=file.team_id)
     except Refusal as problem:
         raise BackupError(str(problem)) from problem
     finally:
         draft.discard()
-    return 1
 
 
 def _write_private(path: Path, content: bytes) -> None:

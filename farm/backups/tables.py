@@ -61,15 +61,15 @@ def insert_rows(model: type[Model], source: IO[bytes]) -> int:
             f"The backup's rows of {label} cannot be read, after {count:,} of them: {problem}"
         ) from problem
     except DatabaseError as problem:
-        way_out = ""
+        hint = ""
         if "unique" in str(problem).lower():
             # somebody else has written such a row into the same database meanwhile
-            way_out = (
+            hint = (
                 " Does a farm still write here? End it, move its folder away, or take another database, and restore "
                 "again."
             )
         raise BackupError(
-            f"This database refuses the backup's rows of {label}, after {count:,} of them: {problem}.{way_out}"
+            f"This database refuses the backup's rows of {label}, after {count:,} of them: {problem}.{hint}"
         ) from problem
     return count
 

@@ -66,9 +66,9 @@ def _restore(file: Path) -> str:
     from farm.backups.restoration import RestorePaths, restore_backup
 
     home = settings.HOME
-    places = RestorePaths(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
+    paths = RestorePaths(home / "secret_key", home / "node" / "node.json", fixed_key=settings.ENVIRONMENT.secret_key)
     with lock_home(home):
-        result = restore_backup(file, places=places)
+        result = restore_backup(file, paths=paths)
     text = (
         f"Restored {result.rows:,} rows and {result.files:,} files, as they were at {result.taken_at}. Start the farm. "
         f"A backup holds no tokens: those in use stay valid, and `onnxfarm serve` writes a new one to {home / TOKEN}."

@@ -120,16 +120,16 @@ def test_a_restored_farm_says_the_same_byte_by_byte(world: World, settings: Sett
     backup, made = taken(tmp_path)
     assert (made.missing, made.damaged) == ([], [])
     assert made.files == Blob.objects.count()
-    places = RestorePaths(tmp_path / "secret_key", tmp_path / "node" / "node.json")
+    paths = RestorePaths(tmp_path / "secret_key", tmp_path / "node" / "node.json")
     with pytest.raises(BackupError, match="This farm is not empty: its table"):
-        restore_backup(backup, places=places)
+        restore_backup(backup, paths=paths)
 
     call_command("flush", interactive=False, verbosity=0)
     settings.STORE_DIR = tmp_path / "another"
-    done = restore_backup(backup, places=places)
+    done = restore_backup(backup, paths=paths)
     assert (done.rows, done.files, done.left_out) == (made.rows, made.files, [])
-    assert places.key.read_text() == settings.SECRET_KEY
-    assert places.node_identity.read_bytes() == IDENTITY
+    assert paths.key.read_text() == settings.SECRET_KEY
+    assert paths.node_identity.read_bytes() == IDENTITY
     after = {run.pk: documents.document_json(run) for run in Run.objects.all()}
     assert len(after) > 1
     assert after == before
@@ -167,7 +167,7 @@ def of_the_release_before(backup: Path, path: Path) -> None:
             for label, names in LATER.items():
                 if info.name == archive.name_table_member(label):
                     content = without(content, names)
-            writing.add(info.name.replace("accounts.linkedaccount", database.LINKED_BEFORE), content)
+            writing.add(info.name.replace("accounts.linkedaccount", database.OLD_LINKED_LABEL), content)
         for label in ("account.emailaddress", "socialaccount.socialtoken"):
             writing.add(archive.name_table_member(label), gzip.compress(b'{"columns": ["id"]}\n'))
 
@@ -276,7 +276,7 @@ def test_a_backup_that_cannot_become_this_farm_is_refused(
         writing.add(archive.HEAD, _head(**changes))
         writing.add(archive.KEY, b"key")
     with pytest.raises(BackupError, match=sentence):
-        restore_backup(path, places=RestorePaths(tmp_path / "secret_key", tmp_path / "node.json", fixed_key=fixed_key))
+        restore_backup(path, paths=RestorePaths(tmp_path / "secret_key", tmp_path / "node.json", fixed_key=fixed_key))
     assert not (tmp_path / "secret_key").exists()
 
 
@@ -303,5 +303,5 @@ def test_rows_that_do_not_fit_are_refused_and_none_is_kept(
         writing.add(archive.KEY, b"key")
         writing.add(archive.name_table_member("accounts.tick"), gzip.compress(rows))
     with pytest.raises(BackupError, match=sentence):
-        restore_backup(path, places=RestorePaths(tmp_path / "secret_key", tmp_path / "node.json"))
+        restore_backup(path, paths=RestorePaths(tmp_path / "secret_key", tmp_path / "node.json"))
     assert not Tick.objects.exists()

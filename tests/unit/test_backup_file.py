@@ -78,7 +78,7 @@ def test_what_was_written_is_read_back(backup: Path) -> None:
     reading = ArchiveReader(backup)
     reading.check()
     assert reading.head["format"] == archive.FORMAT
-    assert reading.small[archive.KEY] == b"key"
+    assert reading.small_members[archive.KEY] == b"key"
     assert reading.stored_bytes == len(CONTENT)
     assert {name: source.read() for name, source in reading.iterate_members()} == {
         "tables/runs.run.jsonl.gz": b"rows",
