@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, StringCo
 from farm.contract.base import FileName, Message, Sha256, digest_json
 
 Precision = Literal["fp32", "fp16", "int8-dynamic", "int8-qdq", "int8-qoperator", "int4"]
-# one inference after another: the scenario that goes without saying
+# the default scenario: one inference after another
 SINGLE: Final = "single"
 # of a framework's program, the .pt2 of torch.export
 PROGRAM_ENDING = ".pt2"
@@ -105,7 +105,7 @@ class Recipe(Message):
 
 
 class Workload(Message):
-    """What one inference is given. `batch` is None for models whose first dimension is not a batch."""
+    """The inputs of an inference and how inferences are run. `batch` is None where no first dimension is a batch."""
 
     batch: Annotated[int, Field(ge=1, le=65536)] | None = Field(
         default=None, description="rows of one inference; null: the model has no batch"

@@ -52,7 +52,7 @@ class LeftSetting(Part):
 
 
 class Found(Part):
-    """The top level."""
+    """The top level of a find document."""
 
     schema_: Literal["onnxfarm.find/1"] = Field(default="onnxfarm.find/1", alias="schema")  # `onnxfarm.find/1`
     model: str  # the model's name

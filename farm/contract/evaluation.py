@@ -42,7 +42,7 @@ class EvaluationOrder(Message):
 class CustomJudge(Message):
     """A user's own function that judged on their own machine: its file, never sent, by name and digest.
 
-    `value`: the figure where the function gave one of all samples, so that there are no `samples`.
+    `value` is the figure where the function gave one for all samples together; there are no `samples` then.
     """
 
     file: Annotated[str, StringConstraints(min_length=1, max_length=200)]

@@ -83,7 +83,7 @@ Health = Literal["pending", "active", "draining", "quarantined", "retired"]
 
 
 class SelfTest(Message):
-    """What a node made of the golden model: is it right, and how long does it take.
+    """The result of a node's self-test with the golden model: whether it is right, and how long it takes.
 
     `max_abs`: largest difference to what numpy computes in float64; `p50_ms`: the least median of its launches.
     """

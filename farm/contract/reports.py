@@ -1,4 +1,4 @@
-"""What a node answers. Every report is idempotent by (attempt, kind, arm, round); a stale one is refused.
+"""The reports of a node on a block. Each is idempotent by (attempt, kind, arm, round); a stale one is refused.
 
 The order of a block: one `FactsReport`; one `CheckReport` an arm; one `TraceReport` an arm that loads; where there are
 labelled data one `AccuracyReport` an arm that loads; `RoundReport`s until the reply says stop; further `TraceReport`s
@@ -98,8 +98,8 @@ class CheckReport(Message):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_command(cls, value: object) -> object:
-        """Nodes of before 22 November 2026 send a command, and stored reports hold one: the farm writes its own."""
+    def _drop_command(cls, value: object) -> object:
+        # nodes of before 22 November 2026 send a command, and stored reports hold one: the farm writes its own
         return {key: value[key] for key in value if key != "repeat_command"} if isinstance(value, dict) else value
 
 
@@ -270,7 +270,7 @@ class FactsReport(Message):
 
 
 class EndReport(Message):
-    """The last word of an attempt. `reason` is set when the node could not do the block at all."""
+    """The last report of an attempt. `reason` is set where the node could not measure the block at all."""
 
     kind: Literal["end"] = "end"
     reason: Reason | None = None

@@ -14,7 +14,7 @@ MAX_SUSTAINED_S = 1800.0
 
 
 class CurvePoint(Message):
-    """One stretch of a curve, counted in seconds from its begin. `energy_mj`: millijoules per inference."""
+    """One interval of a curve, in seconds from the curve's beginning. `energy_mj`: millijoules per inference."""
 
     at_s: Annotated[float, Field(ge=0)]
     span_s: Positive

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-# Signs that are no text: controls other than tab and line ends, and those that turn the direction of what follows.
+# Control characters other than tab and line ends, and those that turn the direction of what follows.
 # An escaped one begins with a backslash that no other backslash escapes; raw ones are UTF-8.
 _ESCAPED = re.compile(
     rb"(?<!\\)((?:\\\\)*)\\(?:[bf]|u(?:00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|20(?:2[a-eA-E]|6[6-9])))"
@@ -18,9 +18,8 @@ _SPELLED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "\u2028": r"\u2
 def replace_controls_in_json(text: bytes) -> bytes:
     """Replace the control characters in the strings of a JSON text, escaped or not, by U+FFFD.
 
-    Tabs and line ends stay; signs that turn the direction of writing are replaced too.
-
-    PostgreSQL stores no NUL, terminals obey escape sequences, and a hostile model or node may name things so.
+    Tabs and line ends stay; characters that turn the direction of writing are replaced too. A hostile model or node may
+    use them in its names: PostgreSQL stores no NUL, and terminals obey escape sequences.
     """
     text = _RAW.sub(b"\xef\xbf\xbd", text)
     return _ESCAPED.sub(rb"\1\\ufffd", text) if b"\\" in text else text

@@ -7,5 +7,5 @@ Verdict = Literal["slower", "faster", "equal", "undecided", "not comparable"]
 ItemsVerdict = Literal["more", "fewer", "equal", "undecided", "not comparable"]
 # of one metric among others
 MetricVerdict = Literal["slower", "faster", "bigger", "smaller", "lower", "higher", "equal", "undecided"]
-# what a comparison is told by: of latency, of items per second, of the highest rate, of memory
+# the word for a comparison of latency, of items per second, of the highest rate, or of memory
 Word = Verdict | ItemsVerdict | Literal["higher", "lower", "bigger", "smaller"]
