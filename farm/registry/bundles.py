@@ -61,7 +61,7 @@ def is_allowed_zip_name(name: str) -> bool:
     return bool(PROTOBUF_DATA.fullmatch(name) or (NAME.fullmatch(name) and name.strip(".")))
 
 
-def printable(name: str) -> str:
+def make_printable(name: str) -> str:
     """Return a foreign name as fit for a sentence: cut at 80 characters, each control character replaced by U+FFFD."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return clean if len(clean) <= 80 else clean[:77] + "…"
@@ -85,7 +85,7 @@ def _find_role(name: str) -> FileRole:
         return NPZ_ROLES[match["what"]]
     if name.lower().endswith(".npz"):
         raise Invalid(
-            f"What {printable(name)} is for is not clear from its name.",
+            f"What {make_printable(name)} is for is not clear from its name.",
             code="unknown_file",
             hint="Name it inputs.npz, expected.npz, prompts.npz, calibration.npz or evaluation.npz.",
         )
@@ -97,13 +97,13 @@ def _check_names(parts: list[Part]) -> None:
     for part in parts:
         if not is_allowed_zip_name(part.name):
             raise Invalid(
-                f"The file name “{printable(part.name)}” cannot be used.",
+                f"The file name “{make_printable(part.name)}” cannot be used.",
                 code="bad_name",
                 hint="File names have 1 to 128 letters, digits, dots, dashes and underscores.",
             )
         # a node's disk may not tell capital from small letters
         if names.setdefault(part.name.lower(), part.name) is not part.name:
-            raise Invalid(f"Two files are called {printable(part.name)}; upload each once.", code="same_name")
+            raise Invalid(f"Two files are called {make_printable(part.name)}; upload each once.", code="same_name")
     for role in (*REFERENCE_ROLES, FileRole.PROMPTS, FileRole.CALIBRATION, FileRole.EVALUATION):
         archives = [part.name for part in parts if part.role == role and part.name.endswith(".npz")]
         if len(archives) > 1:
@@ -116,7 +116,7 @@ def _check_model(parts: list[Part]) -> None:
         raise Invalid("The upload has no file.", code="no_file", hint="Send an .onnx file, or a .zip that holds one.")
     if not names:
         raise Invalid(
-            f"There is no .onnx file among {', '.join(printable(part.name) for part in parts[:5])}.",
+            f"There is no .onnx file among {', '.join(make_printable(part.name) for part in parts[:5])}.",
             code="no_model",
             hint="Send an .onnx file with its external data, or a .zip of those.",
         )

@@ -1,8 +1,8 @@
 """Files that arrive in pieces, on the disk: `partial/<key>` holds the bytes, `partial/<key>.writer` who writes them.
 
-A thread of the farm may still read from a connection that was cut. So each request that writes first puts a random word
-into the writer's file, and writes every chunk under that file's lock and only while its word is still there: the newest
-request goes on, and older ones can do no harm any more.
+A thread of the farm may still read from a connection that was cut. So each request that writes first puts a random
+token into the writer's file, and writes every chunk under that file's lock and only while its token is still there: the
+newest request goes on, and older ones can do no harm any more.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from django.conf import settings
 from farm.base.refusals import Conflict, Missing, NoSpace
 from farm.registry.storage import NO_SPACE, NO_SPACE_HINT
 
-WORD_BYTES: Final = 16
-CLOSED: Final = b"-" * WORD_BYTES
+TOKEN_BYTES: Final = 16
+CLOSED: Final = b"-" * TOKEN_BYTES
 
 
 def partial_dir() -> Path:
@@ -59,7 +59,7 @@ def accept_writers(key: str) -> None:
     Nothing happens where the files are gone.
     """
     with contextlib.suppress(Missing), _lock(key) as writer:
-        os.pwrite(writer, secrets.token_bytes(WORD_BYTES), 0)
+        os.pwrite(writer, secrets.token_bytes(TOKEN_BYTES), 0)
 
 
 class PieceWriter:
@@ -74,11 +74,11 @@ class PieceWriter:
         self.key = key
         self.start = offset
         self.bytes = 0
-        self._word = secrets.token_bytes(WORD_BYTES)
+        self._token = secrets.token_bytes(TOKEN_BYTES)
         with _lock(key) as writer:
-            if os.pread(writer, WORD_BYTES, 0) == CLOSED:
+            if os.pread(writer, TOKEN_BYTES, 0) == CLOSED:
                 raise Conflict("This upload is being completed; nothing can be added to it.", code="closed")
-            os.pwrite(writer, self._word, 0)
+            os.pwrite(writer, self._token, 0)
             self._cut_at_start()
 
     def write(self, chunks: Iterable[bytes]) -> None:
@@ -86,7 +86,7 @@ class PieceWriter:
         with _open_partial(partial_path(self.key)) as file:
             for chunk in chunks:
                 unwritten = memoryview(chunk)
-                with self._hold_turn(), _refuse_full_disk():
+                with self._lock_own_piece(), _refuse_full_disk():
                     while unwritten:
                         count = os.pwrite(file, unwritten, self.start + self.bytes)
                         self.bytes += count
@@ -94,13 +94,13 @@ class PieceWriter:
 
     def sync(self) -> int:
         """Force the piece to the disk; return the new offset of the upload."""
-        with self._hold_turn(), _open_partial(partial_path(self.key)) as file, _refuse_full_disk():
+        with self._lock_own_piece(), _open_partial(partial_path(self.key)) as file, _refuse_full_disk():
             os.fsync(file)
         return self.start + self.bytes
 
     def undo(self) -> None:
         """Cut the piece off again. Nothing happens where the files are gone or another request took over."""
-        with contextlib.suppress(Conflict, Missing), self._hold_turn():
+        with contextlib.suppress(Conflict, Missing), self._lock_own_piece():
             self._cut_at_start()
 
     def _cut_at_start(self) -> None:
@@ -108,10 +108,10 @@ class PieceWriter:
             os.ftruncate(file, self.start)
 
     @contextlib.contextmanager
-    def _hold_turn(self) -> Iterator[None]:
-        """Lock the writer's file. Raises Conflict where another request wrote its word there."""
+    def _lock_own_piece(self) -> Iterator[None]:
+        """Lock the writer's file. Raises Conflict where another request wrote its token there."""
         with _lock(self.key) as writer:
-            if os.pread(writer, WORD_BYTES, 0) != self._word:
+            if os.pread(writer, TOKEN_BYTES, 0) != self._token:
                 raise Conflict(
                     "Another request has taken this upload over; ask for its offset and go on from there.",
                     code="taken_over",

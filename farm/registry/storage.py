@@ -22,7 +22,7 @@ from farm.sandbox import plain_files
 DRAFT_LIFE_S = 24 * 3600.0
 COPY_BYTES = 1 << 20
 # a draft checks the free space of the disk again after this many bytes
-ROOM_CHECKED_BYTES = 32 * 1024**2
+SPACE_CHECK_BYTES = 32 * 1024**2
 # in place of a team's id, which begin with 1, for files that belong to no team
 OF_THE_FARM = 0
 NO_SPACE = "The farm's disk is full, so the upload was not kept."
@@ -72,8 +72,8 @@ class Draft:
         if self.bytes + len(chunk) > self._limit_bytes:
             self.discard()
             raise TooLarge(f"{self.name} is larger than the limit of {self._limit_bytes:,} bytes.", code="too_large")
-        if self.bytes // ROOM_CHECKED_BYTES != (self.bytes + len(chunk)) // ROOM_CHECKED_BYTES:
-            self._check_room()
+        if self.bytes // SPACE_CHECK_BYTES != (self.bytes + len(chunk)) // SPACE_CHECK_BYTES:
+            self._check_space()
         self._hash.update(chunk)
         try:
             view = memoryview(chunk)
@@ -83,7 +83,7 @@ class Draft:
             self._fail(problem)
         self.bytes += len(chunk)
 
-    def _check_room(self) -> None:
+    def _check_space(self) -> None:
         """Remove the draft and raise NoSpace where the disk is full, as uploads at the same time take its room too."""
         try:
             check_free_space()

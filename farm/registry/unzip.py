@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 from farm.base.refusals import Invalid, TooLarge
-from farm.registry.bundles import MAX_FILES, is_allowed_zip_name, printable
+from farm.registry.bundles import MAX_FILES, is_allowed_zip_name, make_printable
 from farm.registry.storage import Draft, check_free_space
 
 # 4.3.16: signature, disks 2 × u16, counts 2 × u16, u32 size, u32 offset, u16 comment
@@ -169,7 +169,7 @@ def _measure_descriptor(file: IO[bytes], entry: zipfile.ZipInfo, *, at: int) -> 
 
 
 def _encode_name(entry: zipfile.ZipInfo) -> bytes:
-    """Return the name's bytes in the directory; `orig_filename` still holds a NUL and what follows it."""
+    # `orig_filename` still holds a NUL and what follows it
     return entry.orig_filename.encode("utf-8" if entry.flag_bits & UTF8 else "cp437")
 
 
@@ -199,10 +199,9 @@ def unpack(archive: Draft, *, limit_bytes: int) -> list[Draft]:
             entries = _list_files(zipped.infolist(), archive=archive.name)
             total = sum(entry.file_size for entry in entries)
             if total > limit_bytes:
-                raise TooLarge(
-                    f"{printable(archive.name)} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}.",
-                    code="quota",
-                )
+                name = make_printable(archive.name)
+                text = f"{name} holds {total:,} bytes unpacked; there is room for {limit_bytes:,}."
+                raise TooLarge(text, code="quota")
             check_entries(archive.file, zipped.infolist(), directory=directory)
             check_free_space(bytes_wanted=total)
             for entry in entries:
@@ -221,7 +220,7 @@ def _open_zip(archive: Draft) -> Iterator[zipfile.ZipFile]:
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError) as problem:
         raise Invalid(
-            f"{printable(archive.name)} is not a readable zip: {str(problem).rstrip('.') or 'it is damaged'}.",
+            f"{make_printable(archive.name)} is not a readable zip: {str(problem).rstrip('.') or 'it is damaged'}.",
             code="bad_zip",
             hint="Make it again with `zip -j model.zip FILES`.",
         ) from problem
@@ -231,7 +230,7 @@ def _list_files(entries: list[zipfile.ZipInfo], *, archive: str) -> list[zipfile
     """Return the entries that are files. Raises Invalid for too many, or for the first that is not allowed."""
     if len(entries) > MAX_FILES:
         raise Invalid(
-            f"{printable(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files"
+            f"{make_printable(archive)} has {len(entries)} entries; the limit is {MAX_FILES}.", code="too_many_files"
         )
     files = [entry for entry in entries if not _is_folder(entry)]
     for entry in files:
@@ -245,7 +244,7 @@ def _is_folder(entry: zipfile.ZipInfo) -> bool:
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
-    name = printable(entry.orig_filename)
+    name = make_printable(entry.orig_filename)
     if not is_allowed_zip_name(entry.orig_filename):
         raise Invalid(f"The zip's entry “{name}” is not a plain file name.", code="bad_name", hint=FLAT_HINT)
     kind = stat.S_IFMT(entry.external_attr >> 16)
@@ -278,11 +277,11 @@ def _find_directory(archive: Draft) -> Directory:
     try:
         directory = read_directory(archive.file, size=archive.bytes)
     except RecordError as problem:
-        text = f"{printable(archive.name)} is not a readable zip: {problem}."
+        text = f"{make_printable(archive.name)} is not a readable zip: {problem}."
         raise Invalid(text, code="bad_zip", hint="Upload it again.") from problem
     if directory.bytes > MAX_DIRECTORY_BYTES:
         raise Invalid(
-            f"The directory of {printable(archive.name)} has {directory.bytes:,} bytes; "
+            f"The directory of {make_printable(archive.name)} has {directory.bytes:,} bytes; "
             f"{MAX_FILES} entries need far less.",
             code="bad_zip",
         )

@@ -54,7 +54,7 @@ FETCHED_AGAIN_AFTER: Final = timedelta(minutes=1)
 NOT_IN_INPUTS: Final = {"concurrency", "scenario"}
 # a failed outline is made again when somebody opens it after this time, if the model was not the reason
 TRIED_AGAIN_AFTER: Final = timedelta(minutes=1)
-SIGN_OF_LIFE_S: Final = 10.0
+CLAIM_RENEWAL_S: Final = 10.0
 Claimed = TypeVar(
     "Claimed", Version, Variant, Preparation, EvaluationData, VariantReport, Outline, PlanOrder, WebRuntime
 )
@@ -227,7 +227,7 @@ def keep_claim_alive(row: Claimed) -> Iterator[None]:
 
 
 def _renew_claim(row: Claimed, over: threading.Event) -> None:
-    while not over.wait(SIGN_OF_LIFE_S):
+    while not over.wait(CLAIM_RENEWAL_S):
         try:
             type(row).objects.filter(pk=row.pk, state=row.state, tries=row.tries).update(asked_at=timezone.now())
         except DatabaseError as problem:

@@ -35,7 +35,7 @@ from farm.registry.services.messages import (
     WEB_RUNTIME,
     send_hint,
 )
-from farm.registry.services.products import SIGN_OF_LIFE_S
+from farm.registry.services.products import CLAIM_RENEWAL_S
 from farm.registry.states import MakingState, VersionState
 from farm.registry.storage import clear_leftovers
 
@@ -44,7 +44,7 @@ MAX_TRIES: Final = 3
 # the hint for a pending row is sent again after this time
 SEND_AGAIN_AFTER: Final = timedelta(seconds=10)
 # a worker that has not renewed its claim for this time is taken for dead
-LOST_AFTER: Final = timedelta(seconds=6 * SIGN_OF_LIFE_S)
+LOST_AFTER: Final = timedelta(seconds=6 * CLAIM_RENEWAL_S)
 MAX_AT_ONCE: Final = 200
 # the task that makes each kind of row
 TASKS: Final[dict[Any, str]] = {
@@ -63,14 +63,14 @@ LOST: Final = f"The worker stopped {MAX_TRIES} times while processing this model
 def recover_rows() -> dict[str, int]:
     """Do one pass over all rows that workers make, and remove leftover files.
 
-    Return how many rows were "rung" (sent again), "given back" (made pending again) and "given up" (failed after
+    Return how many rows were "sent again" (their hint), "given back" (made pending again) and "given up" (failed after
     MAX_TRIES), and how many files were "cleared".
     """
-    counts = {"rung": 0, "given back": 0, "given up": 0}
+    counts = {"sent again": 0, "given back": 0, "given up": 0}
     for rows in (model.objects.all() for model in TASKS):
-        counts["given up"] += _give_up(rows)
+        counts["given up"] += _fail_lost(rows)
         counts["given back"] += _select_lost(rows).update(state="pending", asked_at=timezone.now() - SEND_AGAIN_AFTER)
-    counts["rung"] = _send_pending()
+    counts["sent again"] = _send_pending()
     counts["cleared"] = clear_leftovers()
     if any(counts.values()):
         log.info("swept the registry: %s", counts)
@@ -82,7 +82,7 @@ def _select_lost(rows: QuerySet[Row]) -> QuerySet[Row]:
     return rows.filter(state__in=busy, asked_at__lt=timezone.now() - LOST_AFTER)
 
 
-def _give_up(rows: QuerySet[Row]) -> int:
+def _fail_lost(rows: QuerySet[Row]) -> int:
     lost = _select_lost(rows).filter(tries__gte=MAX_TRIES)
     if rows.model is Version:
         return lost.update(state=VersionState.REJECTED, problem=LOST)

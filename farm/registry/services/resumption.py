@@ -19,7 +19,7 @@ from farm.base.refusals import Conflict, Gone, Invalid, Missing, Refusal, TooLar
 from farm.registry import partial_files
 from farm.registry.models import PartialUpload, Version
 from farm.registry.services.origins import OWN_LINE, Origin
-from farm.registry.services.uploads import free_quota_bytes, receive_upload
+from farm.registry.services.uploads import check_free_quota, receive_upload
 from farm.registry.states import FileRole
 from farm.registry.storage import Draft, check_free_space
 from farm.registry.upload_handler import check_upload_size
@@ -201,13 +201,7 @@ def _check_room(team: Team, user: User, length: int) -> None:
     if waiting.filter(user=user).count() >= MAX_OPEN:
         raise TooLarge(f"You have {MAX_OPEN} unfinished uploads; complete or delete one.", code="too_many_uploads")
     reserved = waiting.filter(team=team).aggregate(total=Sum("bytes"))["total"] or 0
-    free = max(0, free_quota_bytes(team) - reserved)
-    if length > free:
-        raise TooLarge(
-            f"The upload has {length:,} bytes; team “{team.name}” has {free:,} of its {team.quota_bytes:,} left.",
-            code="quota",
-            hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
-        )
+    check_free_quota(team, length, reserved_bytes=reserved)
 
 
 def _limit_and_hash(chunks: Iterable[bytes], *, declared: int, digest: "hashlib._Hash | None") -> Iterator[bytes]:

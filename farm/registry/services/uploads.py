@@ -98,11 +98,15 @@ def check_quota(team: Team, sizes: Mapping[str, int]) -> None:
     `sizes` holds their bytes by sha256; files that the team has already cost nothing.
     """
     stored = set(team.blobs.filter(sha256__in=sizes, swept_at=None).values_list("sha256", flat=True))
-    added = sum(size for sha256, size in sizes.items() if sha256 not in stored)
-    free = free_quota_bytes(team)
-    if added > free:
+    check_free_quota(team, sum(size for sha256, size in sizes.items() if sha256 not in stored))
+
+
+def check_free_quota(team: Team, added_bytes: int, *, reserved_bytes: int = 0) -> None:
+    """Raises TooLarge where the team's quota has no room for `added_bytes`, beside what is reserved in it."""
+    free = max(0, free_quota_bytes(team) - reserved_bytes)
+    if added_bytes > free:
         raise TooLarge(
-            f"The upload adds {added:,} bytes; team “{team.name}” has {free:,} of its {team.quota_bytes:,} left.",
+            f"The upload adds {added_bytes:,} bytes; team “{team.name}” has {free:,} of its {team.quota_bytes:,} left.",
             code="quota",
             hint="Remove versions that no run has measured, or ask an administrator for a larger quota.",
         )

@@ -78,18 +78,23 @@ def _inspect(version: Version) -> tuple[dict[str, object] | None, str]:
         inspection = orders.inspect(bundle, artifact.main, timeout_s=settings.INSPECTION_TIMEOUT_S, keep_alive=True)
         if inspection.problem is not None:
             return None, inspection.problem.text
+
+        # check the data that came with the model
+        folders = ArtifactFolders(artifact=artifact, bundle=bundle, out=out)
         try:
-            sizes = accept_inputs(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
-            accept_prompts(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
+            sizes = accept_inputs(folders)
+            accept_prompts(folders)
         except orders.WorkshopError as problem:
             return None, problem.reason.text
-        accept_calibration(ArtifactFolders(artifact=artifact, bundle=bundle, out=out))
-        reach = orders.find_opset_range(bundle, artifact.main, keep_alive=True)
+        accept_calibration(folders)
+
+        # find out what the model can be converted to and fed with
+        opset_range = orders.find_opset_range(bundle, artifact.main, keep_alive=True)
         if sizes is None:
             feed = orders.choose_feed(bundle, artifact.main, out_dir=out)
         else:
             feed = Feed(sizes=dict(sizes), inputs={port.name: fills.GIVEN for port in inspection.inputs})
-        inspection = inspection.model_copy(update={"opset_reach": reach, "feed": feed})
+        inspection = inspection.model_copy(update={"opset_reach": opset_range, "feed": feed})
     return inspection.model_dump(mode="json"), ""
 
 
