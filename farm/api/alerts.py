@@ -75,13 +75,13 @@ def list_alerts(request: HttpRequest, query: Query[Asked], paging: Query[Paging]
     rows = pages.list_alerts(person(request), query.list).filter(
         **{name: number for name, number in filters.items() if number is not None}
     )
-    return [_alert(AlertOut, alert) for alert in paging.slice(rows)]
+    return [_shape_alert(AlertOut, alert) for alert in paging.slice(rows)]
 
 
 @router.get("/alerts/{int:alert_id}", response=AlertPageOut)
 def read_alert(request: HttpRequest, alert_id: int) -> AlertPageOut:
     """Read an alert with its evidence, its investigations, and its log."""
-    return _page(selectors.alert(person(request), alert_id))
+    return _shape_alert_page(selectors.alert(person(request), alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/acknowledge", response=AlertPageOut)
@@ -89,9 +89,9 @@ def acknowledge(request: HttpRequest, alert_id: int, payload: Acknowledged) -> A
     """Acknowledge an open alert: somebody looks at it."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
-    assignee = _member(alert, payload.assignee) if payload.assignee else None
+    assignee = _find_member(alert, payload.assignee) if payload.assignee else None
     triage.acknowledge(alert=alert, by=user, note=payload.note, assignee=assignee)
-    return _page(selectors.alert(user, alert_id))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/assign", response=AlertPageOut)
@@ -99,8 +99,8 @@ def assign(request: HttpRequest, alert_id: int, payload: Assigned) -> AlertPageO
     """Assign an alert to a member of its team, which acknowledges an open one."""
     user = person(request)
     alert = selectors.alert(user, alert_id)
-    triage.assign(alert=alert, by=user, assignee=_member(alert, payload.assignee))
-    return _page(selectors.alert(user, alert_id))
+    triage.assign(alert=alert, by=user, assignee=_find_member(alert, payload.assignee))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/snooze", response=AlertPageOut)
@@ -112,7 +112,7 @@ def snooze(request: HttpRequest, alert_id: int, payload: Snoozed) -> AlertPageOu
             f"{payload.until:%Y-%m-%dT%H:%M} has no time zone: write it like 2026-12-24T08:00Z.", code="snooze"
         )
     triage.snooze(alert=selectors.alert(user, alert_id), by=user, until=payload.until, release=payload.release)
-    return _page(selectors.alert(user, alert_id))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/invalid", response=AlertPageOut)
@@ -120,7 +120,7 @@ def call_invalid(request: HttpRequest, alert_id: int, payload: Reasoned) -> Aler
     """Mark an alert as a false positive. The reason is kept, and digests count it."""
     user = person(request)
     triage.mark_invalid(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
-    return _page(selectors.alert(user, alert_id))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/infra", response=AlertPageOut)
@@ -128,7 +128,7 @@ def call_infra(request: HttpRequest, alert_id: int, payload: Reasoned) -> AlertP
     """Mark an alert as an infrastructure issue: the farm or a machine failed."""
     user = person(request)
     triage.mark_infra(alert=selectors.alert(user, alert_id), by=user, reason=payload.reason)
-    return _page(selectors.alert(user, alert_id))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/reopen", response=AlertPageOut)
@@ -136,7 +136,7 @@ def reopen(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOut:
     """Open an alert again."""
     user = person(request)
     triage.reopen(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
-    return _page(selectors.alert(user, alert_id))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
 @router.post("/alerts/{int:alert_id}/notes", response=AlertPageOut)
@@ -144,10 +144,10 @@ def add_note(request: HttpRequest, alert_id: int, payload: Noted) -> AlertPageOu
     """Keep a note with the alert and in its log."""
     user = person(request)
     triage.add_note(alert=selectors.alert(user, alert_id), by=user, note=payload.note)
-    return _page(selectors.alert(user, alert_id))
+    return _shape_alert_page(selectors.alert(user, alert_id))
 
 
-def _alert(shape: type[AnyAlert], alert: Alert, **further_fields: object) -> AnyAlert:
+def _shape_alert(shape: type[AnyAlert], alert: Alert, **further_fields: object) -> AnyAlert:
     return fill(
         shape,
         alert,
@@ -165,8 +165,8 @@ def _alert(shape: type[AnyAlert], alert: Alert, **further_fields: object) -> Any
     )
 
 
-def _page(alert: Alert) -> AlertPageOut:
-    return _alert(
+def _shape_alert_page(alert: Alert) -> AlertPageOut:
+    return _shape_alert(
         AlertPageOut,
         alert,
         investigations=[shape_investigation(row) for row in alert.investigations.all()],
@@ -174,7 +174,7 @@ def _page(alert: Alert) -> AlertPageOut:
     )
 
 
-def _member(alert: Alert, name: str) -> User:
+def _find_member(alert: Alert, name: str) -> User:
     """Return the member of that name. Raises Invalid where the team has none."""
     membership = memberships_in(alert.team).filter(user__username=name.replace("\x00", "")).first()
     if membership is None:

@@ -15,7 +15,7 @@ from farm.registry import selectors as registry
 from farm.rules.presenting.badge import draw_badge
 
 router = Router(tags=["registry"])
-FRESH_S = 300
+CACHE_S = 300
 
 
 class BadgeOut(Schema):
@@ -23,7 +23,7 @@ class BadgeOut(Schema):
 
     label: str = Field(description="the left half of the badge")
     text: str = Field(description="its right half")
-    tone: str = Field(description="its colour in a word: good, bad or plain")
+    tone: str = Field(description="its colour in a word: good, bad, unsure or unknown")
     url: str = Field(description="the image, for anyone who has the address")
     markdown: str = Field(description="to be pasted into a README")
 
@@ -53,7 +53,7 @@ def badge_image(request: HttpRequest, model_id: int, key: str) -> HttpResponse:
     response = HttpResponse(
         draw_badge(status.label, status.text, status.tone), content_type="image/svg+xml; charset=utf-8"
     )
-    response.headers["Cache-Control"] = f"public, max-age={FRESH_S}"
+    response.headers["Cache-Control"] = f"public, max-age={CACHE_S}"
     response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response

@@ -75,7 +75,7 @@ class Bridge:
         # bytes so far of the uploads that are under way, by person
         self._uploading: dict[int, dict[object, int]] = {}
         # a person has one slow request at a time, so that nobody takes all threads
-        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._slow_locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,7 +98,7 @@ class Bridge:
             return
         else:
             with body.file:
-                answer = Answer(self._application, _environ(scope, body))
+                answer = Answer(self._application, _make_environ(scope, body))
                 await self._send_answer(answer, await self._begin(answer, scope, is_slow, sender), receive, send)
 
     async def _take_long_body(self, scope: Scope, receive: Receive, request: WSGIRequest, sender: User | None) -> Body:
@@ -150,7 +150,7 @@ class Bridge:
         """Make the first piece of the answer, in one of the threads for this kind of request."""
         loop = asyncio.get_running_loop()
         if is_slow:
-            async with self._turns.setdefault(sender.pk if sender else 0, asyncio.Lock()):
+            async with self._slow_locks.setdefault(sender.pk if sender else 0, asyncio.Lock()):
                 return await loop.run_in_executor(self._slow_threads, answer.begin)
         threads = self._sign_in_threads if scope["path"] == SIGN_IN_CALLBACK else self._threads
         return await loop.run_in_executor(threads, answer.begin)
@@ -213,7 +213,7 @@ class Answer:
 
 
 def _make_bodiless_request(scope: Scope) -> WSGIRequest:
-    return WSGIRequest(_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
+    return WSGIRequest(_make_environ(scope, Body(cast(IO[bytes], sys.stdin), 0)))
 
 
 def _check_charset(scope: Scope) -> None:
@@ -224,7 +224,7 @@ def _check_charset(scope: Scope) -> None:
         raise Invalid(f"The form is in {charset[:40]!r}; send it in UTF-8.")
 
 
-def _environ(scope: Scope, body: Body) -> "WSGIEnvironment":
+def _make_environ(scope: Scope, body: Body) -> "WSGIEnvironment":
     """Make the WSGI environment of a request (PEP 3333), in which texts are bytes decoded as Latin-1."""
     host, port = scope.get("server") or ("", None)
     environ: dict[str, Any] = {

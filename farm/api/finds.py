@@ -18,23 +18,23 @@ router = Router(tags=["finds"])
 def find_settings(request: HttpRequest, payload: FindOrder) -> Status[FindOut]:
     """Find the fastest settings that are accurate enough and fit, by a race on each kind of hardware."""
     user = person(request)
-    return Status(202, _make_answer(start_find(version=version(user, payload.version), by=user, order=payload)))
+    return Status(202, _shape_find(start_find(version=version(user, payload.version), by=user, order=payload)))
 
 
 @router.get("/finds/{int:find_id}", response=FindOut)
 def read_find(request: HttpRequest, find_id: int) -> FindOut:
     """Read a search, with the best answer so far of each race."""
-    return _make_answer(selectors.find_first_race(person(request), find_id))
+    return _shape_find(selectors.find_first_race(person(request), find_id))
 
 
 @router.post("/finds/{int:find_id}/cancel", response=FindOut)
 def cancel(request: HttpRequest, find_id: int) -> FindOut:
     """Cancel a search. The best answers so far stay."""
     user = person(request)
-    return _make_answer(cancel_find(find=selectors.find_first_race(user, find_id), by=user))
+    return _shape_find(cancel_find(find=selectors.find_first_race(user, find_id), by=user))
 
 
-def _make_answer(first: Find) -> FindOut:
+def _shape_find(first: Find) -> FindOut:
     search = selectors.summarise_races(first)
     return fill(
         FindOut,
@@ -46,11 +46,11 @@ def _make_answer(first: Find) -> FindOut:
         is_open=search.is_open,
         sentence=search.sentence,
         everywhere=None if search.everywhere is None else search.everywhere.settings,
-        races=[_make_race(race) for race in search.races],
+        races=[_shape_race(race) for race in search.races],
     )
 
 
-def _make_race(race: Find) -> RaceOut:
+def _shape_race(race: Find) -> RaceOut:
     return fill(
         RaceOut,
         race,

@@ -116,11 +116,11 @@ def across_hardware(request: HttpRequest, model_id: int, query: Query[HardwareAs
         sentence=hardware_words.describe_targets(hardware.select_version(chosen), limits, query.goal),
         left_out=hardware_words.describe_left_out(chosen),
         note=hardware_words.explain_side_by_side(measured),
-        targets=[_target(place) for place in chosen],
+        targets=[_shape_target(place) for place in chosen],
     )
 
 
-def _target(target: Target) -> TargetOut:
+def _shape_target(target: Target) -> TargetOut:
     return TargetOut(
         version=target.version,
         nodes=list(target.nodes),
@@ -129,11 +129,11 @@ def _target(target: Target) -> TargetOut:
         settings=target.settings,
         left_out=dict(target.left_out.items()),
         keeping=target.limit_check,
-        best=_best(target.best) if target.best else None,
+        best=_shape_best(target.best) if target.best else None,
     )
 
 
-def _best(best: MeasuredSetting) -> BestOut:
+def _shape_best(best: MeasuredSetting) -> BestOut:
     cell, judged = best.cell, best.cell.accuracy
     low, high = (judged.ci_low, judged.ci_high) if judged else (None, None)
     loss = hardware.find_loss(cell)

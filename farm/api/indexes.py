@@ -28,13 +28,13 @@ class IndexIn(Schema):
 def list_indexes(request: HttpRequest) -> list[IndexOut]:
     """Package indexes beside the usual one."""
     person(request)
-    return [_out(index) for index in package_indexes()]
+    return [_shape_index(index) for index in package_indexes()]
 
 
 @router.post("/indexes", response={201: IndexOut})
 def add_index(request: HttpRequest, payload: IndexIn) -> Status[IndexOut]:
     """Add an index; admins of the farm may. Its builds are locked by the sha256 that they are first seen with."""
-    return Status(201, _out(services.add_index(by=person(request), name=payload.name, url=payload.url)))
+    return Status(201, _shape_index(services.add_index(by=person(request), name=payload.name, url=payload.url)))
 
 
 @router.delete("/indexes/{name}", response={204: None})
@@ -44,5 +44,5 @@ def remove_index(request: HttpRequest, name: str) -> Status[None]:
     return Status(204, None)
 
 
-def _out(index: PackageIndex) -> IndexOut:
+def _shape_index(index: PackageIndex) -> IndexOut:
     return IndexOut(name=index.name, url=index.url, created_by=username(index.created_by), created_at=index.created_at)

@@ -20,7 +20,7 @@ MAX_LENDINGS = 1000
 @router.get("/lendings", response=list[LendingOut])
 def lendings(request: HttpRequest) -> list[LendingOut]:
     """Nodes that your teams lend or were offered, to and by other teams."""
-    return [_lending(row) for row in selectors.lendings_visible_to(person(request))[:MAX_LENDINGS]]
+    return [_shape_lending(row) for row in selectors.lendings_visible_to(person(request))[:MAX_LENDINGS]]
 
 
 @router.post("/lendings/{int:lending_id}/{what}", response=LendingOut)
@@ -28,10 +28,10 @@ def answer(request: HttpRequest, lending_id: int, what: Literal["agree", "declin
     """Agree that a node of others measures your team's models, or decline. They take it back by its settings."""
     user = person(request)
     ANSWERS[what](lending=selectors.lending(user, lending_id), by=user)
-    return _lending(selectors.lending(user, lending_id))
+    return _shape_lending(selectors.lending(user, lending_id))
 
 
-def _lending(row: Lending) -> LendingOut:
+def _shape_lending(row: Lending) -> LendingOut:
     node = row.node
     return fill(
         LendingOut,

@@ -46,7 +46,7 @@ class FarmCollector(Collector):
             value=int(confinement.reads_uploads),
         )
         for family in count_rows():
-            yield _gauge(f"onnxfarm_{family.name}", family.words, family.labels, family.values)
+            yield _make_gauge(f"onnxfarm_{family.name}", family.words, family.labels, family.values)
         yield GaugeMetricFamily(
             "onnxfarm_oldest_queued_block_seconds",
             "How long the block that has waited longest for a node has been queued; 0 when none is.",
@@ -57,9 +57,9 @@ class FarmCollector(Collector):
             "How long ago the block was measured that has waited longest to be settled; 0 when none waits.",
             value=oldest_reported_age_s(),
         )
-        yield _gauge("onnxfarm_tick_age_seconds", AGE_WORDS, ["tick"], {(k,): v for k, v in tick_ages_s().items()})
+        yield _make_gauge("onnxfarm_tick_age_seconds", AGE_WORDS, ["tick"], {(k,): v for k, v in tick_ages_s().items()})
         waiting = count_messages([PREPARE_QUEUE, TICK_QUEUE, SETTLE_QUEUE, DELIVERY_QUEUE])
-        yield _gauge("onnxfarm_queue_messages", QUEUE_WORDS, ["queue"], {(k,): v for k, v in waiting.items()})
+        yield _make_gauge("onnxfarm_queue_messages", QUEUE_WORDS, ["queue"], {(k,): v for k, v in waiting.items()})
         yield GaugeMetricFamily("onnxfarm_stored_bytes", "Bytes of all stored files.", value=stored_bytes())
         folder = Path(settings.STORE_DIR)
         free = shutil.disk_usage(folder if folder.exists() else folder.parent).free
@@ -97,7 +97,9 @@ def _is_from_here(request: HttpRequest) -> bool:
         return False
 
 
-def _gauge(name: str, words: str, labels: Iterable[str], values: Mapping[tuple[str, ...], float]) -> GaugeMetricFamily:
+def _make_gauge(
+    name: str, words: str, labels: Iterable[str], values: Mapping[tuple[str, ...], float]
+) -> GaugeMetricFamily:
     gauge = GaugeMetricFamily(name, words, labels=list(labels))
     for key, value in values.items():
         gauge.add_metric(list(key), value)

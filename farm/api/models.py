@@ -59,7 +59,7 @@ def models(request: HttpRequest, query: Query[Search], paging: Query[Paging]) ->
     user = person(request)
     rows = selectors.removed_models(user) if query.removed else selectors.models_visible_to(user)
     matching = rows.filter(name__icontains=query.search.replace("\x00", "")) if query.search else rows
-    return [_model(ModelOut, model) for model in paging.slice(matching)]
+    return [_shape_model(ModelOut, model) for model in paging.slice(matching)]
 
 
 @router.get("/models/{int:model_id}", response=ModelPageOut)
@@ -69,7 +69,7 @@ def model(request: HttpRequest, model_id: int) -> ModelPageOut:
     row = selectors.model(user, model_id)
     versions = selectors.newest_versions(row, user=user, limit=PAGE)
     removed = selectors.removed_versions(row, user=user)[:PAGE]
-    return _model(
+    return _shape_model(
         ModelPageOut,
         row,
         versions=[shape_version(version) for version in versions],
@@ -83,7 +83,7 @@ def describe(request: HttpRequest, model_id: int, payload: Described) -> ModelOu
     user = person(request)
     model = selectors.model(user, model_id)
     services.edit_model(model=model, by=user, name=payload.name, description=payload.description, labels=payload.labels)
-    return _model(ModelOut, model)
+    return _shape_model(ModelOut, model)
 
 
 @router.delete("/models/{int:model_id}", response=RemovedOut)
@@ -98,7 +98,7 @@ def restore_model(request: HttpRequest, model_id: int) -> ModelOut:
     """Restore a deleted model, with the versions that runs have measured."""
     user = person(request)
     services.restore_model(model=selectors.model(user, model_id), by=user)
-    return _model(ModelOut, selectors.model(user, model_id))
+    return _shape_model(ModelOut, selectors.model(user, model_id))
 
 
 @router.get("/versions/{int:version_id}", response=VersionOut, auth=GATED)
@@ -164,7 +164,7 @@ def restore_version(request: HttpRequest, version_id: int) -> VersionOut:
     return shape_version(services.restore_version(version=selectors.version(user, version_id), by=user))
 
 
-def _model(shape: type[AnyModel], model: Model, **more: object) -> AnyModel:
+def _shape_model(shape: type[AnyModel], model: Model, **more: object) -> AnyModel:
     return fill(shape, model, team=model.team.name, version_count=getattr(model, "version_count", 0), **more)
 
 
@@ -187,13 +187,13 @@ def shape_version(version: Version) -> VersionOut:
         sha256=artifact.sha256,
         bytes=artifact.bytes,
         files=[fill(FileOut, file, sha256=file.blob.sha256, bytes=file.blob.bytes) for file in artifact.files.all()],
-        evaluation=evaluation and _evaluation(evaluation),
+        evaluation=evaluation and _shape_evaluation(evaluation),
         calibration=calibration,
         uploaded_by=username(version.uploaded_by),
     )
 
 
-def _evaluation(data: EvaluationData) -> EvaluationOut:
+def _shape_evaluation(data: EvaluationData) -> EvaluationOut:
     return fill(
         EvaluationOut,
         data,

@@ -65,7 +65,7 @@ class Settings(Schema):
 @router.get("/nodes", response=list[NodeOut])
 def nodes(request: HttpRequest) -> list[NodeOut]:
     """Nodes of your teams."""
-    return [_node(node) for node in selectors.nodes_visible_to(person(request))[:1000]]
+    return [_shape_node(node) for node in selectors.nodes_visible_to(person(request))[:1000]]
 
 
 @router.post("/nodes/invitations", response={201: NodeInvitationOut})
@@ -91,7 +91,7 @@ def invite(request: HttpRequest, payload: Invitation) -> Status[NodeInvitationOu
 @router.get("/nodes/{int:node_id}", response=NodeOut)
 def node(request: HttpRequest, node_id: int) -> NodeOut:
     """Read a node."""
-    return _node(selectors.node(person(request), node_id))
+    return _shape_node(selectors.node(person(request), node_id))
 
 
 @router.get("/nodes/{int:node_id}/ledger", response=LedgerOut)
@@ -124,7 +124,7 @@ def change(request: HttpRequest, node_id: int, payload: Settings) -> NodeOut:
     services.change_settings(node=node, by=user, tags=tags, **changes)
     if teams is not None:
         services.share(node=node, by=user, teams=teams)
-    return _node(selectors.node(user, node_id))
+    return _shape_node(selectors.node(user, node_id))
 
 
 @router.post("/nodes/{int:node_id}/{what}", response=NodeOut)
@@ -132,10 +132,10 @@ def order(request: HttpRequest, node_id: int, what: Literal["approve", "drain", 
     """Approve, drain, resume or revoke a node."""
     user = person(request)
     ORDERS[what](node=selectors.node(user, node_id), by=user)
-    return _node(selectors.node(user, node_id))
+    return _shape_node(selectors.node(user, node_id))
 
 
-def _node(node: Node) -> NodeOut:
+def _shape_node(node: Node) -> NodeOut:
     return fill(
         NodeOut,
         node,

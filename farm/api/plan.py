@@ -95,5 +95,5 @@ def _answer_open(order: PlanOrder) -> Status[OpenPlanOut]:
 
 
 def _answer_json(plan: str | bytes) -> HttpResponse:
-    """Answer a plan that is JSON already, as parsing and writing thousands of cells again costs more than planning."""
+    # it is JSON already: parsing and writing thousands of cells again would cost more than planning
     return HttpResponse(plan, content_type="application/json; charset=utf-8")

@@ -41,7 +41,7 @@ def read_release(request: HttpRequest, distribution: str, version: str, query: Q
                 id=row.model,
                 name=row.name,
                 is_clean=row.is_clean,
-                nodes=[_place(node, place) for node, place in sorted(row.places.items())],
+                nodes=[_shape_place(node, place) for node, place in sorted(row.places.items())],
             )
             for row in card.rows
         ],
@@ -54,7 +54,7 @@ def read_release(request: HttpRequest, distribution: str, version: str, query: Q
     )
 
 
-def _place(node: str, place: Place) -> ReleasePlaceOut:
+def _shape_place(node: str, place: Place) -> ReleasePlaceOut:
     change = place.change
     return fill(
         ReleasePlaceOut,

@@ -36,16 +36,16 @@ class RetentionIn(Schema):
 @router.get("/teams/{int:team_id}/retention", response=RetentionOut)
 def retention(request: HttpRequest, team_id: int) -> RetentionOut:
     """What a team keeps and for how long, and what goes next."""
-    return _out(find_retention_rule(person(request), team_id))
+    return _shape_retention(find_retention_rule(person(request), team_id))
 
 
 @router.put("/teams/{int:team_id}/retention", response=RetentionOut)
 def change_retention(request: HttpRequest, team_id: int, payload: RetentionIn) -> RetentionOut:
     """Set the team's rule; its admins may. One that removes more acts a week later."""
     user = person(request)
-    return _out(set_retention(team=find_retention_rule(user, team_id).team, by=user, **payload.dict()))
+    return _shape_retention(set_retention(team=find_retention_rule(user, team_id).team, by=user, **payload.dict()))
 
 
-def _out(rule: RetentionRule) -> RetentionOut:
+def _shape_retention(rule: RetentionRule) -> RetentionOut:
     going = [fill(DoomedOut, kind) for kind in list_due_removals(rule)]
     return fill(RetentionOut, rule, acts_at=find_next_act(rule), doomed=going)

@@ -86,14 +86,14 @@ def start(request: HttpRequest, payload: RunOrder) -> Status[RunOut]:
         known=find_releases_for_matrix(payload.matrix),
         gate=find_gate_token(request),
     )
-    return Status(201, _run(selectors.run(user, run.pk)))
+    return Status(201, _shape_run(selectors.run(user, run.pk)))
 
 
 @router.get("/runs", response=list[RunOut])
 def runs(request: HttpRequest, paging: Query[Paging]) -> list[RunOut]:
     """List the runs of your teams, newest first."""
     forecast = Forecast()
-    return [_run(run, forecast) for run in paging.slice(selectors.runs_visible_to(person(request)))]
+    return [_shape_run(run, forecast) for run in paging.slice(selectors.runs_visible_to(person(request)))]
 
 
 @router.get("/runs/{int:run_id}", response=RunOut, auth=GATED)
@@ -103,7 +103,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     A token that may only gate reads the runs that it started, and no others.
     """
     row = _get_readable_run(request, run_id)
-    return _unless_same(request, row, lambda: _run(row).model_dump_json())
+    return _answer_if_changed(request, row, lambda: _shape_run(row).model_dump_json())
 
 
 @router.get(
@@ -122,7 +122,7 @@ def results(request: HttpRequest, run_id: int) -> HttpResponse:
     A token that may only gate reads the results of runs that it started, and no others.
     """
     row = _get_readable_run(request, run_id)
-    return _unless_same(request, row, lambda: selectors.document_json(row))
+    return _answer_if_changed(request, row, lambda: selectors.document_json(row))
 
 
 @router.get(
@@ -132,7 +132,7 @@ def results(request: HttpRequest, run_id: int) -> HttpResponse:
 def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as a table."""
     row = selectors.run(person(request), run_id)
-    return _unless_same(request, row, lambda: make_csv(selectors.document(row, with_operators=False)), CSV)
+    return _answer_if_changed(request, row, lambda: make_csv(selectors.document(row, with_operators=False)), CSV)
 
 
 @router.get(
@@ -142,7 +142,7 @@ def results_csv(request: HttpRequest, run_id: int) -> HttpResponse:
 def results_parquet(request: HttpRequest, run_id: int) -> HttpResponse:
     """The cells as Parquet; 422 where the farm's server has no pyarrow."""
     row = selectors.run(person(request), run_id)
-    response = _unless_same(
+    response = _answer_if_changed(
         request, row, lambda: make_parquet(list_rows(selectors.document(row, with_operators=False))), MEDIA_TYPE
     )
     response["Content-Disposition"] = f'attachment; filename="run-{run_id}.parquet"'
@@ -165,7 +165,7 @@ def cancel(request: HttpRequest, run_id: int) -> RunOut:
     """Stop a run; what was measured stays. Stopping it again changes nothing."""
     user = person(request)
     services.cancel_run(run=selectors.run(user, run_id), by=user)
-    return _run(selectors.run(user, run_id))
+    return _shape_run(selectors.run(user, run_id))
 
 
 @router.post("/runs/{int:run_id}/more", response=RunOut)
@@ -174,7 +174,7 @@ def more(request: HttpRequest, run_id: int, payload: MoreOrder) -> RunOut:
     user = person(request)
     numbers = None if payload.blocks is None else [_parse_block_number(block) for block in payload.blocks]
     services.measure_more_rounds(run=selectors.run(user, run_id), by=user, rounds=payload.rounds, blocks=numbers)
-    return _run(selectors.run(user, run_id))
+    return _shape_run(selectors.run(user, run_id))
 
 
 @router.get("/runs/{int:run_id}/events", response=list[EventOut])
@@ -226,7 +226,7 @@ def _get_readable_run(request: HttpRequest, run_id: int) -> Run:
     return row
 
 
-def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
+def _shape_run(run: Run, forecast: Forecast | None = None) -> RunOut:
     progress = selectors.progress(run, forecast=forecast)
     return fill(
         RunOut,
@@ -248,14 +248,14 @@ def _run(run: Run, forecast: Forecast | None = None) -> RunOut:
             block=progress.words,
             waiting=progress.outlook.idle_reason,
             is_slowed=progress.outlook.is_slowed,
-            begins_in_minutes=_minutes(progress.outlook.begins_s),
-            begins_in_minutes_at_least=_minutes(progress.outlook.earliest_s),
-            ends_in_minutes=_minutes(progress.outlook.ends_s),
+            begins_in_minutes=_to_minutes(progress.outlook.begins_s),
+            begins_in_minutes_at_least=_to_minutes(progress.outlook.earliest_s),
+            ends_in_minutes=_to_minutes(progress.outlook.ends_s),
         ),
     )
 
 
-def _minutes(seconds: float | None) -> float | None:
+def _to_minutes(seconds: float | None) -> float | None:
     return None if seconds is None else seconds / 60.0
 
 
@@ -272,7 +272,9 @@ def _revision(request: HttpRequest, run: Run, *_: object) -> str:
 
 @cache_control(private=True, no_cache=True)
 @condition(etag_func=_revision)
-def _unless_same(request: HttpRequest, run: Run, body: Callable[[], str | bytes], kind: str = JSON) -> HttpResponse:
+def _answer_if_changed(
+    request: HttpRequest, run: Run, body: Callable[[], str | bytes], kind: str = JSON
+) -> HttpResponse:
     """Answer the body with the run's revision as its ETag; 304 where the reader has it already.
 
     Django reads the revision before the body, so that the tag is never newer than the body. Call this only once it is

@@ -63,7 +63,7 @@ def teams(request: HttpRequest) -> list[TeamWithMembersOut]:
     """Your teams with their people; every team for an administrator of the farm."""
     user = person(request)
     default = selectors.default_team(user)
-    return [_team(team, user, is_default=team == default) for team in selectors.teams_visible_to(user)]
+    return [_shape_team(team, user, is_default=team == default) for team in selectors.teams_visible_to(user)]
 
 
 @router.post("/teams", response={201: TeamWithMembersOut})
@@ -71,7 +71,7 @@ def create_team(request: HttpRequest, payload: TeamIn) -> Status[TeamWithMembers
     """Create a team with you as its admin; administrators of the farm may."""
     user = person(request)
     team = services.create_team(name=payload.name, by=user)
-    return Status(201, _team(team, user, is_default=selectors.default_team(user) == team))
+    return Status(201, _shape_team(team, user, is_default=selectors.default_team(user) == team))
 
 
 @router.patch("/teams/{int:team_id}", response=TeamWithMembersOut)
@@ -80,7 +80,7 @@ def change_turns(request: HttpRequest, team_id: int, payload: TurnsIn) -> TeamWi
     user = person(request)
     team = selectors.team(user, team_id)
     services.set_queue_settings(team=team, by=user, **payload.dict(exclude_unset=True))
-    return _team(team, user, is_default=selectors.default_team(user) == team)
+    return _shape_team(team, user, is_default=selectors.default_team(user) == team)
 
 
 @router.post("/teams/{int:team_id}/members", response={201: InvitedOut})
@@ -112,7 +112,7 @@ def choose_team(request: HttpRequest, team_id: int) -> Status[None]:
 @router.get("/invitations", response=list[InvitationOut])
 def invitations(request: HttpRequest) -> list[InvitationOut]:
     """Invitations that wait for your answer."""
-    return [_invitation(row) for row in selectors.open_invitations_of(person(request))]
+    return [_shape_invitation(row) for row in selectors.open_invitations_of(person(request))]
 
 
 @router.post("/invitations/{int:invitation_id}/{what}", response=InvitationOut)
@@ -121,7 +121,7 @@ def answer_invitation(request: HttpRequest, invitation_id: int, what: Literal["a
     user = person(request)
     row = selectors.invitation(user, invitation_id)
     ANSWERS[what](invitation=row, by=user)
-    return _invitation(row)
+    return _shape_invitation(row)
 
 
 @router.patch("/teams/{int:team_id}/members/{username}", response=MemberOut)
@@ -130,7 +130,7 @@ def change_member(request: HttpRequest, team_id: int, username: str, payload: Ro
     user = person(request)
     team = selectors.team(user, team_id)
     member = selectors.member_named(username, team=team)
-    return _member(memberships.set_role(team=team, user=member, role=payload.role, by=user))
+    return _shape_member(memberships.set_role(team=team, user=member, role=payload.role, by=user))
 
 
 @router.delete("/teams/{int:team_id}/members/{username}", response={204: None})
@@ -158,11 +158,11 @@ def close_account(request: HttpRequest, username: str) -> Status[None]:
     return Status(204, None)
 
 
-def _invitation(row: Invitation) -> InvitationOut:
+def _shape_invitation(row: Invitation) -> InvitationOut:
     return fill(InvitationOut, row, team=row.team.name, by=row.invited_by.username)
 
 
-def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
+def _shape_team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
     may_manage = selectors.can_manage(user, team=team)
     waiting = selectors.open_invitations_into(team) if may_manage else []
     return fill(
@@ -176,11 +176,11 @@ def _team(team: Team, user: User, *, is_default: bool) -> TeamWithMembersOut:
             fill(WaitingOut, invitation, username=invitation.user.username, by=invitation.invited_by.username)
             for invitation in waiting
         ],
-        members=[_member(membership) for membership in selectors.memberships_in(team)],
+        members=[_shape_member(membership) for membership in selectors.memberships_in(team)],
     )
 
 
-def _member(membership: Membership) -> MemberOut:
+def _shape_member(membership: Membership) -> MemberOut:
     user = membership.user
     return fill(
         MemberOut,

@@ -42,7 +42,7 @@ def me(request: HttpRequest) -> MeOut:
 @router.get("/tokens", response=list[TokenOut])
 def tokens(request: HttpRequest) -> list[TokenOut]:
     """Your tokens, newest first, without their secrets."""
-    return [_token(TokenOut, token) for token in tokens_of(person(request))]
+    return [_shape_token(TokenOut, token) for token in tokens_of(person(request))]
 
 
 @router.post("/tokens", response={201: NewTokenOut})
@@ -52,7 +52,7 @@ def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
     token, secret = issue_token(
         person(request), payload.scopes, name=payload.name, life=timedelta(days=payload.days), team=payload.team
     )
-    return Status(201, _token(NewTokenOut, token, secret=secret))
+    return Status(201, _shape_token(NewTokenOut, token, secret=secret))
 
 
 @router.delete("/tokens/{int:token_id}", response=TokenOut)
@@ -60,8 +60,8 @@ def delete_token(request: HttpRequest, token_id: int) -> TokenOut:
     """Close a token now."""
     require_scope(request, Scope.ADMIN)
     user = person(request)
-    return _token(TokenOut, revoke_token(token=get_object_or_404(tokens_of(user), pk=token_id), by=user))
+    return _shape_token(TokenOut, revoke_token(token=get_object_or_404(tokens_of(user), pk=token_id), by=user))
 
 
-def _token(shape: type[AnyToken], token: Token, **further_fields: object) -> AnyToken:
+def _shape_token(shape: type[AnyToken], token: Token, **further_fields: object) -> AnyToken:
     return fill(shape, token, team=token.team.name if token.team else "", **further_fields)

@@ -27,7 +27,7 @@ class TrialOrder(Schema):
 @router.get("/trials", response=list[TrialOut])
 def trials(request: HttpRequest) -> list[TrialOut]:
     """Trials on the nodes of your teams, newest first."""
-    return [_trial(row) for row in selectors.trials_visible_to(person(request))[:MAX_TRIALS]]
+    return [_shape_trial(row) for row in selectors.trials_visible_to(person(request))[:MAX_TRIALS]]
 
 
 @router.post("/nodes/{int:node_id}/trials", response={201: TrialOut})
@@ -35,7 +35,7 @@ def ask(request: HttpRequest, node_id: int, payload: TrialOrder) -> Status[Trial
     """Ask a node's owner to let it try a provider; where the owner allows trials, or you manage it, it begins."""
     user = person(request)
     row = services.ask_for_trial(node=selectors.node(user, node_id), provider=payload.provider, by=user)
-    return Status(201, _trial(selectors.trial(user, row.pk)))
+    return Status(201, _shape_trial(selectors.trial(user, row.pk)))
 
 
 @router.post("/trials/{int:trial_id}/{what}", response=TrialOut)
@@ -43,10 +43,10 @@ def answer(request: HttpRequest, trial_id: int, what: Literal["allow", "decline"
     """Allow or decline that your node tries a provider."""
     user = person(request)
     ANSWERS[what](trial=selectors.trial(user, trial_id), by=user)
-    return _trial(selectors.trial(user, trial_id))
+    return _shape_trial(selectors.trial(user, trial_id))
 
 
-def _trial(row: Trial) -> TrialOut:
+def _shape_trial(row: Trial) -> TrialOut:
     return fill(
         TrialOut,
         row,

@@ -75,7 +75,7 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
             code="bad_form",
             hint="Send multipart/form-data, or a raw body with PUT.",
         )
-    drafts, roles = _drafts(request)
+    drafts, roles = _list_drafts(request)
     form = request.POST
     version = services.receive_upload(
         user=person(request),
@@ -118,7 +118,7 @@ def choose_team(request: HttpRequest, named: str) -> str:
     return gate.team.name
 
 
-def _drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
+def _list_drafts(request: HttpRequest) -> tuple[list[Draft], dict[str, FileRole]]:
     """Return the uploaded files, and the roles that the form's fields gave them, by file name."""
     drafts: list[Draft] = []
     roles: dict[str, FileRole] = {}

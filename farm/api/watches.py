@@ -100,7 +100,7 @@ class Line(Schema):
 @router.get("/watches", response=list[WatchOut])
 def list_watches(request: HttpRequest, paging: Query[Paging]) -> list[WatchOut]:
     """Watches of your teams, by name."""
-    return [_watch(watch) for watch in paging.slice(selectors.watches_visible_to(person(request)))]
+    return [_shape_watch(watch) for watch in paging.slice(selectors.watches_visible_to(person(request)))]
 
 
 @router.post("/watches", response={201: WatchOut})
@@ -112,19 +112,19 @@ def create_watch(request: HttpRequest, payload: WatchIn) -> Status[WatchOut]:
     watch = watches.create_watch(
         team=team,
         by=user,
-        watched=[_model(user, wanted, team=team.name) for wanted in payload.models],
-        channels=_channels(user, payload.channels or []),
+        watched=[_find_model(user, wanted, team=team.name) for wanted in payload.models],
+        channels=_find_channels(user, payload.channels or []),
         **columns,
     )
     if payload.is_active is False:
         watches.change_watch(watch=watch, by=user, is_active=False)
-    return Status(201, _watch(selectors.watch(user, watch.pk)))
+    return Status(201, _shape_watch(selectors.watch(user, watch.pk)))
 
 
 @router.get("/watches/{int:watch_id}", response=WatchOut)
 def read_watch(request: HttpRequest, watch_id: int) -> WatchOut:
     """Read a watch."""
-    return _watch(selectors.watch(person(request), watch_id))
+    return _shape_watch(selectors.watch(person(request), watch_id))
 
 
 @router.patch("/watches/{int:watch_id}", response=WatchOut)
@@ -133,11 +133,11 @@ def change_watch(request: HttpRequest, watch_id: int, payload: Changes) -> Watch
     user = person(request)
     changes = payload.dict(exclude_unset=True)
     if changes.get("channels") is not None:
-        changes["channels"] = _channels(user, changes["channels"])
+        changes["channels"] = _find_channels(user, changes["channels"])
     # null is a value for the matrix alone, where it means the default one
     changes = {key: value for key, value in changes.items() if value is not None or key == "matrix"}
     watches.change_watch(watch=selectors.watch(user, watch_id), by=user, **changes)
-    return _watch(selectors.watch(user, watch_id))
+    return _shape_watch(selectors.watch(user, watch_id))
 
 
 @router.delete("/watches/{int:watch_id}", response={204: None})
@@ -160,13 +160,13 @@ def call_watch(request: HttpRequest, watch_id: int, payload: Call) -> Status[lis
         baseline=payload.baseline,
         versions=versions,
     )
-    return Status(202, [_round(row) for row in opened])
+    return Status(202, [_shape_round(row) for row in opened])
 
 
 @router.get("/watches/{int:watch_id}/rounds", response=list[RoundOut])
 def list_rounds(request: HttpRequest, watch_id: int, paging: Query[Paging]) -> list[RoundOut]:
     """What a watch measured, newest first."""
-    return [_round(row) for row in paging.slice(selectors.rounds_of(selectors.watch(person(request), watch_id)))]
+    return [_shape_round(row) for row in paging.slice(selectors.rounds_of(selectors.watch(person(request), watch_id)))]
 
 
 @router.get("/watches/{int:watch_id}/points", response=list[PointOut])
@@ -176,7 +176,7 @@ def list_points(request: HttpRequest, watch_id: int, query: Query[Line], paging:
     return list(paging.slice(points.filter(series=query.series.replace("\x00", "")) if query.series else points))
 
 
-def _watch(watch: Watch) -> WatchOut:
+def _shape_watch(watch: Watch) -> WatchOut:
     return fill(
         WatchOut,
         watch,
@@ -189,13 +189,13 @@ def _watch(watch: Watch) -> WatchOut:
     )
 
 
-def _round(row: WatchRound) -> RoundOut:
+def _shape_round(row: WatchRound) -> RoundOut:
     version, model = row.version.number, row.version.model.name
     ids = {"watch": row.watch_id, "run": row.run_id, "confirming": row.confirming_id}
     return fill(RoundOut, row, version=version, model=model, **ids)
 
 
-def _model(user: Anyone, named: int | str, *, team: str) -> Model:
+def _find_model(user: Anyone, named: int | str, *, team: str) -> Model:
     """Find a model by its number or its name. Raises Missing."""
     if isinstance(named, int):
         return registry.model(user, named)
@@ -203,5 +203,5 @@ def _model(user: Anyone, named: int | str, *, team: str) -> Model:
     return require_row(rows, f"Team “{team}” has no model “{named[:100]}”.", hint="List yours with `onnxfarm models`.")
 
 
-def _channels(user: Anyone, numbers: list[int]) -> list[Channel]:
+def _find_channels(user: Anyone, numbers: list[int]) -> list[Channel]:
     return [channel(user, number) for number in numbers]
