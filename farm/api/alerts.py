@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeVar
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from farm.accounts.models import User
 from farm.accounts.selectors import memberships_in
@@ -16,7 +16,7 @@ from farm.alerts.services import triage
 from farm.alerts.services.announcements import address_of
 from farm.api.auth import person
 from farm.api.bisections import shape_investigation
-from farm.api.shapes import Paging, fill, username
+from farm.api.shapes import Paging, StrictSchema, fill, username
 from farm.base.refusals import Invalid
 from farm.contract.api.alerts import AlertEventOut, AlertOut, AlertPageOut, SymptomOut
 
@@ -38,33 +38,29 @@ class Asked(Schema):
     model: Number | None = Field(default=None, description="of this model alone")
 
 
-class Body(Schema):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Acknowledged(Body):
+class Acknowledged(StrictSchema):
     """`assignee`: a member's name; left out: you."""
 
     note: Text = Field(default="", description="a note")
     assignee: str = Field(default="", max_length=150, description="a member's name; left out: you")
 
 
-class Assigned(Body):
+class Assigned(StrictSchema):
     assignee: str = Field(max_length=150, description="a member's name")
 
 
-class Snoozed(Body):
+class Snoozed(StrictSchema):
     """One of both: until a moment, or until a release was measured."""
 
     until: datetime | None = Field(default=None, description="snooze until this moment")
     release: str = Field(default="", max_length=64, description="or until this release, or a later one, was measured")
 
 
-class Reasoned(Body):
+class Reasoned(StrictSchema):
     reason: Text = Field(description="why, in words")
 
 
-class Noted(Body):
+class Noted(StrictSchema):
     note: Text = Field(default="", description="a note")
 
 

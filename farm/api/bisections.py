@@ -1,8 +1,8 @@
 """Searches about an alert: bisections for its first bad release, and searches for a session option that undoes it."""
 
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from ninja import Router, Status
+from pydantic import Field
 
 from farm.alerts.models import Investigation
 from farm.alerts.selectors import alerts as selectors
@@ -10,25 +10,21 @@ from farm.alerts.selectors import origins
 from farm.alerts.services.investigations import start_bisection, start_work_around_search
 from farm.alerts.states import InvestigationKind
 from farm.api.auth import person
-from farm.api.shapes import fill
+from farm.api.shapes import StrictSchema, fill
 from farm.contract.api.alerts import InvestigationOut
 
 router = Router(tags=["alerts"])
 
 
-class Bounds(Schema):
+class Bounds(StrictSchema):
     """The releases of a bisection. One that is left out is the alert's own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     good: str = Field(default="", max_length=64, description="the last good release; left out: the alert's own")
     bad: str = Field(default="", max_length=64, description="the bad release; left out: the alert's own")
 
 
-class Tried(Schema):
+class Tried(StrictSchema):
     """What to try. `optimizers`: names that are tried before those found in the runtime's library."""
-
-    model_config = ConfigDict(extra="forbid")
 
     optimizers: list[str] = Field(
         default=[],

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
@@ -12,16 +12,14 @@ from farm.alerts.models import Channel, Delivery
 from farm.alerts.selectors import channels as selectors
 from farm.alerts.services import channels
 from farm.api.auth import person, require_scope
-from farm.api.shapes import Paging
+from farm.api.shapes import Paging, StrictSchema
 
 router = Router(tags=["channels"])
 OF_KIND = f"one of {', '.join(kind.name for kind in selectors.kinds())}, or what a package adds"
 
 
-class ChannelIn(Schema):
+class ChannelIn(StrictSchema):
     """A channel to be made."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(max_length=100, description="its name")
     kind: str = Field(max_length=32, description=OF_KIND)
@@ -32,9 +30,7 @@ class ChannelIn(Schema):
     )
 
 
-class Switched(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class Switched(StrictSchema):
     is_active: bool = Field(description="whether it is notified")
 
 

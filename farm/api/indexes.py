@@ -1,12 +1,12 @@
 """Package indexes beside the usual one, over HTTP: an admin of the farm adds and removes them."""
 
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from ninja import Router, Status
+from pydantic import Field
 
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import username
+from farm.api.shapes import StrictSchema, username
 from farm.contract.api.indexes import IndexOut
 from farm.registry import services
 from farm.registry.models import PackageIndex
@@ -15,10 +15,8 @@ from farm.registry.selectors import package_indexes
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
 
 
-class IndexIn(Schema):
+class IndexIn(StrictSchema):
     """An index, whose builds of ONNX Runtime may be measured beside those of the usual one."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(max_length=100, description="1 to 10 small letters and digits, such as nightly")
     url: str = Field(max_length=1000, description="https://HOST/PATH/ of its simple pages, without a password")

@@ -4,12 +4,12 @@ from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from farm.accounts.selectors import team_to_write
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import fill, username
+from farm.api.shapes import StrictSchema, fill, username
 from farm.base.refusals import NotAllowed
 from farm.contract.api.fleet import InstalledOut, LedgerOut, NextOut, NodeInvitationOut, NodeOut, SelfTestOut, WorkOut
 from farm.fleet import selectors, services
@@ -29,7 +29,7 @@ ORDERS = {
 }
 
 
-class Invitation(Schema):
+class Invitation(StrictSchema):
     """`team`: the one that the node will belong to."""
 
     team: str = Field(
@@ -41,8 +41,6 @@ class Invitation(Schema):
 
 class Settings(Schema):
     """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty for always."""
-
-    model_config = ConfigDict(extra="forbid")
 
     is_paused: bool | None = Field(default=None, description="whether it is paused")
     hours: str | None = Field(default=None, max_length=11, description="when it works, like 20:00-06:00; empty: always")

@@ -1,12 +1,12 @@
 """A team's retention rule over HTTP, and what it removes next."""
 
 from django.http import HttpRequest
-from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from ninja import Router
+from pydantic import Field
 
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import fill
+from farm.api.shapes import StrictSchema, fill
 from farm.contract.api.people import DoomedOut, RetentionOut
 from farm.runs.models import RetentionRule
 from farm.runs.models.retention import BRANCHES_DAYS
@@ -16,10 +16,8 @@ from farm.runs.services import set_retention
 router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserAuth()])
 
 
-class RetentionIn(Schema):
+class RetentionIn(StrictSchema):
     """How long a team keeps what its documents and verdicts do not need; null: always."""
-
-    model_config = ConfigDict(extra="forbid")
 
     timings_days: int | None = Field(default=None, description="days after a run's end until its raw timings go")
     traces_days: int | None = Field(

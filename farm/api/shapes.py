@@ -1,9 +1,9 @@
-"""Makes the API's answers (`farm.contract.api`) of rows, and cuts long lists into pages."""
+"""Makes the API's answers (`farm.contract.api`) of rows, checks bodies for unknown keys, and pages long lists."""
 
 from typing import TYPE_CHECKING, TypeVar
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from farm.contract.api.answer import Answer
 
@@ -27,6 +27,12 @@ def fill(shape: type[Shape], row: object, **values: object) -> Shape:
 
 def username(user: object) -> str | None:
     return getattr(user, "username", None)
+
+
+class StrictSchema(Schema):
+    """A body that is refused where it has a key that no field names."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Paging(Schema):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from farm.accounts.models import Share
 from farm.accounts.selectors import share as share_of
@@ -12,16 +12,15 @@ from farm.accounts.selectors import shares_visible_to
 from farm.accounts.services import SHARE_DAYS, revoke_share
 from farm.accounts.states import ShareKind
 from farm.api.auth import person
+from farm.api.shapes import StrictSchema
 from farm.runs.services import share_links
 
 router = Router(tags=["shares"])
 MAX_LISTED = 200
 
 
-class ShareIn(Schema):
+class ShareIn(StrictSchema):
     """`subject`: a run `12`, a cell `12:c5`, a model `7` (also for `hardware`), or two to four cells `12:c1,12:c5`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: ShareKind = Field(description="what is shown")
     subject: str = Field(

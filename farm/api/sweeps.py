@@ -2,10 +2,11 @@
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from farm.alerts.selectors import releases
 from farm.api.auth import person
+from farm.api.shapes import StrictSchema
 from farm.base.refusals import Invalid
 from farm.registry.selectors import version
 from farm.rules.cells.problems import MatrixProblem
@@ -20,13 +21,11 @@ from farm.runs import selectors, services
 router = Router(tags=["runs"])
 
 
-class SweepOrder(Schema):
+class SweepOrder(StrictSchema):
     """`ort`: all, 1.15..1.31 or a list; `reference`: stands in every block, the newest of them unless named.
 
     `matrix`: the other axes, such as {"batch": [1], "provider": ["cpu"]}; `runtime` is set by the sweep.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     version: int = Field(ge=1, le=2**62, description="the version to measure, by its number on the farm")
     ort: str = Field(default=ALL, max_length=2000, description="all, 1.15..1.31 or a list")

@@ -3,14 +3,14 @@
 from typing import Literal
 
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field, StrictBool, StrictInt
+from ninja import Router, Status
+from pydantic import Field, StrictBool, StrictInt
 
 from farm.accounts import memberships, selectors, services
 from farm.accounts.models import Invitation, Membership, Team, User
 from farm.accounts.states import Scope
 from farm.api.auth import BrowserAuth, TokenAuth, person
-from farm.api.shapes import fill
+from farm.api.shapes import StrictSchema, fill
 from farm.contract.api.people import InvitationOut, InvitedOut, LinkOut, MemberOut, Role, TeamWithMembersOut, WaitingOut
 from farm.runs.selectors.minutes import minutes_today
 
@@ -20,27 +20,21 @@ router = Router(tags=["account"], auth=[TokenAuth(changes=Scope.ADMIN), BrowserA
 ANSWERS = {"accept": memberships.accept_invitation, "decline": memberships.decline_invitation}
 
 
-class TeamIn(Schema):
+class TeamIn(StrictSchema):
     """A team to make."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=100, description="1 to 100 printable characters, unique on this farm")
 
 
-class MemberIn(Schema):
+class MemberIn(StrictSchema):
     """A person to invite into a team."""
-
-    model_config = ConfigDict(extra="forbid")
 
     username: str = Field(min_length=1, max_length=150, description="letters, digits and @ . + - _")
     role: Role = Field(default=Role.MEMBER, description="what they may do there")
 
 
-class TurnsIn(Schema):
+class TurnsIn(StrictSchema):
     """Settings of a team's queue; what is left out stays."""
-
-    model_config = ConfigDict(extra="forbid")
 
     puts_people_first: StrictBool = Field(
         default=True, description="whether runs that a person asked for go before the farm's own on the team's nodes"
@@ -50,10 +44,8 @@ class TurnsIn(Schema):
     )
 
 
-class RoleIn(Schema):
+class RoleIn(StrictSchema):
     """The new role of a member."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Role = Field(description="what they may do in the team from now on")
 

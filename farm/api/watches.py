@@ -5,7 +5,7 @@ from datetime import datetime
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from farm.accounts.selectors import Anyone, team_to_write
 from farm.alerts.models import Channel, Point, Watch, WatchRound
@@ -13,7 +13,7 @@ from farm.alerts.selectors import alerts as selectors
 from farm.alerts.selectors.channels import channel
 from farm.alerts.services import causes, watches
 from farm.api.auth import person
-from farm.api.shapes import LongPaging, Paging, fill, username
+from farm.api.shapes import LongPaging, Paging, StrictSchema, fill, username
 from farm.base.refusals import require_row
 from farm.contract.api.alerts import NamedOut, RoundOut, WatchOut
 from farm.registry import selectors as registry
@@ -24,10 +24,8 @@ MAX_NAMED = 100
 Id = int
 
 
-class Changes(Schema):
+class Changes(StrictSchema):
     """What is left out stays. `rule`: latency, session, first, memory as fractions, and `kinds` that alert."""
-
-    model_config = ConfigDict(extra="forbid")
 
     matrix: dict[str, object] | str | None = Field(default=None, description="without `runtime`; null: the default one")
     rule: dict[str, object] | None = Field(
@@ -60,7 +58,7 @@ class WatchIn(Changes):
     distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
 
 
-class PointOut(Schema):
+class PointOut(StrictSchema):
     """`ratio`: to the reference measured in the same block, with its 95 % interval."""
 
     series: str = Field(description="the line it belongs to")
@@ -77,8 +75,6 @@ class PointOut(Schema):
 
 class Call(Schema):
     """Left out: the newest release against the pinned reference, with the newest version of each model."""
-
-    model_config = ConfigDict(extra="forbid")
 
     candidate: str = Field(default="", max_length=64, description="the release to judge; default: the newest")
     baseline: str = Field(
