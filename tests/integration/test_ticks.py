@@ -9,15 +9,14 @@ from celery import current_app
 
 from farm.accounts.models import Team, Tick, User
 from farm.alerts.models import Channel, Delivery
-from farm.alerts.services import messages
 from farm.alerts.states import DeliveryState
 from farm.alerts.tasks import MAX_CONCURRENT_DELIVERIES
 from farm.config.processes import TICKS
 from farm.contract.reports import EndReport
-from farm.contract.version import PREPARE_QUEUE
+from farm.contract.version import DELIVERY_QUEUE, PREPARE_QUEUE
 from farm.fleet.models import Node
 from farm.registry.models import Version
-from farm.registry.services import messages as making
+from farm.registry.services import messages
 from farm.runs.models import Run
 from farm.runs.states import BlockState, RunState
 from tests.conftest import PROJECT, farm_environment
@@ -57,7 +56,7 @@ def make_deliveries(team: Team, receiver: Receiver, count: int) -> list[Delivery
             Delivery.objects.create(channel=channel, cause="test", message_id=f"{team.pk}-{number}", kind="test")
         )
     for row in rows:
-        messages.send_hint(row.pk)
+        messages.send_hint(messages.DELIVER, row.pk, queue=DELIVERY_QUEUE)
     return rows
 
 
@@ -68,7 +67,7 @@ def waiting() -> int:
 
 def test_ticks_go_on_while_nobody_has_time_for_a_hundred_slow_makings(ticks: Process) -> None:
     for number in range(100):
-        making.send_hint(making.MAKE_VARIANT, number)
+        messages.send_hint(messages.MAKE_VARIANT, number)
     goes_on_ticking(3)
     assert waiting() == 100
 

@@ -1,26 +1,18 @@
 """A race for the settings to ship, on one kind of hardware."""
 
-from typing import TYPE_CHECKING, Self
-
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from farm.accounts.models import Team
+from farm.accounts.models import OwnedQuerySet
 from farm.alerts.models.stateful import StatefulModel
 from farm.alerts.states import OPEN_FINDS, FindState
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
 
-    from farm.accounts.models import User
+class FindQuerySet(OwnedQuerySet["Find"]):
+    """Queries for searches for the best settings."""
 
-
-class FindQuerySet(models.QuerySet["Find"]):
-    """Which searches a person may see."""
-
-    def visible_to(self, user: "User | AnonymousUser") -> Self:
-        return self.filter(version__model__team__in=Team.objects.visible_to(user))
+    team_path = "version__model__team"
 
 
 class Find(StatefulModel):

@@ -282,10 +282,6 @@ def find_watch_of_each(models: Iterable[Model]) -> dict[int, int]:
     return watches
 
 
-def points_of_model(watch: Watch, model: Model) -> QuerySet[Point, PointRow]:
-    return points(watch, round__version__model=model)
-
-
 def releases_since(moment: datetime) -> list[NewReleases]:
     """List the distributions that have stable releases since a moment, by name."""
     releases = Release.objects.filter(seen_at__gte=moment, is_gone=False, is_prerelease=False)

@@ -8,8 +8,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from farm.alerts.models import Alert, AlertEvent, Channel, Delivery
-from farm.alerts.services.messages import hint_delivery
 from farm.alerts.states import ANNOUNCED, AlertEventKind
+from farm.contract.version import DELIVERY_QUEUE
+from farm.registry.services.messages import DELIVER, send_hint_on_commit
 
 TITLES = {
     AlertEventKind.OPENED: "new",
@@ -77,7 +78,7 @@ def queue_message(
             },
         )
         if is_new:
-            hint_delivery(row.pk)
+            send_hint_on_commit(DELIVER, row.pk, queue=DELIVERY_QUEUE)
     return row
 
 

@@ -13,8 +13,9 @@ from django.utils import timezone
 from farm.alerts.channels.channel_kind import DeliveryProblem, Message
 from farm.alerts.channels.table import find_kind
 from farm.alerts.models import Delivery
-from farm.alerts.services.messages import send_hint
 from farm.alerts.states import DeliveryState
+from farm.contract.version import DELIVERY_QUEUE
+from farm.registry.services.messages import DELIVER, send_hint
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ def send_due_hints() -> int:
     """Ask workers to send messages that are due or whose sender died, MAX_AT_ONCE at most; return how many."""
     delivery_ids = list(_list_due().order_by("due_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
     for delivery_id in delivery_ids:
-        send_hint(delivery_id)
+        send_hint(DELIVER, delivery_id, queue=DELIVERY_QUEUE)
     return len(delivery_ids)
 
 

@@ -1,4 +1,4 @@
-"""Sends hints by which the `prepare` workers learn of a waiting row. The sweep sends a lost hint again."""
+"""Sends hints by which workers learn of a waiting row. A sweep or tick sends a hint again that was lost."""
 
 import logging
 
@@ -16,17 +16,18 @@ CHECK_EVALUATION = "registry.check_evaluation"
 REPORT_VARIANT = "registry.report_variant"
 OUTLINE = "registry.make_outline"
 WEB_RUNTIME = "registry.fetch_web_runtime"
-# this task is in farm.runs, which may not be imported here
+# these tasks are in farm.runs and farm.alerts, which may not be imported here
 MAKE_PLAN = "runs.make_plan"
+DELIVER = "alerts.deliver"
 
 
-def send_hint_on_commit(task: str, row_id: int) -> None:
-    transaction.on_commit(lambda: send_hint(task, row_id))
+def send_hint_on_commit(task: str, row_id: int, *, queue: str = PREPARE_QUEUE) -> None:
+    transaction.on_commit(lambda: send_hint(task, row_id, queue=queue))
 
 
-def send_hint(task: str, row_id: int) -> None:
-    """Send a task that names a row. Where the broker does not answer it is only logged: the sweep sends it again."""
+def send_hint(task: str, row_id: int, *, queue: str = PREPARE_QUEUE) -> None:
+    """Send a task that names a row. Where the broker does not answer this is only logged, as the hint is sent again."""
     try:
-        current_app.send_task(task, args=[row_id], queue=PREPARE_QUEUE, retry=False)
+        current_app.send_task(task, args=[row_id], queue=queue, retry=False)
     except (OperationalError, OSError) as problem:
         log.warning("could not send %s for row %s, the sweep will: %s", task, row_id, problem)

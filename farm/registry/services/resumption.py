@@ -162,10 +162,9 @@ def complete_upload(
             user=user, files=drafts, roles=roles, recipe=recipe, model=model, note=note, team=team.name, origin=origin
         )
     except BaseException:
-        for draft, key in zip(drafts, keys, strict=False):
+        for draft in drafts:
             draft.discard()
-            partial_files.accept_writers(key)
-        for key in keys[len(drafts) :]:
+        for key in keys:
             partial_files.accept_writers(key)
         raise
     PartialUpload.objects.filter(key__in=keys).update(version=version)
