@@ -105,7 +105,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     if wanted:
         rows = rows.filter(model__name__icontains=wanted)
     if kind.value:
-        rows = rows.filter(pk__in=pages.alert_ids_of_kind(kind.value))
+        rows = rows.filter(pk__in=pages.alert_ids_with_symptom(kind.value))
     rows = sort_rows(
         request, pages.add_sizes(rows) if "change" in request.GET.get("sort", "") else rows, listing.ORDERS
     )

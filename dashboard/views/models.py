@@ -26,7 +26,7 @@ from dashboard.views.run import cell_addresses_in
 from dashboard.views.run_pieces import load_content
 from dashboard.views.variant import make_variant_table as variant_table
 from farm.accounts.selectors import can_write
-from farm.alerts.selectors.finds import find_last_answered_search
+from farm.alerts.selectors.finds import find_newest_search_with_answer
 from farm.alerts.selectors.pages import find_watch_of_each
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.reasons import CellStatus
@@ -224,7 +224,7 @@ def render_model(request: HttpRequest, row: "Model", *, status: int = 200, **mor
         "run_table": runs.make_table(listed, shown_states(listed)),
         "farm_made": every.filter(reason__in=FOLLOW_UPS).count(),
         "variants": _make_variants_table(chosen),
-        "duplicates": selectors.duplicates_of(chosen, user=signed_in_user(request)) if chosen else [],
+        "duplicates": selectors.versions_with_same_bundle(chosen, user=signed_in_user(request)) if chosen else [],
     }
     if request.headers.get("HX-Target") == "version":
         if not context["is_open"]:
@@ -254,7 +254,7 @@ def _describe_search(version: "Version | None", *, may_write: bool) -> dict[str,
     if version is None:
         return {}
     return {
-        "last_find": find_last_answered_search(version.pk),
+        "last_find": find_newest_search_with_answer(version.pk),
         "may_find": may_write and version.state == VersionState.READY,
     }
 
@@ -266,7 +266,7 @@ def _describe_unmeasured(version: "Version | None") -> str:
     """Say why a model has no best settings: its version was rejected, only a search measured it, or nothing did."""
     if version is None or version.state == VersionState.REJECTED:
         return "was rejected" if version is not None else UNMEASURED
-    return "has been measured by a search alone" if find_last_answered_search(version.pk) else UNMEASURED
+    return "has been measured by a search alone" if find_newest_search_with_answer(version.pk) else UNMEASURED
 
 
 def describe_best(

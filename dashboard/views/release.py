@@ -8,7 +8,7 @@ from dashboard.reading import alerts as alert_reading
 from dashboard.reading import release as reading
 from dashboard.views.access import page, signed_in_user
 from farm.alerts.selectors.pages import list_alerts
-from farm.alerts.selectors.release_cards import alerts_about, read_card
+from farm.alerts.selectors.release_cards import filter_alerts_about, read_card
 from farm.rules.wording import titles
 
 ALERTS = 20
@@ -30,6 +30,6 @@ def release(request: HttpRequest, distribution: str, version: str) -> HttpRespon
         "until": reading.describe_end(found, timezone.now()),
         "facts": list(reading.list_facts(found)),
         "map": reading.draw_map(found.card),
-        "alert_table": alert_reading.make_table(list_alerts(user, "all").filter(alerts_about(new))[:ALERTS]),
+        "alert_table": alert_reading.make_table(list_alerts(user, "all").filter(filter_alerts_about(new))[:ALERTS]),
     }
     return render(request, "dashboard/release.html", context)

@@ -45,7 +45,7 @@ def trends(request: HttpRequest) -> HttpResponse:
     watch = selectors.watch(user, int(wanted)) if is_row_number(wanted) else pages.first_with_points(watches)
     by = request.GET.get("by", "")
     chosen = request.GET.get("series", "")
-    offered = reading.find_metrics(pages.list_metrics(watch)) if watch is not None else []
+    offered = reading.find_metrics(pages.list_further_metrics(watch)) if watch is not None else []
     metric = next((metric.name for metric in offered if metric.name == request.GET.get("metric")), "")
     if lists.wants_file(request):
         lines = reading.lines_over_time(watch, _list_points(watch, metric)) if watch is not None else []

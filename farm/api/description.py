@@ -43,14 +43,14 @@ NAMES: Mapping[str, str] = {
 }
 
 
-def describe_file(kind: str, words: str, **schema: object) -> dict[str, Any]:
-    answer = {"description": words, "content": {kind: {"schema": {"type": "string", "format": "binary"} | schema}}}
+def describe_file(media_type: str, text: str, **schema: object) -> dict[str, Any]:
+    answer = {"description": text, "content": {media_type: {"schema": {"type": "string", "format": "binary"} | schema}}}
     return {"responses": {200: answer}}
 
 
-def describe_empty_answer(words: str, *, status: int = 200) -> dict[str, Any]:
+def describe_empty_answer(text: str, *, status: int = 200) -> dict[str, Any]:
     nothing = {"*/*": {"schema": {"type": "string", "maxLength": 0}}}
-    return {"responses": {status: {"description": words, "content": nothing}}}
+    return {"responses": {status: {"description": text, "content": nothing}}}
 
 
 class TextParser(Parser):

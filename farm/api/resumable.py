@@ -16,7 +16,7 @@ from pydantic import Field
 from farm.api.auth import GATED, check_gate_token, person
 from farm.api.description import describe_empty_answer
 from farm.api.models import shape_version
-from farm.api.uploads import choose_team, read_origin
+from farm.api.uploads import choose_team, make_origin
 from farm.base.refusals import Invalid, Refusal
 from farm.contract.api.registry import VersionOut
 from farm.registry import selectors, services
@@ -176,7 +176,7 @@ def complete(request: HttpRequest, payload: Completion) -> Status[VersionOut]:
         model=payload.model,
         note=payload.note,
         recipe=payload.recipe,
-        origin=read_origin(request, branch=payload.branch, commit=payload.commit),
+        origin=make_origin(request, branch=payload.branch, commit=payload.commit),
     )
     visible = selectors.version(user, version.pk)
     return Status(202 if visible.state == VersionState.PENDING else 200, shape_version(visible))

@@ -85,7 +85,7 @@ def upload(request: HttpRequest) -> Status[VersionOut]:
         note=form.get("note", ""),
         team=choose_team(request, form.get("team", "")),
         recipe=form.get("recipe", ""),
-        origin=read_origin(request, branch=form.get("branch", ""), commit=form.get("commit", "")),
+        origin=make_origin(request, branch=form.get("branch", ""), commit=form.get("commit", "")),
     )
     return _answer(request, version)
 
@@ -101,7 +101,7 @@ def upload_raw(request: HttpRequest, to: Query[RawUpload]) -> Status[VersionOut]
     return _answer(request, version)
 
 
-def read_origin(request: HttpRequest, *, branch: str, commit: str) -> services.Origin:
+def make_origin(request: HttpRequest, *, branch: str, commit: str) -> services.Origin:
     return services.Origin(branch, commit, is_gate=find_gate_token(request) is not None)
 
 

@@ -91,13 +91,13 @@ def versions_visible_to(user: Anyone) -> QuerySet[Version]:
     return _versions(user).filter(removed_at=None)
 
 
-def version_ids_of_model_name(words: str) -> list[int]:
+def version_ids_of_model_name(text: str) -> list[int]:
     """Return the ids of all versions whose model's name contains this text in any case, of all teams, deleted ones too.
 
     Queries use these ids as a list: PostgreSQL cannot estimate how many names contain a text, and a join with them
     reads everything of each model.
     """
-    return list(Version.objects.filter(model__name__icontains=words).order_by().values_list("pk", flat=True))
+    return list(Version.objects.filter(model__name__icontains=text).order_by().values_list("pk", flat=True))
 
 
 def _versions(user: Anyone) -> QuerySet[Version]:
@@ -133,7 +133,7 @@ def removed_versions(model: Model, *, user: Anyone) -> QuerySet[Version]:
     return _versions(user).filter(model=model).exclude(removed_at=None)
 
 
-def duplicates_of(version: Version, *, user: Anyone) -> list[Version]:
+def versions_with_same_bundle(version: Version, *, user: Anyone) -> list[Version]:
     same = versions_visible_to(user).filter(artifact__sha256=version.artifact.sha256).exclude(pk=version.pk)
     return list(same.defer("inspection").prefetch_related(None)[:MAX_DUPLICATES])
 
@@ -199,7 +199,7 @@ def open_version_file(version: Version, name: str) -> BinaryIO:
     files = {file.name: file.blob.sha256 for file in version.artifact.files.all()}
     if name not in files:
         raise Missing(f"{version} has no file {name[:200]!r}: it has {', '.join(files) or 'none any more'}.")
-    return open_stored(files[name])
+    return open_stored_file(files[name])
 
 
 def open_variant_file(variant: Variant, name: str) -> BinaryIO:
@@ -212,7 +212,7 @@ def open_variant_file(variant: Variant, name: str) -> BinaryIO:
     file = files.select_related("blob").first()
     if file is None:
         raise Missing(f"Variant {variant.pk} has no file {name[:100]!r}.", hint="Its page lists its files.")
-    return open_stored(file.blob.sha256)
+    return open_stored_file(file.blob.sha256)
 
 
 def coverage_of(variant: Variant) -> list[Coverage]:
@@ -250,7 +250,7 @@ def find_stored_file(sha256: str) -> Path:
     raise Missing(f"There is no stored file {sha256[:12]}….")
 
 
-def open_stored(sha256: str) -> BinaryIO:
+def open_stored_file(sha256: str) -> BinaryIO:
     return find_stored_file(sha256).open("rb")
 
 

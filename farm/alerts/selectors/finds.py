@@ -39,7 +39,7 @@ def find_first_race(user: Anyone, find_id: int) -> Find:
     return row.first or row
 
 
-def find_last_answered_search(version_id: int) -> Find | None:
+def find_newest_search_with_answer(version_id: int) -> Find | None:
     rows = Find.objects.filter(version=version_id, first=None).exclude(answer=None)
     return rows.order_by("-pk").first()
 

@@ -78,8 +78,10 @@ def _make_list_filters() -> dict[str, Q]:
     }
 
 
-def list_alerts(user: Anyone, name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
-    return _defer_large_columns(alerts_visible_to(user).filter(_make_list_filters()[name], _filter_opened(since)))
+def list_alerts(user: Anyone, list_name: str, *, since: datetime | None = None) -> QuerySet[Alert]:
+    """List the alerts in one of LISTS, newest first; with `since` only those opened from then on."""
+    listed = alerts_visible_to(user).filter(_make_list_filters()[list_name], _filter_opened(since))
+    return _defer_large_columns(listed)
 
 
 def _defer_large_columns(rows: QuerySet[Alert]) -> QuerySet[Alert]:
@@ -99,7 +101,7 @@ def add_sizes(alerts: QuerySet[Alert]) -> QuerySet[Alert]:
     return alerts.annotate(largest=Subquery(slower.annotate(size_of=Max("size")).values("size_of")))
 
 
-def alert_ids_of_kind(kind: str) -> QuerySet[Symptom, int]:
+def alert_ids_with_symptom(kind: str) -> QuerySet[Symptom, int]:
     return Symptom.objects.filter(kind=kind).order_by().values_list("alert", flat=True)
 
 
@@ -190,7 +192,7 @@ def list_points_of_metric(watch: Watch, metric: str) -> list[PointRow]:
     return [(*row[:5], *row[-1][metric], *row[8:-1]) for row in rows]
 
 
-def list_metrics(watch: Watch) -> list[str]:
+def list_further_metrics(watch: Watch) -> list[str]:
     newest = watch.points.order_by("-pk").values_list("metrics", flat=True).first()
     return sorted(newest or ())
 

@@ -112,6 +112,8 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
         new = distributions.parse_runtime(f"{distribution}=={version}", allowed=settings.ALLOWED_PACKAGES)
     except distributions.RuntimeProblem as problem:
         raise Missing(str(problem), hint="See the page of runtimes.") from problem
+
+    # choose the older version that it is compared with
     rounds = list(_list_rounds(user, new)[:MAX_ROUNDS])
     by_older = _find_runs_by_older(user, new, rounds)
     others = list_baselines({older: {run.model for run in runs} for older, runs in by_older.items()}, new.version)
@@ -121,10 +123,14 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     with_changes = [version for version in others if raised_since[version]]
     before = next((version for version in (against, *with_changes, *others) if version in others), None)
     old = None if before is None else new.model_copy(update={"version": before})
+
+    # read what was measured, what alerts confirmed, and what is still to be measured
     open_runs = _list_open_runs(user, new, rounds)
     measured = {} if old is None else _read_measurements(by_older[old.version], old=old, new=new)
     raised = {} if old is None else raised_since[old.version]
     work_arounds = _find_work_arounds({change.alert for changes in raised.values() for change in changes})
+
+    # make a row for each model
     names = dict(_list_watched_models(user, new))
     names |= Model.objects.filter(pk__in={model for model, _ in raised}).values_list("pk", "name")
     names |= {run.model: run.name for runs in by_older.values() for run in runs}
@@ -133,15 +139,15 @@ def read_card(user: Anyone, distribution: str, version: str, *, against: str = "
     for model, node in {**measured, **raised}:
         places[model][node] = judge_place(measured.get((model, node), ()), raised.get((model, node), ()))
     forecast = Forecast()
-    states, takers = _group_by_node(open_runs, forecast)
-    rows = [Row(pk, name, places[pk], states.get(pk, {}), takers.get(pk, 1)) for pk, name in names.items()]
+    states, node_counts = _group_by_node(open_runs, forecast)
+    rows = [Row(pk, name, places[pk], states.get(pk, {}), node_counts.get(pk, 1)) for pk, name in names.items()]
     remedies = {work_around.alert: work_around.words for work_around in work_arounds}
     return ReleaseCard(
         Card(new, old, rows, remedies), others, work_arounds, open_runs, *_forecast_end(open_runs, forecast)
     )
 
 
-def alerts_about(runtime: Runtime) -> Q:
+def filter_alerts_about(runtime: Runtime) -> Q:
     return Q(Q(bad=runtime.version) | Q(first_bad=runtime.version), distribution=runtime.distribution)
 
 
@@ -224,7 +230,7 @@ def _read_raised_changes(
     user: Anyone, *, new: Runtime, since: Iterable[str]
 ) -> dict[str, dict[ModelAndNode, list[ConfirmedChange]]]:
     """Read by older version, model and node the unresolved changes that alerts show up to the release, in one query."""
-    alerts = Alert.objects.visible_to(user).filter(alerts_about(new), model__removed_at=None)
+    alerts = Alert.objects.visible_to(user).filter(filter_alerts_about(new), model__removed_at=None)
     alerts = alerts.exclude(state__in=(AlertState.INVALID, AlertState.INFRA))
     ends = {name: KeyTransform(key, "comparison") for name, key in (("low", "ci_low"), ("high", "ci_high"))}
     rows = Symptom.objects.filter(alert__in=alerts, resolved_in="").annotate(**ends).order_by("-pk")
@@ -283,14 +289,14 @@ def _group_by_node(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[dict[in
     models = {open_run.run: open_run.model for open_run in runs if open_run.run is not None}
     begun = Block.objects.filter(run__in=models, state__in=(BlockState.LEASED, BlockState.REPORTED), node__isnull=False)
     states: dict[int, dict[str, str]] = defaultdict(dict)
-    takers: dict[int, int] = {}
+    node_counts: dict[int, int] = {}
     for run, model in models.items():
-        nodes, max_takers = forecast.nodes_for_waiting_blocks(run)
+        nodes, node_count = forecast.nodes_for_waiting_blocks(run)
         states[model] |= dict.fromkeys(nodes, "queued")
-        takers[model] = max(max_takers, takers.get(model, 0))
+        node_counts[model] = max(node_count, node_counts.get(model, 0))
     for run, node in begun.order_by().values_list("run", "node__name"):
         states[models[run]][node] = "running"
-    return states, takers
+    return states, node_counts
 
 
 def _forecast_end(runs: Iterable[OpenRun], forecast: Forecast) -> tuple[datetime | None, datetime | None]:

@@ -120,7 +120,7 @@ def watched_models(watch: Watch) -> list[Model]:
     return sorted(models.values(), key=lambda model: model.name)
 
 
-def newest_version(model: Model) -> Version | None:
+def newest_ready_version(model: Model) -> Version | None:
     ready = Version.objects.not_removed().on_main_line().filter(model=model, state=VersionState.READY)
     return ready.order_by("-number").first()
 

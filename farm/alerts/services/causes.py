@@ -14,7 +14,7 @@ from django.utils import timezone
 from farm.accounts.models import User
 from farm.accounts.selectors import can_write
 from farm.alerts.models import Watch, WatchRound
-from farm.alerts.selectors.releases import last_release, newest_release, newest_version, was_offered, watched_models
+from farm.alerts.selectors import releases
 from farm.alerts.services.watches import check_release, next_due_at
 from farm.alerts.states import Cause, RoundState
 from farm.base.refusals import Conflict, Invalid, NotAllowed
@@ -34,18 +34,21 @@ def open_release_rounds() -> int:
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_release=True):
         # the farm's own table of releases does not count before the index has answered
-        if not was_offered(watch.distribution, reference=watch.reference) or (new := newest_release(watch)) is None:
+        if (
+            not releases.was_offered(watch.distribution, reference=watch.reference)
+            or (new := releases.newest_release(watch)) is None
+        ):
             continue
         measured = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
-        models = [model for model in watched_models(watch) if model.pk not in measured]
+        models = [model for model in releases.watched_models(watch) if model.pk not in measured]
         count += sum(_open_next_step(watch, model, new=new) for model in models)
     return count
 
 
 def _open_next_step(watch: Watch, model: Model, *, new: str) -> bool:
     """Open a round for the next step to the release `new`; where two packages changed, each is a separate step."""
-    version = newest_version(model)
-    if version is None or release_order(old := last_release(watch, model)) >= release_order(new):
+    version = releases.newest_ready_version(model)
+    if version is None or release_order(old := releases.last_release(watch, model)) >= release_order(new):
         return False
     for step in list_steps(old, new):
         if _open_round(watch, version, cause=Cause.RELEASE, key=_release_key(step), old=old, new=step) is not None:
@@ -68,7 +71,7 @@ def open_version_rounds() -> int:
     """
     count = 0
     for watch in Watch.objects.filter(Q(on_version=True) | Q(compares_versions=True), is_active=True):
-        models = watched_models(watch)
+        models = releases.watched_models(watch)
         unseen = Version.objects.not_removed().on_main_line().filter(model__in=models, pk__gt=watch.seen_version)
         unseen = unseen.order_by("model_id", "number")
 
@@ -128,7 +131,7 @@ def open_scheduled_rounds() -> int:
 
 def _open_round_of_each_model(watch: Watch, *, key: str) -> int:
     count = 0
-    for version in filter(None, map(newest_version, watched_models(watch))):
+    for version in filter(None, map(releases.newest_ready_version, releases.watched_models(watch))):
         new = _find_latest_release(watch, version)
         if new != watch.reference:
             watch_round = _open_round(watch, version, cause=Cause.SCHEDULE, key=key, old=watch.reference, new=new)
@@ -149,17 +152,17 @@ def call_watch(
     if not can_write(by, team=watch.team):
         raise NotAllowed(f"You can view the watches of team “{watch.team.name}” but not run them.")
     old = check_release(watch.distribution, baseline) if baseline else watch.reference
-    new = check_release(watch.distribution, candidate) if candidate else newest_release(watch) or old
+    new = check_release(watch.distribution, candidate) if candidate else releases.newest_release(watch) or old
     if old == new:
         raise Invalid(f"Both sides are {new}: name another candidate or baseline.", code="same_release")
-    models, chosen = watched_models(watch), list(versions)
+    models, chosen = releases.watched_models(watch), list(versions)
     model_ids = {model.pk for model in models}
     if foreign := [version for version in chosen if version.model_id not in model_ids]:
         raise Invalid(f"{foreign[0]} is not watched by “{watch.name}”.", code="not_watched")
     key = f"call:{secrets.token_hex(8)}"
     opened = [
         _open_round(watch, version, cause=Cause.CALL, key=key, old=old, new=new)
-        for version in chosen or filter(None, map(newest_version, models))
+        for version in chosen or filter(None, map(releases.newest_ready_version, models))
     ]
     rounds = [watch_round for watch_round in opened if watch_round is not None]
     if not rounds:
@@ -169,8 +172,8 @@ def call_watch(
 
 def _find_latest_release(watch: Watch, version: Version) -> str:
     """Find the later of the release that the watch measured last and, where it follows releases, the newest one."""
-    measured = last_release(watch, version.model)
-    newest = newest_release(watch) if watch.on_release else None
+    measured = releases.last_release(watch, version.model)
+    newest = releases.newest_release(watch) if watch.on_release else None
     return max((measured, newest or measured), key=release_order)
 
 

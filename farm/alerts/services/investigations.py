@@ -189,10 +189,7 @@ def start_work_around_search(*, alert: Alert, by: User, optimizers: Iterable[str
 
 
 def _choose_symptom(alert: Alert) -> Symptom | None:
-    """Choose the symptom that a search repeats; None where all are resolved.
-
-    It is the weightiest unresolved one that can have a work-around, or else the weightiest.
-    """
+    # the weightiest unresolved one that can have a work-around, or else the weightiest
     rows = [row for row in alert.symptoms_by_weight() if not row.resolved_in]
     return min(rows, key=lambda row: not kind_of(row.kind).has_work_around, default=None)
 

@@ -9,7 +9,7 @@ from django.test import Client
 from farm.accounts.models import Membership, Team, User
 from farm.accounts.services import issue_token
 from farm.accounts.states import Scope
-from farm.alerts.selectors.releases import newest_version
+from farm.alerts.selectors.releases import newest_ready_version
 from farm.api.api import ROUTERS
 from farm.api.auth import GATED
 from farm.fleet.models import Node
@@ -158,7 +158,7 @@ def test_the_newest_is_never_a_branchs_until_its_files_come_to_the_models_own_li
 ) -> None:
     branch = branch_version(gate, models / "relu_op13_ir7.onnx")
     post_json(gate, "runs", {"version": branch.pk, "matrix": PAIR})
-    assert newest_version(own.model) == own
+    assert newest_ready_version(own.model) == own
     assert last_runs([own.model]) == {}
     assert previous_version(branch) == own
     Version.objects.filter(pk=branch.pk).update(state="rejected")
@@ -167,7 +167,7 @@ def test_the_newest_is_never_a_branchs_until_its_files_come_to_the_models_own_li
     said = {"model": "cnn_dyn", "commit": "f" * 40}
     merged = branch_version(member_api, models / "relu_op13_ir7.onnx", said)
     assert (merged.number, merged.branch, merged.commit, merged.artifact) == (3, "", "f" * 40, branch.artifact)
-    assert newest_version(own.model) == merged
+    assert newest_ready_version(own.model) == merged
     assert previous_version(merged) == own
 
 

@@ -20,7 +20,7 @@ from farm.contract.cells import Recipe, Workload
 from farm.contract.reasons import ReasonCode
 from farm.registry import services
 from farm.registry.models import Artifact, Blob, Preparation, Variant, Version
-from farm.registry.selectors import model_facts, open_stored
+from farm.registry.selectors import model_facts, open_stored_file
 from farm.registry.states import MakingState, VersionState
 from tests.conftest import ApiOf
 from tests.integration.registry.uploading import upload_and_inspect
@@ -43,7 +43,7 @@ def ready(transactional_db: None, member_api: Client, models: Path) -> Ready:
 
 def arrays(blob: Blob | None) -> dict[str, np.ndarray]:
     assert blob is not None
-    with open_stored(blob.sha256) as file, np.load(file) as archive:
+    with open_stored_file(blob.sha256) as file, np.load(file) as archive:
         return dict(archive)
 
 

@@ -13,7 +13,7 @@ from farm.contract.cells import Recipe
 from farm.contract.reasons import ReasonCode
 from farm.registry import services
 from farm.registry.models import Version
-from farm.registry.selectors import model_facts, open_stored
+from farm.registry.selectors import model_facts, open_stored_file
 from farm.registry.states import MakingState, VersionState
 from farm.rules.matrices import matrix
 from farm.rules.planning import planner
@@ -57,7 +57,7 @@ def test_nodes_are_given_the_program_without_what_is_pickled(version: Callable[.
     assert variant_name(variant) == "program for PyTorch"
     (file,) = variant.bundle.files
     assert (file.name, variant.bundle.main) == ("model.pt2", "model.pt2")
-    with open_stored(file.sha256) as stored, zipfile.ZipFile(stored) as archive:
+    with open_stored_file(file.sha256) as stored, zipfile.ZipFile(stored) as archive:
         assert archive.read("model/data/sample_inputs/model.pt") == b""
         assert json.loads(archive.read("model/extra/onnxfarm.json"))["outputs"] == ["y"]
 

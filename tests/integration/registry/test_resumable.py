@@ -13,7 +13,7 @@ from pytest_django import Settings
 from farm.accounts.models import Team, User
 from farm.registry import partial_files, services
 from farm.registry.models import PartialUpload, Version
-from farm.registry.selectors import open_stored
+from farm.registry.selectors import open_stored_file
 from farm.registry.services.resumption import MAX_OPEN
 from tests.conftest import ApiOf
 from tests.responses import Response
@@ -88,7 +88,7 @@ def test_a_model_comes_in_pieces_and_is_the_same_as_when_it_comes_whole(uploader
     assert completed.status_code == 202, completed.content
     body = completed.json()
     assert (body["model"], body["note"], body["state"]) == ("cnn", "in pieces", "pending")
-    with open_stored(hashlib.sha256(content).hexdigest()) as stored:
+    with open_stored_file(hashlib.sha256(content).hexdigest()) as stored:
         assert stored.read() == content
     assert list(partial_files.partial_dir().iterdir()) == []
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from farm.accounts.models import Team, User
 from farm.accounts.services import issue_token
 from farm.registry.models import Blob, Model, Version
-from farm.registry.selectors import open_stored
+from farm.registry.selectors import open_stored_file
 from farm.registry.states import FileRole, VersionState
 from tests.conftest import ApiOf
 
@@ -53,7 +53,7 @@ def test_a_bare_model_becomes_a_pending_version_of_a_model_named_after_it(member
     body = answer.json()
     assert (body["model"], body["number"], body["state"], body["note"]) == ("cnn_dyn", 1, "pending", "first")
     assert body["team"] == "vision"
-    with open_stored(body["files"][0]["sha256"]) as stored:
+    with open_stored_file(body["files"][0]["sha256"]) as stored:
         assert stored.read() == (models / "cnn_dyn.onnx").read_bytes()
 
 
