@@ -16,9 +16,9 @@ Row = TypeVar("Row", bound="Model")
 
 
 def fill(shape: type[Shape], row: object, **values: object) -> Shape:
-    """Make an answer of a row. Each field is the keyword argument of its name, or else the row's attribute.
+    """Make an answer from a row. Each field is taken from the keyword argument of its name, or else from the row.
 
-    Raises AttributeError where neither is there.
+    Raises AttributeError where neither has it.
     """
     return shape.model_validate(
         {name: values[name] if name in values else getattr(row, name) for name in shape.model_fields}

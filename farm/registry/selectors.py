@@ -168,9 +168,9 @@ def newest_version_states(models: Iterable[Model]) -> dict[int, str]:
 
 
 def partial_upload(user: Anyone, key: str) -> PartialUpload:
-    """Return an upload in pieces of the user's own by its key, also an expired or completed one.
+    """Return one of the user's resumable uploads by its key, expired and completed ones too.
 
-    Raises Missing where there is none, as for an upload of somebody else.
+    Raises Missing where the user has none with this key.
     """
     rows = PartialUpload.objects.visible_to(user).select_related("team", "version__model__team")
     return require_row(rows.filter(key=key.replace("\x00", "")), "You have no such upload; start it again.")

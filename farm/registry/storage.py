@@ -175,9 +175,10 @@ def blob_path(*, team_id: int, sha256: str) -> Path:
 
 
 def fetch_blob(*, team_id: int, sha256: str) -> Path:
-    """Return the path of a blob, after fetching it from the bucket where another machine wrote it.
+    """Return the path of a blob; a file that only the bucket has is downloaded first.
 
-    There need be no file at the path. Raises Away where the bucket does not answer or its file is damaged.
+    The path has no file where neither the store nor the bucket has one. Raises Away where the bucket does not answer
+    or its file is damaged.
     """
     path = blob_path(team_id=team_id, sha256=sha256)
     if not path.is_file():

@@ -83,12 +83,12 @@ class Alert(models.Model):
 
     @property
     def release(self) -> str:
-        """The requirement of the release that brought it."""
+        """The release that brought the shift, as `distribution==version`."""
         return f"{self.distribution}=={self.first_bad or self.bad}"
 
     @property
     def since_phrase(self) -> str:
-        """Since when the shift exists, in a few words."""
+        """When the shift began: “since 1.31.0” where bisection found it, or “between 1.30.0 and 1.31.0”."""
         bounds = {"good": self.last_good or self.good, "bad": self.earliest_bad or self.bad}
         return titles.format_since(self.distribution, **bounds, first_bad=self.first_bad)
 
@@ -104,7 +104,7 @@ class Alert(models.Model):
 
     @property
     def nodes(self) -> list[str]:
-        """All nodes that show it, the first one in front."""
+        """The nodes that show the shift, the one where it was found first in front."""
         names = [self.node, *sorted(symptom.node for symptom in self.symptoms.all())]
         return [name for name in dict.fromkeys(names) if name]
 
@@ -124,7 +124,7 @@ class Alert(models.Model):
 
     @property
     def changed_packages(self) -> tuple[str, ...]:
-        """The packages that differ between good and bad."""
+        """The packages whose versions differ between good and bad."""
         good, bad = (Runtime(distribution=self.distribution, version=version) for version in (self.good, self.bad))
         return pairs.moved_packages(good, bad)
 

@@ -34,10 +34,9 @@ def open_release_rounds() -> int:
     count = 0
     for watch in Watch.objects.filter(is_active=True, on_release=True):
         # the farm's own table of releases does not count before the index has answered
-        if (
-            not releases.was_offered(watch.distribution, reference=watch.reference)
-            or (new := releases.newest_release(watch)) is None
-        ):
+        has_answer = releases.was_offered(watch.distribution, reference=watch.reference)
+        new = releases.newest_release(watch) if has_answer else None
+        if new is None:
             continue
         measured = set(watch.rounds.filter(key=_release_key(new)).values_list("version__model_id", flat=True))
         models = [model for model in releases.watched_models(watch) if model.pk not in measured]

@@ -215,10 +215,10 @@ def load_race(row: Find) -> Race:
 
 
 def _find_reusable_step(row: Find, experiment: Experiment) -> dict[str, object] | None:
-    """Find a step of another race that measured the same short block lately, and return it as one of no minutes.
+    """Find a step of another race that measured the same block, and return it as a step that costs no minutes.
 
-    None where there is none, and for a final block, which is always measured. The other race is of the same version,
-    space and hardware, and the block is at most MAX_AGE old and was measured on quiet machines.
+    None where there is none, and for a final block, which is always measured. The other race has the same version,
+    space and hardware; the block is at most MAX_AGE old and was measured on quiet machines.
     """
     if experiment.asked["rounds"] is None:
         return None

@@ -15,7 +15,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The branch, empty for the model's own line, and the commit of an upload.
+    """The branch, empty for the model's main line, and the commit of an upload.
 
     `is_gate` says that it came with a token that may only run gates. Raises Invalid for a text that can be no branch or
     commit, and for a gate without a branch.
@@ -40,11 +40,11 @@ class Origin:
             )
 
     def make_version_filter(self, digests: Mapping[str, str]) -> Q:
-        """Make the filter for versions of which an upload from here may be another copy.
+        """Make the filter for the versions that an upload with this origin and the same content may repeat.
 
-        `digests` are those of the upload's content, by column. An upload of a branch is a copy of a version of any
-        branch, and of one on the model's own line that was not deleted and gets no new data; an upload to the own line
-        is a copy of a version there only, so that what is merged becomes its newest.
+        `digests` are those of the upload's content, by column. An upload to the main line repeats only versions of the
+        main line, so that a merged model becomes its newest version. An upload of a branch repeats versions of any
+        branch; without reference data it also repeats versions of the main line that were not deleted.
         """
         if not self.branch:
             return Q(branch="")

@@ -63,7 +63,7 @@ BROKEN = "Internal error while preparing this; see the farm's log, then try agai
 
 
 def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
-    """Return the variant of that recipe, made or not; order it where it is new, or failed by no fault of the model.
+    """Return the variant of that recipe. Order it where it is new, or failed through no fault of the model.
 
     With the identity recipe it is ready at once.
     """
@@ -79,9 +79,9 @@ def ensure_variant(*, artifact: Artifact, recipe: Recipe) -> Variant:
 
 
 def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation:
-    """Return inputs and reference of that workload; order them where they are new, or failed by no fault of the model.
+    """Return the preparation for that workload. Order it where it is new, or failed through no fault of the model.
 
-    Workloads that differ only in concurrency or scenario share them.
+    It holds the inputs and the reference outputs, which workloads that differ only in concurrency or scenario share.
     """
     document = workload.model_dump(mode="json", exclude=NOT_IN_INPUTS)
     preparation, is_new = Preparation.objects.get_or_create(
@@ -92,14 +92,14 @@ def ensure_preparation(*, artifact: Artifact, workload: Workload) -> Preparation
 
 
 def ensure_report(variant: Variant) -> VariantReport:
-    """Return the row of the report on that variant; order it where it is new, or failed by no fault of the model."""
+    """Return the report on that variant. Order it where it is new, or failed through no fault of the model."""
     report, is_new = VariantReport.objects.get_or_create(variant=variant)
     _hint_if_pending(report, REPORT_VARIANT, is_new=is_new)
     return report
 
 
 def ensure_outline(artifact: Artifact) -> Outline:
-    """Return the row of the artifact's outline; order it where it is new, or failed by no fault of the model."""
+    """Return the artifact's outline. Order it where it is new, or failed through no fault of the model."""
     outline, is_new = Outline.objects.get_or_create(artifact=artifact)
     _hint_if_pending(outline, OUTLINE, is_new=is_new)
     return outline

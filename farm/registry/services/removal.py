@@ -29,7 +29,7 @@ NAME_LENGTH: Final = 64
 
 
 class Removed(NamedTuple):
-    """The bytes that a removal freed, and the numbers of versions that it deleted, or hid because they have runs."""
+    """The bytes that a removal freed, and how many versions it deleted, or hid because they have runs."""
 
     freed_bytes: int = 0
     deleted: int = 0
@@ -58,10 +58,10 @@ def remove_model(*, model: Model, by: User) -> Removed:
 
 
 def expire_model(model: Model) -> int:
-    """Remove a model whose retention is over, with all versions; return 1, or 0, with nothing removed, where a run has
-    measured one.
+    """Remove a model with all of its versions, because its retention is over; return how many models were removed.
 
-    Whether the retention is over is for the caller to know.
+    That is 0 where a run has measured a version: the model stays then. The caller has checked that the retention is
+    over.
     """
     if model.versions.filter(Q(runs__isnull=False) | Q(beside__isnull=False)).exists():
         return 0
@@ -70,9 +70,10 @@ def expire_model(model: Model) -> int:
 
 
 def expire_branch_version(version: Version) -> int:
-    """Remove a branch's version whose retention is over; return 1, or 0 where it was kept or deleted meanwhile.
+    """Remove a branch's version whose retention is over; return how many were removed.
 
-    The files of a version that runs have measured go too, unless another version has them.
+    That is 0 where it was protected or deleted meanwhile. The files of a version that runs have measured are deleted
+    too, unless another version has them.
     """
     with transaction.atomic():
         Team.objects.select_for_update().get(pk=version.model.team_id)
