@@ -29,7 +29,7 @@ ORDERS = {
 }
 
 
-class Invitation(StrictSchema):
+class Invitation(Schema):
     """`team`: the one that the node will belong to."""
 
     team: str = Field(
@@ -39,7 +39,7 @@ class Invitation(StrictSchema):
     )
 
 
-class Settings(Schema):
+class Settings(StrictSchema):
     """The owner's limits; what is left out stays. `hours`: like 20:00-06:00 in `timezone`, empty for always."""
 
     is_paused: bool | None = Field(default=None, description="whether it is paused")

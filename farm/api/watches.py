@@ -58,7 +58,7 @@ class WatchIn(Changes):
     distribution: str = Field(default="onnxruntime", max_length=64, description="the package of the runtimes")
 
 
-class PointOut(StrictSchema):
+class PointOut(Schema):
     """`ratio`: to the reference measured in the same block, with its 95 % interval."""
 
     series: str = Field(description="the line it belongs to")
@@ -73,7 +73,7 @@ class PointOut(StrictSchema):
     at: datetime = Field(description="when it was measured")
 
 
-class Call(Schema):
+class Call(StrictSchema):
     """Left out: the newest release against the pinned reference, with the newest version of each model."""
 
     candidate: str = Field(default="", max_length=64, description="the release to judge; default: the newest")
