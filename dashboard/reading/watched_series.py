@@ -78,7 +78,7 @@ def load_slowest_series(models: Iterable["Model"]) -> dict[int, SlowestSeries]:
         "slowest",
         pages.fingerprint_points(),
         ids,
-        make=lambda: find_slowest_series(pages.newest_values(ids, most=LIST_POINTS)),
+        make=lambda: find_slowest_series(pages.newest_values(ids, limit=LIST_POINTS)),
     )
 
 
@@ -149,7 +149,7 @@ def describe_model(model: "Model") -> dict[str, object]:
     shown = []
     for watch in watches[:WATCHES_SHOWN]:
         alerts = pages.alerts_of_watch(watch).filter(model=model)
-        series = lines_over_time(watch, pages.points_of_model(watch, model), alerts)
+        series = lines_over_time(watch, pages.points(watch, round__version__model=model), alerts)
         shown.append(Watched(watch, [_make_series(watch, line) for line in series]))
     status = badges.describe_model_status(model)
     badge = f"/api/v1/badges/{model.pk}/{badges.badge_key(model.pk)}.svg"

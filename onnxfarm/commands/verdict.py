@@ -7,7 +7,7 @@ The file, `onnxfarm.verdict/1` (the key `schema` may be left out), is one of
     {"comparisons": [one of the above, …]}   many in one call
 
 with all samples in one unit, whichever it is. The answer has the same form. In a list, `holds_across` says of each
-`slower` or `faster` whether it also holds by Benjamini-Hochberg over the whole list, as it should for one matrix.
+`slower` or `faster` whether it also holds by Benjamini-Hochberg over the whole list, as it should of a single matrix.
 """
 
 import dataclasses

@@ -217,7 +217,7 @@ class Feed:
     def other_call(self) -> tuple[str, Callable[[], object]] | None:
         """Return the name and the callable of the other way to run an inference.
 
-        It is `run` for a feed with bound inputs, and `bound` for one that calls `session.run`. None where the model
+        It is `run` for a feed with bound inputs, and `bound` for a feed that calls `session.run`. None where the model
         cannot be called so, and on devices, where it would time the copies.
         """
         is_run = self._plain is not None
