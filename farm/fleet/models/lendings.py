@@ -53,6 +53,11 @@ class Lending(models.Model):
         return f"{self.node} for {self.team}"
 
     @property
+    def is_lapsed(self) -> bool:
+        """Whether it was declined because its offerer left the receiving team, and not by that team."""
+        return self.state == LendingState.DECLINED and bool(self.reason)
+
+    @property
     def words(self) -> str:
         """The state of the lending in one sentence."""
         if self.state == LendingState.ASKED:

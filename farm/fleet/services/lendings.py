@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from farm.accounts.models import Team, User
-from farm.accounts.selectors import can_manage, team_named
+from farm.accounts.selectors import can_manage, team_named, teams_visible_to
 from farm.accounts.services import record
 from farm.base.refusals import Conflict, NotAllowed
 from farm.fleet.models import Lending, Node
@@ -15,14 +15,19 @@ def share(*, node: Node, by: User, teams: list[str]) -> Node:
     """Offer a node to the teams of these names, and take it back from all other teams.
 
     The node measures for a team once an admin of that team agrees; where `by` is one, it is agreed at once. Teams that
-    were offered it before are not asked again, whatever they answered; the node's own team is passed over. Raises
-    NotAllowed for anybody who does not manage the node, and Missing for a team that `by` does not belong to.
+    were offered it before are not asked again, whatever they answered, unless the lending lapsed and `by` belongs to
+    the team. The node's own team is ignored. Raises NotAllowed for anybody who does not manage the node, and Missing
+    for a new team that `by` does not belong to.
     """
     check_manages(node, by)
     lendings = {lending.team.name: lending for lending in node.lendings.select_related("team")}
     names = [name for name in dict.fromkeys(teams) if name != node.team.name]
     new = [team_named(name, user=by) for name in names if name not in lendings]
+    again = [lendings[team.name] for team in teams_visible_to(by).filter(name__in=lendings.keys() & set(names))]
     with transaction.atomic():
+        for lending in [lending for lending in again if lending.is_lapsed]:
+            lending.delete()
+            new.append(lending.team)
         for name in lendings.keys() - set(names):
             _log(lendings[name], f"{node.name} no longer measures for {name}.", by=by)
             record(verb="node taken back", subject=node.name, actor=by, team=lendings[name].team)
@@ -60,8 +65,7 @@ def decline(*, lending: Lending, by: User) -> Lending:
 def end_lapsed_lendings() -> int:
     """Decline lendings whose offerer left the receiving team or was deactivated; return how many.
 
-    They stay declined even where the offerer comes back, until the team agrees again, or the node is taken back and
-    offered anew.
+    They stay declined even where the offerer comes back, until the node is offered again or the team agrees again.
     """
     open_states = (LendingState.ASKED, LendingState.AGREED)
     rows = Lending.objects.filter(state__in=open_states).exclude(

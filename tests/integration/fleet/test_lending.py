@@ -154,6 +154,21 @@ def test_coming_back_revives_no_lending(node: Node, member: User, head: User, la
     assert "has to be offered again" in Lending.objects.get().words
 
 
+def test_a_lending_that_lapsed_is_offered_again_and_one_that_was_declined_is_not(
+    node: Node, member: User, head: User, lab: Team
+) -> None:
+    fleet.decline(lending=offered(node, member), by=head)
+    assert offered(node, member).state == LendingState.DECLINED
+    fleet.agree(lending=Lending.objects.get(), by=head)
+    remove_member(team=lab, user=member, by=member)
+    fleet.end_lapsed_lendings()
+    assert offered(node, member).state == LendingState.DECLINED, "whoever left the team cannot offer"
+    Membership.objects.create(team=lab, user=member)
+    lending = offered(node, member)
+    assert lending.state == LendingState.ASKED
+    assert fleet.agree(lending=lending, by=head).state == LendingState.AGREED
+
+
 def test_an_offer_of_somebody_who_left_cannot_be_agreed_to(node: Node, member: User, head: User, lab: Team) -> None:
     lending = offered(node, member)
     remove_member(team=lab, user=member, by=member)
