@@ -243,14 +243,15 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
         keys[axis, named.get(axis) or name_session(candidate, number)] = candidate
     found = []
     for comparison in document.comparisons:
-        tried = _find_tried_cell(comparison, change, cells)
-        key = _key_of_cell(comparison.axis, tried, cells[change.candidate]) if tried is not None else None
-        switched = keys.get(key) if key is not None else None
-        if tried is not None and switched is not None and comparison.ratio is not None:
+        cell = cells.get(comparison.candidate)
+        if cell is None or comparison.baseline != change.candidate or comparison.ratio is None:
+            continue
+        tried = keys.get(_key_of_cell(comparison.axis, cell, cells[change.candidate]))
+        if tried is not None:
             undone = -log(comparison.ratio) / log(change.ratio)
-            keeps = tried.parity.verdict != "fail" or cells[change.baseline].parity.verdict == "fail"
+            keeps_parity = cell.parity.verdict != "fail" or cells[change.baseline].parity.verdict == "fail"
             remaining, interval = change.ratio * comparison.ratio, _find_interval_of_product(change, comparison)
-            found.append(Trial(switched, undone, remaining, comparison, keeps, interval))
+            found.append(Trial(tried, undone, remaining, comparison, keeps_parity, interval))
     return found
 
 
@@ -266,15 +267,8 @@ def _find_interval_of_product(*both: Comparison) -> tuple[float, float] | None:
     return exp(centre - width), exp(centre + width)
 
 
-def _find_tried_cell(comparison: Comparison, change: Comparison, cells: dict[str, Cell]) -> Cell | None:
-    """Return the cell with a switch where the comparison is with the new runtime without one, else None."""
-    if comparison.axis not in _AXIS.values() or comparison.baseline != change.candidate:
-        return None
-    return cells.get(comparison.candidate)
-
-
 def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
-    """Return by what a cell with a switch differs from the cell without one."""
+    """Return the axis, and the value on it by which a cell with a candidate differs from the `plain` one."""
     given = cell.provider_options.items()
     changed = [name for name, value in plain.provider_options.items() if (name, value) not in given]
     named = {"optimization": cell.optimization, "threads": str(cell.threads), "provider": "".join(changed)}
