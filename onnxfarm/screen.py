@@ -370,7 +370,7 @@ def _show_operators(document: Document, *, console: Console) -> None:
         console.print(Text(f"  {operator.op_type} {operator.node}: {times}{part}"), soft_wrap=True)
     outside = format_outside_times([cells[side] for side in (largest.baseline, largest.candidate) if side in cells])
     # on a busy machine, the time of other programs is in it
-    if outside and not operators.describe_trace_noise(largest):
+    if outside and not operators.note_busy_machine(largest):
         console.print(Text(f"  in no operator (between them, and the profiler's own): {outside}"), soft_wrap=True)
 
 

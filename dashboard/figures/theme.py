@@ -5,16 +5,18 @@ from typing import Any
 
 from farm.rules.wording.vocabulary import sign_of
 
+# series of one figure that have a colour of their own
 SLOTS = 7
 INK = "@ink"
 SOFT = "@ink-soft"
 LINE = "@line"
 OTHER = "@series-other"
 ACCENT = "@accent"
-# of a verdict's sign: to the right is more
-_MARKS = {"▲": "triangle-right", "▼": "triangle-left", "=": "square", "?": "circle-open", "≠": "x-thin-open"}
+# Plotly's symbol for the sign of a verdict; ▲ points right, because larger values are drawn to the right
+_VERDICT_SYMBOLS = {"▲": "triangle-right", "▼": "triangle-left", "=": "square", "?": "circle-open", "≠": "x-thin-open"}
 DASHES = ("solid", "dash", "dot", "dashdot")
-# the dashes of a line of the server's drawing, and its marks around 0 0, up to 4 away, all by Plotly's names
+# Dash patterns and symbols for figures drawn on the server, by Plotly's names. Symbols are centred on (0, 0) and stay
+# within 5 units.
 DASH_LENGTHS: Mapping[str, str] = {"dash": "5 3", "dot": "1.5 2.5", "dashdot": "5 2 1.5 2"}
 SHAPES: Mapping[str, str] = {
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -38,7 +40,7 @@ def verdict_colour(word: str) -> str:
 
 
 def verdict_mark(word: str) -> str:
-    return _MARKS[sign_of(word).mark]
+    return _VERDICT_SYMBOLS[sign_of(word).mark]
 
 
 def make_axis(title: str, **more: object) -> Json:

@@ -60,16 +60,16 @@ class HeatMap:
         return len(self.columns) >= COMPACT_FROM
 
     @property
-    def is_of_items(self) -> bool:
+    def shows_items_per_s(self) -> bool:
         return self.metric.name == "verdict" and self.column_axis.name == "batch"
 
     @property
-    def of_tokens(self) -> str:
-        """Say that the figures are of tokens; empty where they are of inferences."""
+    def tokens_note(self) -> str:
+        """Say that the figures are of tokens; empty where no cell generates, and for metrics of memory."""
         is_timed = self.metric.name in ("verdict", "p50", "throughput")
         if not is_timed or not any(map(prefills.is_generated, self.cells)):
             return ""
-        is_rate = self.is_of_items or self.metric.name == "throughput"
+        is_rate = self.shows_items_per_s or self.metric.name == "throughput"
         return f"Items are {prefills.ITEMS_NOTE}" if is_rate else "Times are of one new token"
 
 

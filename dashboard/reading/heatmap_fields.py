@@ -83,18 +83,20 @@ class Grid:
     timed: Mapping[str, Cell]
 
     @property
-    def is_of_items(self) -> bool:
+    def has_batch_columns(self) -> bool:
         return self.layout.column_axis.name == "batch"
 
     @cached_property
-    def baselines(self) -> frozenset[str]:
+    def column_baselines(self) -> frozenset[str]:
         comparisons = (comparison for group in self.layout.compared.values() for comparison in group)
         axis = self.layout.column_axis.name
         return frozenset(comparison.baseline for comparison in comparisons if comparison.axis == axis)
 
-    def figure(self, cell: Cell) -> float | None:
+    def compared_figure(self, cell: Cell) -> float | None:
+        """Return what verdicts compare, whatever the metric: items per second where the columns are batches, else
+        milliseconds; None where it was not measured."""
         timed = self.timed[cell.id]
-        return timed.throughput if self.is_of_items else timed.p50_ms
+        return timed.throughput if self.has_batch_columns else timed.p50_ms
 
     def title(self, cell: Cell) -> str:
         """Write the time of a cell with its interval, and where that is processor time also the time by the clock."""
@@ -121,7 +123,9 @@ def make_field(group: Sequence[Cell], grid: Grid, first_head: str) -> Field:
         )
     is_first = grid.layout.column_axis.label(cell) == first_head
     comparison = None if is_first else _find_comparison(group, grid, first_head)
-    sign, tone, title = _judge(cell, comparison, grid, is_baseline=any(each.id in grid.baselines for each in group))
+    sign, tone, title = _judge(
+        cell, comparison, grid, is_baseline=any(each.id in grid.column_baselines for each in group)
+    )
     value, why = _format_value(cell, comparison, grid)
     if is_wrong(cell):
         # a cell with wrong outputs is never called faster
@@ -137,11 +141,11 @@ def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tupl
     """Format the cell's figure in the quantity that its row is judged by. The figure is empty, and a reason is given,
     where dividing it by the baseline's would contradict the change that is shown."""
     change = None if comparison is None else change_of(comparison, grid.layout.by_id)
-    figure = grid.figure(cell)
+    figure = grid.compared_figure(cell)
     if comparison is not None and change is not None and change.figures is not None:
-        base = grid.figure(grid.layout.by_id[comparison.baseline])
+        base = grid.compared_figure(grid.layout.by_id[comparison.baseline])
         _, low, high = change.figures
-        is_of_figures = change.quantity == ("items" if grid.is_of_items else "latency")
+        is_of_figures = change.quantity == ("items" if grid.has_batch_columns else "latency")
         if (
             is_of_figures
             and base
@@ -152,7 +156,9 @@ def _format_value(cell: Cell, comparison: Comparison | None, grid: Grid) -> tupl
     timed = grid.timed[cell.id]
     unit = "tokens/s" if prefills.is_generated(cell) else "items/s"
     text = (
-        f"{format_items_per_s(timed)} {unit}" if grid.is_of_items and figure is not None else grid.metric.write(timed)
+        f"{format_items_per_s(timed)} {unit}"
+        if grid.has_batch_columns and figure is not None
+        else grid.metric.write(timed)
     )
     return text, ""
 

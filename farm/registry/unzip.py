@@ -3,7 +3,7 @@
 A zip repeats most facts two or three times, and readers differ in which copy they believe: the end record or its zip64
 form, the directory or the headers in front of the data, the count or the size (PKWARE APPNOTE 6.3.10). Here all copies
 must agree, and the records must fill the file from its first byte to its last, so that every reader sees the same
-files.
+files. Files inside folders and more than MAX_FILES entries are refused.
 """
 
 import stat

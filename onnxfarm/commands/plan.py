@@ -75,7 +75,9 @@ def plan(  # noqa: PLR0913  every option of the command
 
 
 def _describe_waiting(order: OpenPlanOut) -> str:
-    doing = "wait to be planned" if order.state == "pending" else "are being planned"
+    is_single = order.points == 1
+    waiting, planned = ("waits", "is") if is_single else ("wait", "are")
+    doing = f"{waiting} to be planned" if order.state == "pending" else f"{planned} being planned"
     return f"{counted(order.points, 'point')} {doing} …"
 
 

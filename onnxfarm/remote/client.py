@@ -154,7 +154,9 @@ class Client:
             with file_path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as problem:
-            raise Infrastructure(f"{file_path} cannot be written ({problem.strerror}): is the disk full?") from problem
+            raise Infrastructure(
+                f"{file_path} cannot be written or read again ({problem.strerror}): is the disk full?"
+            ) from problem
 
     def iterate_pages(
         self, operation: Operation[list[Row]], *, params: Params | None = None, **path_values: str | int

@@ -35,4 +35,5 @@ class Share(models.Model):
 
     @property
     def is_open(self) -> bool:
+        """Whether it is neither revoked nor expired, and its creator's account is active."""
         return self.revoked_at is None and self.expires_at > timezone.now() and self.created_by.is_active

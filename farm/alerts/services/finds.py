@@ -259,9 +259,10 @@ def _start_measuring(row: Find, experiment: Experiment, *, left_s: float) -> boo
             reshape=partial(contenders.compare_every_pair, rounds=rounds, left_s=left_s),
         )
         order = {**experiment.asked, "title": experiment.title, "tries": (row.asked or {}).get("tries", 0)}
-        if not row.move(FindState.MEASURING, was=FindState.WAITING, run=run, asked=order):
+        has_moved = row.move(FindState.MEASURING, was=FindState.WAITING, run=run, asked=order)
+        if not has_moved:
             transaction.set_rollback(True)
-    return True
+    return has_moved
 
 
 def _record_run(row: Find) -> bool:

@@ -53,6 +53,7 @@ class Kind:
 
 
 def whole_number(maximum: int, *, minimum: int = 1) -> Kind:
+    """Make the kind of a whole number, both limits included; text such as `"3"` is taken too, floats are not."""
     return Kind(Annotated[StrictInt, Field(ge=minimum, le=maximum), AS_TEXT])
 
 

@@ -20,6 +20,7 @@ MAX_SHARE = 1.5
 
 
 def list_changed_operators(comparison: Comparison) -> list[OperatorChange]:
+    """List the operators with a decided verdict, the largest change in µs first, gains among losses."""
     changed = [operator for operator in comparison.operators if is_change(operator.verdict)]
     return sorted(changed, key=lambda operator: -abs(operator.moved_us))
 
@@ -45,8 +46,8 @@ def sort_operators(comparison: Comparison) -> list[OperatorChange]:
 def list_named_operators(comparison: Comparison) -> list[OperatorChange]:
     """List the operators that a list of causes names, in the order of `sort_operators`.
 
-    Where no shares are known, it leaves out those that changed in the other direction, whose interval spans zero, or
-    that cannot be part of the change.
+    Every operator with a share is named. Without a share, those are left out that cannot be part of the change, and
+    where the change is decided also those that changed in the other direction or whose interval spans zero.
     """
     is_changed = is_change(comparison.verdict)
 
@@ -179,14 +180,14 @@ def format_type_times(changed: TypeChange) -> str:
     return f"{counted(changed.nodes, 'node')}, {times} µs"
 
 
-def describe_trace_noise(comparison: Comparison) -> str:
+def note_busy_machine(comparison: Comparison) -> str:
     return "traced while other programs kept the machine busy" if comparison.verdict_from == "processor" else ""
 
 
 def explain_trace_doubt(comparison: Comparison) -> str:
     """Say why enough traces still explain nothing: the operators' gains and losses do not add up to the change.
 
-    Return an empty string where shares are known, or there are too few traces.
+    Return an empty string where shares are known, no change is decided, or there are too few traces or no operators.
     """
     moved_us = [operator.moved_us for operator in comparison.operators]
     if not moved_us or _has_shares(comparison) or comparison.traces < MIN_TRACES or not is_change(comparison.verdict):
@@ -201,7 +202,7 @@ def explain_trace_doubt(comparison: Comparison) -> str:
 
 def make_operators_heading(comparison: Comparison, where: str) -> str:
     """Return the heading of a list of operators: that they explain the change, or why they do not."""
-    busy = f" ({note})" if (note := describe_trace_noise(comparison)) else ""
+    busy = f" ({note})" if (note := note_busy_machine(comparison)) else ""
     if _has_shares(comparison):
         return f"What explains the change {where}, per inference{busy}:"
     doubt = explain_trace_doubt(comparison)

@@ -7,9 +7,9 @@ from farm.rules.presenting.changed_operators import (
     MAX_SHARE,
     describe_certainty,
     describe_changed_type,
-    describe_trace_noise,
     explain_trace_doubt,
     format_type_times,
+    note_busy_machine,
 )
 from farm.rules.presenting.prefills import find_prefill, is_generated
 from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
@@ -43,7 +43,7 @@ def _explain_latency(comparison: Comparison) -> str | None:
         return explain_token_choice(comparison) or by_pairs or None
     certainty = describe_certainty([node for node in comparison.operators if node.op_type == largest.op_type])
     text = f"{largest.op_type}: {format_type_times(largest)}, {explains(largest.moved_us, largest.share)}"
-    notes = "; ".join(filter(None, (certainty, describe_trace_noise(comparison))))
+    notes = "; ".join(filter(None, (certainty, note_busy_machine(comparison))))
     return f"{text} ({notes})" if notes else text
 
 

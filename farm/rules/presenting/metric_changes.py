@@ -23,7 +23,7 @@ OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 
 
 def replace_headline_verdict(comparison: Comparison, verdict: MetricVerdict) -> list[MetricChange]:
-    """Return the comparison's metrics, with this verdict on the headline metric."""
+    """Return the comparison's metrics, with this verdict's word on the headline metric; its figures stay."""
     return [
         change.model_copy(update={"verdict": verdict}) if change.name == headline_metric_name(comparison) else change
         for change in comparison.metrics
@@ -31,6 +31,7 @@ def replace_headline_verdict(comparison: Comparison, verdict: MetricVerdict) -> 
 
 
 def headline_metric_name(comparison: Comparison) -> str:
+    """Name the metric whose verdict is the comparison's: the highest rate, or p50 latency, also by processor time."""
     return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 

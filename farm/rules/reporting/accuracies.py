@@ -54,7 +54,8 @@ def _add_text(judged: doc_cells.Accuracy, sentence: str = "") -> doc_cells.Accur
 def compare_with_fp32(cells: Sequence[doc_cells.Cell], *, keep_samples: bool = False) -> list[doc_cells.Cell]:
     """Return the cells with the difference of each to its FP32 cell, sample by sample.
 
-    Their packed samples are removed, unless `keep_samples`.
+    Cells of a second model are compared with the same cell of the first model instead. A cell without a baseline keeps
+    its accuracy without a difference. Packed samples are removed, unless `keep_samples`.
     """
     judged = [cell for cell in cells if cell.accuracy is not None and cell.accuracy.samples]
     return [_compare_cell(cell, judged, keep_samples=keep_samples) for cell in cells]

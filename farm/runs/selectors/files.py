@@ -117,7 +117,7 @@ def name_compiled_model(cell: doc_cells.Cell) -> str:
 
 
 def make_parquet(rows: Sequence[Mapping[str, object]]) -> bytes:
-    """Write rows as a Parquet file with a column for each name; empty texts become nulls.
+    """Write rows as a Parquet file with a column for each name of the first row; empty texts become nulls.
 
     Raises Unprocessable if pyarrow is not installed.
     """
@@ -146,9 +146,9 @@ def _simplify(value: object) -> object:
 
 
 def timing_lines(run: Run, name: str) -> Iterator[str]:
-    """Yield every timing of a cell as lines of CSV.
+    """Return an iterator over every timing of a cell as lines of CSV.
 
-    Raises Missing for a cell that was never in a block, and Gone if retention removed the timings.
+    The call itself raises Missing for a cell that was never in a block, and Gone if retention removed the timings.
     """
     if sentence := explain_removed_timings(run):
         raise Gone(sentence, code="retention")

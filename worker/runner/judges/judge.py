@@ -49,7 +49,7 @@ def make_ratio_pseudovalues(above: Array, below: Array) -> Array:
     """Compute the pseudo-values of sum(above) / sum(below), one a sample. Raises Refusal where sum(below) is 0."""
     total, count = float(above.sum()), float(below.sum())
     if count == 0:
-        raise make_shape_refusal("nothing that counts")
+        raise make_shape_refusal("no sample that counts")
     count_without = count - below
     # without the only sample both sums are 0, and the whole stands for the figure
     without = np.divide(total - above, count_without, out=np.full(len(above), total / count), where=count_without > 0)

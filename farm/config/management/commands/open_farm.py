@@ -1,4 +1,9 @@
-"""Prepares an embedded farm in one process: tables, owner, token, sign-in link, and a code for this machine's node."""
+"""Prepares an embedded farm in one process: tables, owner, token and sign-in link.
+
+It prints one JSON object. The token is that of ONNXFARM_TOKEN, else the one stored in the home folder, which is made
+if there is none. `code` is null without `--code`, which makes an enrolment code for this machine's node. A malformed
+ONNXFARM_TOKEN raises CommandError.
+"""
 
 import json
 import os
