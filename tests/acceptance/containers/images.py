@@ -19,6 +19,8 @@ CONF: Final = """[containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 [engine]
 runtime = "runc"
+[network]
+network_backend = "netavark"
 """
 INCLUDE: Final = "python3,python3-venv,ca-certificates,libseccomp2"
 COMPOSE: Final = "podman-compose==1.6.0"
@@ -35,8 +37,8 @@ FILES: Final = {
 }
 CANNOT: Final = 2
 NEEDED: Final = ("podman", "runc", "buildah", "mmdebstrap", "iptables", "uv")
-# what finds containers by their names: of podman with CNI, or with netavark
-NAME_SERVERS: Final = ("/usr/lib/cni/dnsname", "/usr/lib/podman/aardvark-dns")
+# what finds containers by their names in internal networks too, where CNI has no name server
+NAME_SERVER: Final = Path("/usr/lib/podman/aardvark-dns")
 CERTIFICATES: Final = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -131,8 +133,8 @@ def with_images(walk: Callable[[Images], None], *, needs: Sequence[str], descrip
     parser.add_argument("--keep", type=Path, help="a folder for wheels and tools, used again")
     options = parser.parse_args()
     missing = [name for name in (*NEEDED, *needs) if shutil.which(name) is None]
-    if not any(Path(server).exists() for server in NAME_SERVERS):
-        missing.append("Debian's golang-github-containernetworking-plugin-dnsname, or netavark with aardvark-dns")
+    if not NAME_SERVER.exists():
+        missing.append("Debian's netavark with aardvark-dns")
     if missing or os.getuid():
         print(f"Not run: this needs root and {', '.join(missing or NEEDED)}.", file=sys.stderr)
         return CANNOT
