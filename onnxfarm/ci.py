@@ -187,9 +187,9 @@ def _make_gate_options(model: str, forge: Forge, environment: Mapping[str, str])
     runtimes = environment.get("GATE_RUNTIMES", "").split()
     options = [f"./{model}" if model.startswith("-") else model]
     options.append(f"--fail-on={environment.get('GATE_FAIL_ON') or DEFAULT_CHECKS}")
-    for name in ("budget", "junit", "evaluation"):
-        if value := environment.get(f"GATE_{name.upper()}"):
-            options.append(f"--{name}={value}")
+    for option, variable in (("budget", "GATE_BUDGET"), ("junit", "GATE_JUNIT"), ("evaluation", "GATE_EVALUATION")):
+        if value := environment.get(variable):
+            options.append(f"--{option}={value}")
     options += [f"--tolerance={tolerance}" for tolerance in environment.get("GATE_TOLERANCE", "").split()]
     options += shlex.split(environment.get("GATE_OPTIONS", ""))
     if server:

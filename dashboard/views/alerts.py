@@ -113,8 +113,8 @@ def alerts(request: HttpRequest) -> HttpResponse:
         return lists.render_file(request, "alerts", rows[: lists.MAX_ROWS], file_rows.alert_row)
     counts = pages.count_alerts_by_list(user, since=since)
     shown = make_page(request, rows)
-    is_all_open = name == "open" and not wanted and not kind.value
-    open_alerts = shown if is_all_open else lists.first_rows(pages.list_alerts(user, "open"), lists.PER_PAGE)
+    # the gravest is named where all open alerts are listed
+    open_alerts = shown if name == "open" and not wanted and not kind.value else []
     writable = set(teams_writable_by(user).values_list("pk", flat=True))
     table = listing.make_table(shown, writable=writable, is_ordered=True, box="alerts")
     context = {

@@ -34,10 +34,9 @@ def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None =
     axes = [axis for axis in MATRIX_AXES if any(axis in p and p[axis] != _DEFAULTS.get(axis) for p in full_points)]
     points = [{axis: point[axis] for axis in axes if axis in point} for point in full_points]
     declared = {axis: _distinct(point[axis] for point in points if axis in point) for axis in axes}
-    if prod(map(len, declared.values())) == len(points):
-        declared_points = [dict(zip(declared, values, strict=True)) for values in product(*declared.values())]
-        if all(point in points for point in declared_points):
-            return {axis: [to_plain(value) for value in values] for axis, values in declared.items()}
+    declared_points = (dict(zip(declared, values, strict=True)) for values in product(*declared.values()))
+    if prod(map(len, declared.values())) == len(points) and all(point in points for point in declared_points):
+        return {axis: [to_plain(value) for value in values] for axis, values in declared.items()}
     return {"include": [{axis: to_plain(value) for axis, value in point.items()} for point in points]}
 
 

@@ -34,10 +34,12 @@ def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple
     cells = {key: _make_cell(arm) for key, arm in arms.items()}
     varying = label.varying_axes(cells.values())
 
-    refused: list[LeftSetting] = []
-    for refusal in plan.refused:
-        point = Contender("", values_of[_make_key(refusal.positions)], ", ".join(refusal.labels.values()))
-        refused.append(point.as_dropped("refused", refusal.reason.text))
+    refused = [
+        Contender("", values_of[_make_key(refusal.positions)], ", ".join(refusal.labels.values())).as_dropped(
+            "refused", refusal.reason.text
+        )
+        for refusal in plan.refused
+    ]
 
     race_nodes: tuple[str, ...] | None = None
     contenders: dict[str, Contender] = {}
@@ -108,7 +110,6 @@ def compare_every_pair(block: PlannedBlock, *, rounds: int | None, left_s: float
 
 def fits_in(plan: Plan, left_s: float) -> bool:
     """Whether the plan is a single block whose minimum of rounds ends within the `left_s` seconds that remain."""
-    if len(plan.blocks) != 1:
-        return False
-    (block,) = plan.blocks
-    return (block.once_s or 0.0) + block.min_rounds * (block.round_s or 0.0) <= left_s
+    blocks = plan.blocks
+    needed_s = sum((block.once_s or 0.0) + block.min_rounds * (block.round_s or 0.0) for block in blocks)
+    return len(blocks) == 1 and needed_s <= left_s

@@ -129,9 +129,8 @@ class Race(Search[Measured, Outcome]):
         if not proven:
             return None
         if self.blocks and self.time_left() < FINAL_SHARE:
-            for contender in self._queue:
-                if contender.digest not in self.cells:
-                    self._drop(contender, "no time", LATE)
+            for contender in [each for each in self._queue if each.digest not in self.cells]:
+                self._drop(contender, "no time", LATE)
             self._queue = []
         elif not self._queue and (self._is_screening or all(contender in self.reserve for contender in proven)):
             self._queue_best_screened(proven, unproven)

@@ -345,6 +345,6 @@ def write_python(trial: Trial) -> str:
             line = OFF[candidate.names[0]]
         case "threads":
             line = f"options.intra_op_num_threads = {candidate.threads}"
-        case "level":
+        case _:
             line = make_optimization_level_line(candidate.level)
     return f"options = onnxruntime.SessionOptions()\n{line}\nonnxruntime.InferenceSession(path, options)"
