@@ -103,7 +103,7 @@ def _count_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str:
 
 
 def name_models(headline: str, cells: Iterable[Cell]) -> str:
-    """Put the models of these cells before a headline, where that leaves it short; else return it as it is."""
+    """Put the models of these cells before a headline, unless it would then have more than MAX_WORDS words."""
     models = listed([model for model in dict.fromkeys(cell.model for cell in cells) if model])
     first, _, others = headline.partition(" ")
     with_models = f"{models}: {first.lower() if first in _LOWERED else first} {others}"
@@ -123,7 +123,7 @@ def _answer_with_leading(leading: RankedComparison, results: RankedResults, cell
         headline = headline[:1].upper() + headline[1:]
     measured = f"{parts.shared} on {candidate.node}" if candidate.node else parts.shared
     because = " · ".join(filter(None, (parts.cause.rstrip("."), sides, parts.sure, measured)))
-    # Of two models the headline has the names already.
+    # A headline that compares two models names them already.
     named = [] if leading.axis == "model" else [candidate]
     return Answer(name_models(headline, named), because, _join(*parts.sentences))
 

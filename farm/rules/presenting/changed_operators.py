@@ -1,6 +1,6 @@
 """Lists the operators of a comparison that changed, and describes which of them its change comes from.
 
-Needs no numpy, so that the client alone reads it too.
+The module needs no numpy, so that the client can use it without the server's packages.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import is_change
 
 US_PER_MS = 1000.0
-# What moved by more than this share of a change cannot be a part of it.
+# An operator whose time changed by more than this many times a change cannot be a part of that change.
 MAX_SHARE = 1.5
 
 
 def list_changed_operators(comparison: Comparison) -> list[OperatorChange]:
-    """List the operators with a decided verdict, the largest change in µs first, gains among losses."""
+    """List the operators with a decided verdict, the largest change in µs first; gains and losses are mixed."""
     changed = [operator for operator in comparison.operators if is_change(operator.verdict)]
     return sorted(changed, key=lambda operator: -abs(operator.moved_us))
 
@@ -74,9 +74,9 @@ def find_largest_type(comparison: Comparison) -> TypeChange | None:
 
 
 def describe_largest_type(comparison: Comparison) -> str:
-    """Describe the operator type that changed most in the latency's direction, where too few traces give no shares.
+    """Describe the operator type that changed most in the latency's direction, where traces are too few for shares.
 
-    Return an empty string otherwise.
+    Return an empty string where shares are known, or no change is decided.
     """
     if not is_change(comparison.verdict):
         return ""
@@ -143,7 +143,7 @@ def _limit_us(comparison: Comparison) -> float:
 
 
 def format_operator_change(operator: OperatorChange) -> str:
-    """Format how much an operator changed with its interval: `10 % slower (8–12 %)`; empty without a verdict."""
+    """Format how much an operator changed: `10 % slower (8–12 %)`; empty where its ratio or interval is not known."""
     if operator.ratio is None or operator.ci_low is None or operator.ci_high is None:
         return ""
     interval = numbers.change_interval(operator.ci_low, operator.ci_high, ratio=operator.ratio)

@@ -16,7 +16,7 @@ from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
 from farm.rules.wording.numbers import change, explains, latency
 from farm.rules.wording.vocabulary import is_change
 
-# Choosing a token, which happens outside the graph, is named from this share of the change of its time on.
+# Choosing a token happens outside the graph. It is named as the cause of at least this share of a change.
 MIN_OUTSIDE_SHARE = 0.5
 
 
@@ -88,7 +88,10 @@ def explain_token_choice(comparison: Comparison) -> str | None:
 
 
 def _find_choosing(comparison: Comparison) -> MetricChange | None:
-    """Return the time of choosing a token, where launches report its processor time and it changed as the token did."""
+    """Return the change of the time for choosing a token; None unless its verdict is the comparison's own.
+
+    It is also None where launches do not report the processor time of choosing.
+    """
     changes = {change.name: change for change in comparison.metrics}
     if OUTSIDE_CPU not in changes:
         return None

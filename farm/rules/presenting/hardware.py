@@ -89,8 +89,9 @@ class TopSettings:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How much accuracy a cell lost against FP32, as a fraction: of a share in points, of an error relative to it.
+    """How much accuracy a cell lost against FP32, as a fraction.
 
+    For a metric that is a share, the loss is the difference of the shares; for an error, it is relative to FP32's.
     `worst` is the worse end of the 95 % interval. Without labelled data, FP32 that passes parity has lost nothing.
     """
 
@@ -116,7 +117,7 @@ class Target:
     """A version on a target.
 
     `settings` is the number of settings measured there, `left_out` the number with each fault. `top` is empty where all
-    were left out. `limit_check` says whether the best setting keeps the limits.
+    were left out. `limit_check` says whether the best setting keeps the limits; without a best one it is `unknown`.
     """
 
     version: int
@@ -284,9 +285,10 @@ def _judge_limit(value: float, worst: float, limit: float) -> LimitCheck:
 def find_targets(
     measured: Iterable[MeasuredSetting], *, by: By = "node", goal: Goal = "latency", limits: Limits = Limits()
 ) -> list[Target]:
-    """Find every version on every target that has measured it: the newest version first, then the best limit check.
+    """Find every version on every target that has measured it.
 
-    The best setting of a target has the best limit check, and among those the lowest p50 or the most items/s.
+    The newest version comes first, then the best limit check, then the best figure. The best setting of a target has
+    the best limit check, and among those the lowest p50 or the most items/s.
     """
 
     def order(target: Target) -> tuple[float, float]:

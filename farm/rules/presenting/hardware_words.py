@@ -66,7 +66,6 @@ def format_distinct_settings(measured: Sequence[MeasuredSetting]) -> list[str]:
 
 
 def format_latency(measured: MeasuredSetting) -> str:
-    """Format a setting's latency: `0.228 ms ± 0.002`; `2.70 ms ± 0.05 of CPU time`."""
     text = latency(measured.cell.p50_ms, measured.cell.p50_ci_ms)
     return f"{text} of CPU time" if measured.is_processor else text
 
@@ -113,7 +112,8 @@ def format_limits(limits: Limits) -> str:
 def write_headline(targets: Sequence[Target], limits: Limits, goal: Goal) -> str:
     """Write the best figure, and its target unless another target's interval overlaps with it.
 
-    Where no target keeps the limits, say that. Return an empty string where nothing was measured.
+    `targets` are in the order of `hardware.find_targets`. Where none keeps the limits, say that. Return an empty string
+    without targets, and where there are no limits and every setting was left out.
     """
     keeping = [target for target in targets if not limits.has_any or target.limit_check == "kept"]
     bests = [(target, target.best) for target in keeping if target.best is not None]

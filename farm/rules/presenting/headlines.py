@@ -42,7 +42,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RankedComparison:
-    """A comparison with its gravest change, which a headline states.
+    """A comparison with its gravest change: the largest loss, or without a loss the largest gain.
 
     `is_won_by_wrong` says that the better side has wrong outputs, so that the change does not count. `memory_growth` is
     the change of resident memory that grew, where nothing else is decided; None otherwise.
@@ -81,8 +81,9 @@ class RankedComparison:
 class RankedResults:
     """The results that a run's page, sentence or list entry can begin with.
 
-    `misplaced_cells` lack a provider that was asked for. `leading` is the comparison of the highest priority among
-    those that count; None where none does. `comparisons` are all of them, in the order of the document.
+    `wrong_cells` have wrong outputs; `misplaced_cells` lack a provider that was asked for. `leading` is the comparison
+    of the highest priority among those that count; None where none does. `comparisons` are all of them, in the order of
+    the document.
     """
 
     wrong_cells: Sequence[Cell]
@@ -142,8 +143,11 @@ def _rank_comparison(comparison: Comparison, cells: Mapping[str, Cell]) -> Ranke
 
 
 def _find_gravest_change(comparison: Comparison, cells: Mapping[str, Cell]) -> Change:
-    """Return the largest loss, or else the largest gain, among the comparison's own change and, of cells that generate,
-    those of the prompt and of all tokens; the comparison's own where none is decided."""
+    """Return the largest loss, or else the largest gain; the comparison's own change where none is decided.
+
+    Besides the comparison's own change, those of the prompt's time and of tokens per second count for cells that
+    generate.
+    """
     own = change_of(comparison, cells)
     old, new = cells.get(comparison.baseline), cells.get(comparison.candidate)
     are_alike = old is not None and new is not None and old.scenario == new.scenario and is_generated(new)

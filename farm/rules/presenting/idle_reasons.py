@@ -8,13 +8,13 @@ from farm.contract.node import NodeSettings
 from farm.rules.planning.hours import is_within
 from farm.rules.wording.numbers import counted
 
-# reasons why a node takes no block of a team, which follow "is online but"
+# Reasons why a node takes no block of a team. They follow "is online but" in a sentence.
 PENDING = "not approved yet"
 NO_SANDBOX = "without a sandbox, so that it measures only what its owner uploaded"
 
 
 def explain_pause(limits: NodeSettings, now: datetime) -> str:
-    """Say why the limits of its owner keep a node from taking blocks now: `paused by its owner`; empty where none
+    """Say which of the owner's limits keeps a node from taking blocks now: `paused by its owner`; empty where none
     does."""
     if limits.is_paused:
         return "paused by its owner"
@@ -33,7 +33,7 @@ def describe_unavailable_node(name: str, reason: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What an open run waits for. Texts are whole sentences or parts of one; empty where they do not apply."""
+    """What an open run waits for. Texts are whole sentences or parts of one; those that do not apply are empty."""
 
     trials: Sequence[str] = ()  # the nodes that try a provider for it
     used_up_minutes: str = ""  # says that the team has used up its minutes of the day
@@ -50,7 +50,7 @@ class Waiting:
 
 
 def explain_idle_run(waiting: Waiting) -> str:
-    """Say what the run waits for first; empty where nothing is left to be measured."""
+    """Say what the run waits for, the most immediate cause alone; empty where nothing is left to be measured."""
     if waiting.queued:
         return _explain_queued(waiting)
     if waiting.trials:

@@ -23,7 +23,8 @@ PROCESSOR = "processor time"
 UNITS = {"latency": "ms", "items": "items/s", "rate": "per s"}
 OUTSIDE_LEFT_OUT = "left out, as it is more in the trace than an inference took when it was timed"
 BUSY = "CPU time: this machine was busy"
-# Labelled data that exclude a larger loss of accuracy outrank a failed parity; data that show one make outputs wrong.
+# A failed parity does not count where labelled data exclude a larger loss of accuracy than this. Where they show a
+# larger one, outputs are wrong.
 MAX_LOSS = 0.02
 # A cell without comparisons is shown by its processor time where more than this share of its launches was disturbed,
 # and its time by the clock is more than this many times its processor time.
@@ -85,8 +86,8 @@ def make_comparison_line(comparison: Comparison, cells: Mapping[str, Cell]) -> C
 def is_wrong(cell: Cell | None, compared: Iterable[Comparison] = ()) -> bool:
     """Whether a cell's outputs are wrong; False for None.
 
-    They are where they fail parity, where labelled data show an excessive loss, or where they differ from those of
-    another model that one of the comparisons is with.
+    Outputs are wrong where they fail parity, where labelled data show an excessive loss, or where the cell is the
+    candidate of one of the comparisons with another model and its outputs differ from that model's.
     """
     if fails_parity(cell) or (cell is not None and has_excessive_loss(cell.accuracy)):
         return True
@@ -101,8 +102,10 @@ def judge_outputs(cell: Cell) -> str:
 
 
 def why_wrong(cell: Cell) -> str:
-    """Return the sentence that says why a cell's outputs are wrong: of parity, of labelled data or of the comparison
-    with another model. Empty where they are not wrong."""
+    """Return the sentence that says why a cell's outputs are wrong: that of parity, or else that of labelled data.
+
+    Without either, return that of the first comparison with another cell's outputs that fails, or an empty string.
+    """
     if fails_parity(cell):
         return cell.parity.text
     if cell.accuracy is not None and has_excessive_loss(cell.accuracy):
@@ -113,7 +116,8 @@ def why_wrong(cell: Cell) -> str:
 def order_by_wrongness(cell: Cell) -> tuple[bool, float]:
     """Return a sort key for cells with wrong outputs, the worst last.
 
-    It is whether parity fails, then the largest difference, or without a failed parity the least loss of accuracy.
+    The key is whether parity fails, then the largest difference of an output. Where parity does not fail, it is the
+    lower end of the loss of accuracy.
     """
     if fails_parity(cell):
         differences = [

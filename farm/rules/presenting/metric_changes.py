@@ -40,7 +40,7 @@ def find_headline_change(comparison: Comparison) -> MetricChange | None:
 
 
 def list_secondary_changes(comparison: Comparison) -> list[MetricChange]:
-    """List the changes of all metrics but the one that the verdict is on."""
+    """List the changes of all metrics but the headline metric, in the order of the document."""
     return [change for change in comparison.metrics if change.name != headline_metric_name(comparison)]
 
 
@@ -102,7 +102,7 @@ def find_memory_change(comparison: Comparison) -> MetricChange | None:
 
 
 def explain_undecided(comparison: Comparison) -> list[str]:
-    """Say, in a sentence each, why metrics are undecided that were measured in fewer rounds than the verdict's."""
+    """Say in a sentence each why secondary metrics are undecided, if measured in fewer rounds than the comparison."""
     return [
         f"{title(change)} is undecided: {change.reason}"
         for change in list_secondary_changes(comparison)
@@ -135,7 +135,7 @@ def is_loss(change: MetricChange) -> bool:
 def title(change: MetricChange) -> str:
     """Return the title of a metric: `peak address space`, `session creation (processor time)`.
 
-    A metric that this release does not know has its name in the document.
+    The title of a metric that this release does not know is the metric's name, with spaces for underscores.
     """
     metric = BY_NAME.get(change.name)
     text = change.name.replace("_", " ") if metric is None else metric.launch_title or metric.title

@@ -9,18 +9,19 @@ from farm.rules.cells import scenarios
 from farm.rules.cells.scenario_metrics import TOKENS_RATE, TTFT, TTFT_CPU
 from farm.rules.comparing.quantities import Change, Quantity
 
-# what items per second are of a cell that generates
+# explains what items per second mean for a cell that generates
 ITEMS_NOTE = "new tokens of all sequences, worked out from the time of one, without the prompt"
 
 
 def is_generated(cell: Cell) -> bool:
+    """Whether the cell's scenario generates tokens from prompts, even if the cell has no figures."""
     return scenarios.parse_recorded(cell.scenario).takes_prompts
 
 
 def find_prefill(comparison: Comparison) -> MetricChange | None:
     """Return the change of the time for the prompt; None where that was not judged.
 
-    It is of processor time where the comparison's verdict is and launches report it.
+    The change is one of processor time where the comparison's verdict rests on that and launches report it.
     """
     changes = {change.name: change for change in comparison.metrics}
     by_processor = changes.get(TTFT_CPU) if comparison.verdict_from == "processor" else None

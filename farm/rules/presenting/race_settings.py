@@ -14,16 +14,17 @@ DROPPED_COLUMNS: tuple[Column[LeftSetting], ...] = (
 
 
 class SettingRow(NamedTuple):
-    """A setting, and its role in the answer, such as `default`."""
+    """A setting and its role in the answer, such as `best so far` or `default`, as the table shows it."""
 
     setting: FoundSetting
     role: str
 
 
 def make_settings_table(found: Found, *, id: str = "settings") -> Table:
-    """List the settings of the answer, then the others, and a measured default that is none of these.
+    """List the settings of the answer, then the others of its final block, those set apart, and the default.
 
-    Columns that are empty for every setting are left out.
+    The default is listed only where it was measured and is none of the others. Columns that are empty or not measured
+    in every row are left out.
     """
     rows = [
         *(SettingRow(setting, "best so far" if found.state == "undecided" else "answer") for setting in found.answer),

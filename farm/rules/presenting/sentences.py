@@ -164,7 +164,7 @@ def cell_sentence(cell: Cell, comparisons: Sequence[Comparison] = ()) -> str:
 
 
 def describe_wrong(results: RankedResults, cells: Mapping[str, Cell]) -> str:
-    """Say which cells have wrong outputs, and how many gains do not count for that reason; empty where none has."""
+    """Say which cells have wrong outputs, and how many changes in their favour do not count; empty where none has."""
     if not results.wrong_cells:
         return ""
     measured = [cell for cell in list_planned_cells(cells.values()) if cell.p50_ms is not None]
@@ -204,7 +204,7 @@ def describe_misplaced(results: RankedResults, cells: Mapping[str, Cell]) -> str
 def count_by_axis(results: RankedResults, word: str) -> str:
     """Say how many comparisons of each axis have the verdict `word`, equal or undecided.
 
-    Leaves out the axis of the leading comparison where its own sentence says that already.
+    The axis of the leading comparison is left out where that comparison's sentence gives the number already.
     """
     leading, counts = results.leading, []
     for axis in sorted({ranked.axis for ranked in results.valid_comparisons}, key=axis_sort_key):

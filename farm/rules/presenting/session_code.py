@@ -14,6 +14,7 @@ OFF: Mapping[str, str] = {
     "arena": "options.enable_cpu_mem_arena = False",
     "spinning": 'options.add_session_config_entry("session.intra_op.allow_spinning", "0")',
 }
+# the optimization levels, by ONNX Runtime's names for them
 LEVELS: Mapping[str, str] = {
     "disable": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",

@@ -10,7 +10,7 @@ from farm.rules.cells import label
 from farm.rules.runtimes import providers
 from farm.rules.wording.numbers import counted
 
-# So many operators are named; others are counted.
+# At most this many operators are named; the others are counted.
 MAX_NAMED = 5
 _PARITY = {"pass": "its outputs agree with the reference", "fail": "its outputs differ from the reference"}
 NOTE = "Simulated: placement and parity are the device's, its latencies are not and are compared with nothing."

@@ -17,7 +17,7 @@ COLUMNS = (
 # columns that are empty where the model came without labelled data
 ACCURACY = ("metric", "accuracy", "accuracy_low", "accuracy_high", "accuracy_samples", "accuracy_difference")
 EXTRA = ("reason_code", "reason_text", "active_providers", "parity", "shapes", "model_bytes", *ACCURACY, "recipe")
-# the other axes of a cell, as they read under a heading, and its other metrics
+# the axes and metrics of a cell that have no column above
 AXES = tuple(axis for axis in axes.AXES if axis.name not in (*COLUMNS, *EXTRA))
 METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in (*COLUMNS, *EXTRA))
 # Columns that later releases added stand last, so that the others keep their places.
@@ -36,7 +36,6 @@ def make_csv(document: Document) -> str:
 
 
 def list_rows(document: Document) -> list[dict[str, object]]:
-    """Return the values of each cell by column, in the order of HEADS."""
     rows = (dict(zip(_VALUES_ORDER, _list_values(cell), strict=True)) for cell in document.cells)
     return [{head: row[head] for head in HEADS} for row in rows]
 

@@ -27,8 +27,9 @@ UNSTABLE: Final = (
 def find_unstable(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> set[str]:
     """Return the ids of the cells whose timings did not settle, and thereby put a verdict at risk.
 
-    A verdict is at risk where it is undecided, or its change may be no larger than DRIFT. A cell without comparisons is
-    included where the half width of its own interval exceeds DRIFT, or the interval is not known.
+    A verdict is at risk where it is undecided, or its change may be no larger than DRIFT. A/A pairs count; comparisons
+    without a ratio do not. A cell without comparisons is included where the half width of its own interval exceeds
+    DRIFT, or the interval is not known.
     """
     unsettled = {cell.id: cell for cell in cells if cell.is_stable is False}
     judged: dict[str, list[Comparison]] = {cell_id: [] for cell_id in unsettled}
@@ -74,7 +75,8 @@ def describe_rounds_needed(comparison: Comparison) -> str:
 def may_more_rounds_decide(comparisons: Iterable[Comparison]) -> bool:
     """Whether more rounds are worth measuring; A/A copies do not count.
 
-    False only where comparisons are undecided, and no number of rounds would decide any of them.
+    False only where comparisons are undecided and no number of rounds would decide any of them, so True where none is
+    undecided.
     """
     undecided = [pair for pair in comparisons if pair.verdict == "undecided" and pair.axis != TWIN]
     return not undecided or not all(map(_is_beyond_rounds, undecided))
@@ -89,7 +91,8 @@ def _is_beyond_rounds(comparison: Comparison) -> bool:
 def mark_continued(comparison: Comparison, *, max_rounds: int) -> Comparison:
     """Return a comparison of a block that is still being measured, up to `max_rounds`.
 
-    Where it is undecided, it no longer asks for more rounds, and its reason says that measuring continues.
+    An undecided comparison no longer asks for more rounds, and its reason says that measuring continues. Decided
+    comparisons and A/A pairs are returned unchanged.
     """
     if comparison.verdict != "undecided" or comparison.axis == TWIN:
         return comparison

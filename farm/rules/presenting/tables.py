@@ -123,6 +123,7 @@ class Table:
 
     @property
     def is_ordered(self) -> bool:
+        """Whether the server, and not the browser, can sort the table by one of its columns."""
         return any(head.order for head in self.heads)
 
     def with_row_keys(self, keys: Iterable[object], *, box: str = "") -> "Table":

@@ -1,7 +1,7 @@
 """Decides which figures of cells are shown: those that the verdicts beside them rest on.
 
 This is the one place that decides between processor time and the clock: pages, charts, terminals and headlines read it.
-It needs no numpy.
+The module needs no numpy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from farm.rules.presenting.lines import PROCESSOR, format_items_per_s, is_busy, 
 from farm.rules.presenting.metric_changes import OF_PROCESSOR, list_secondary_changes, replaces_cell_figures
 from farm.rules.wording import numbers
 
-# units of the metrics that a busy machine changes by the clock
+# Metrics in these units differ between the clock and processor time when other programs keep the machine busy.
 TIMED_UNITS = ("ms", "tokens/s", "items/s")
 ITEMS = "throughput"
 
@@ -63,7 +63,10 @@ class Times:
         return cls(frozenset(by_processor), {side: _find_medians(side, pairs) for side, pairs in compared.items()})
 
     def with_same_clock(self, cells: Iterable[Cell]) -> "Times":
-        """Return the decision for cells that are compared with each other: processor time for all, or for none."""
+        """Return the decision for cells that are compared with each other.
+
+        Where one of them is shown by processor time, all that have a processor time are; otherwise nothing changes.
+        """
         ids = {cell.id for cell in cells if cell.p50_ms and cell.cpu_p50_ms}
         return self if self.by_processor.isdisjoint(ids) else replace(self, by_processor=self.by_processor | ids)
 
@@ -84,8 +87,10 @@ class Times:
         return cell.model_copy(update=changed)
 
     def with_compared_figures(self, cell: Cell) -> Cell:
-        """Return the cell with the shown time, and with the medians that its verdicts are of in place of its other
-        figures."""
+        """Return the cell with the shown time, and with `medians` in place of the same metrics of the cell.
+
+        A replaced metric has no interval.
+        """
         cell, medians = self.with_compared_time(cell), self.medians.get(cell.id, {})
         changed: dict[str, object] = {name: medians[name].value for name in medians.keys() & Cell.model_fields.keys()}
         changed["metrics"] = [
@@ -97,7 +102,7 @@ class Times:
         return cell.model_copy(update=changed) if medians else cell
 
     def is_processor(self, name: str, cell: Cell) -> bool:
-        """Whether what is shown of a metric is processor time."""
+        """Whether the value that is shown for the metric `name` is processor time."""
         if name == JUDGED.name:
             return cell.id in self.by_processor
         if name == ITEMS:
@@ -108,8 +113,9 @@ class Times:
     def heading(self, text: str, name: str, cells: Sequence[Cell]) -> str:
         """Return the heading of a metric of these cells, whose title is `text`: `session, processor time`.
 
-        Of cells of both kinds it is `session by the clock or processor time`; of a busy machine without processor time,
-        `session by the clock`.
+        Where only some of the values are processor time, it is `session by the clock or processor time`; where a busy
+        machine has no processor time for the metric, `session by the clock`. It is `text` alone where no cell is shown
+        by processor time, and for metrics that a busy machine does not change.
         """
         metric = BY_NAME[name]
         measured = [cell for cell in cells if metric.value(cell) is not None]
@@ -118,7 +124,7 @@ class Times:
         return metric_heading(text, [self.is_processor(name, cell) for cell in measured], is_p50=name == JUDGED.name)
 
     def find_processor_exceptions(self, name: str, cells: Sequence[Cell]) -> frozenset[str]:
-        """Return the ids of the cells whose value of a metric is processor time, where that of others is not."""
+        """Return the ids of the cells whose value of a metric is processor time; empty where all values are."""
         measured = [cell for cell in cells if BY_NAME[name].value(cell) is not None]
         ids = frozenset(cell.id for cell in measured if self.is_processor(name, cell))
         return ids if len(ids) < len(measured) else frozenset()
@@ -133,6 +139,7 @@ class Times:
         return f"{latency} of CPU time" if cell.id in self.by_processor else latency
 
 
+# shows every cell by the clock
 BY_CLOCK = Times(frozenset())
 
 
@@ -144,7 +151,10 @@ def clock_title(by_processor: Sequence[bool], clock: str = "p50") -> str:
 
 
 def metric_heading(text: str, by_processor: Sequence[bool], *, is_p50: bool = False) -> str:
-    """Return the heading of figures of a busy machine, each of processor time or by the clock."""
+    """Return the heading of figures of a busy machine, each of which is processor time or by the clock.
+
+    `is_p50` means that `text` names the clock already, so that `by the clock` is left out.
+    """
     if all(by_processor):
         return f"{text}, {PROCESSOR}"
     clock = text if is_p50 else f"{text} by the clock"
@@ -162,12 +172,14 @@ def format_compared_items(cell: Cell, comparisons: Iterable[Comparison]) -> str:
 
 
 def format_latency(cell: Cell, comparisons: Iterable[Comparison] = ()) -> str:
-    """Format a cell's latency by the clock that the verdicts of its comparisons rest on."""
     return Times.of([cell], comparisons).format_latency(cell)
 
 
 def _find_medians(side: str, pairs: Sequence[Comparison]) -> dict[str, LaunchMedian]:
-    """Return the medians, on this side, that the verdicts of these pairs are of, by the metric that they replace."""
+    """Return this side's medians that the verdicts of these pairs rest on, by the name of the metric they replace.
+
+    Where several pairs have a median for a metric, the first counts.
+    """
     medians: dict[str, LaunchMedian] = {}
     for pair in pairs:
         for change in list_secondary_changes(pair):
