@@ -88,9 +88,10 @@ def compare_versions(cells: Iterable[doc_cells.Cell], earlier: Sequence[doc_cell
 
 
 def drop_lossy(versions: Iterable[doc_cells.Accuracy]) -> list[doc_cells.Accuracy]:
-    """Return the accuracies without an excessive loss against an earlier one of them, the newest version's first.
+    """Return the accuracies that show no excessive loss against the version before, the newest version's first.
 
-    `versions` must be in order from the oldest.
+    `versions` must be in order from the oldest. Each is compared with the newest earlier one on the same data that was
+    itself kept.
     """
     lossless: list[doc_cells.Accuracy] = []
     for judged in versions:
@@ -177,7 +178,7 @@ def _variant_of(cell: doc_cells.Cell) -> tuple[object, ...]:
 
 
 def _distance(other: doc_cells.Cell, cell: doc_cells.Cell) -> tuple[object, ...]:
-    """Return what baselines are sorted by, the closest first."""
+    """Return a sort key for the baselines of a cell: the closest one has the smallest key."""
     return (
         other.provider != cell.provider,
         other.provider != CPU,

@@ -45,7 +45,7 @@ def _read_reported(metric: Metric, check: CheckReport | None, summary: CellSumma
 def _read_field(metric: Metric, cell: Cell, *, launches: int) -> CellMetric | None:
     """Return a metric that is a field of the cell, or is derived from its fields.
 
-    Return None where the cell lacks it, and for fields that neither more nor less is better of, such as whether the
+    Return None where the cell lacks it, and for fields of which neither more nor less is better, such as whether the
     launches were stable.
     """
     value = metric.value(cell)

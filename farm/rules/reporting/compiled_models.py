@@ -1,4 +1,4 @@
-"""Describes what a provider compiled a model with while its cell was measured."""
+"""Describes how a provider compiled a model while the model's cell was measured."""
 
 from farm.contract.document_cells import Cell
 from farm.rules.runtimes import plugins

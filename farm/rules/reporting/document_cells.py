@@ -28,7 +28,7 @@ from farm.rules.wording.numbers import counted
 
 # A cell lists at most so many operators: those that take the most time.
 MAX_OPERATORS = 256
-# fields of a cell that its summary, or its check, has under the same name
+# Fields of a cell that its summary (_SUMMARISED) or its check (_CHECKED) has under the same name.
 _SUMMARISED = (
     *("mean_ms", "std_ms", "p90_ms", "p95_ms", "p99_ms", "throughput"),
     *("is_stable", "is_bimodal", "disturbed_samples"),
@@ -40,7 +40,7 @@ _CHECKED = (
 
 
 def make_cells(block: BlockRecord, evidence: Evidence, record: RunRecord) -> list[doc_cells.Cell]:
-    """Return a cell for each arm of the block that has ended, in the order of the block."""
+    """Return a cell for each arm that has ended, in the order of the block's arms; arms still measured have none."""
     return [
         _make_cell(arm, end, block, evidence=evidence, record=record)
         for arm in block.block.arms
@@ -71,7 +71,9 @@ class ArmEnd(NamedTuple):
 def find_arm_end(arm: Arm, block: BlockRecord, evidence: Evidence) -> ArmEnd | None:
     """Return how an arm ended; None while it has not ended.
 
-    An arm that was stopped after enough rounds is done, and the reason says what stopped it.
+    An arm with samples is done after enough rounds, even while its block goes on. It is also done after fewer rounds
+    where the block was cancelled or ended without a reason. The reason of such an arm may say what stopped it, or why
+    it has few launches.
     """
     failure = evidence.failure(arm.arm)
     if failure is not None:
@@ -192,7 +194,7 @@ def _read_check(spec: CellSpec, check: CheckReport | None) -> dict[str, object]:
     if check is None:
         return {}
     requested = check.requested_providers or providers.requested_list(providers.provider_of(spec.provider))
-    # The check does nothing but load and run, so its peak is the model's own; that of the samples is the second choice.
+    # The check only loads and runs the model, so its peak is the model's own and replaces that of the samples.
     peak = {} if check.peak_memory_bytes is None else {"peak_memory_bytes": check.peak_memory_bytes}
     return peak | {
         "requested_providers": list(requested),

@@ -23,7 +23,7 @@ __all__ = ["BlockRecord", "RunRecord", "add_sentence", "assemble", "make_facts"]
 
 
 def assemble(record: RunRecord, *, is_part: bool = False) -> doc.Document:
-    """Make the document of a run; cells that are still being measured are left out.
+    """Make the document of a run; cells that are still being measured are left out, and refused cells come last.
 
     With `is_part`, the record is only a part of a run: the samples of accuracies are kept and verdicts are not
     corrected for multiple tests, as both need the other blocks.

@@ -14,12 +14,14 @@ from farm.rules.planning.plans import Arm
 from farm.rules.reporting.records import BlockRecord
 from farm.rules.wording.numbers import counted, latency, plain, share
 
-# Other programs are named as the cause where a whole answer takes more than so many times its prompt and tokens.
+# Other programs are named as the cause where a whole answer takes more than this many times the time of its prompt and
+# tokens.
 MAX_SLOWDOWN = 1.5
 # Time that is spent neither on the prompt nor on tokens is mentioned from this share on.
 MIN_NAMED_SHARE = 0.02
 
-# How far the scores of the same text may be apart in two runtimes; another precision than these rounds more.
+# How far the scores of the same text may be apart in two runtimes, by precision. Precisions that are not listed round
+# more, so that the widest tolerance holds for them.
 _TOLERANCES: Final = {"fp32": 1e-4, "fp16": 5e-3}
 _WIDEST_TOLERANCE: Final = 2e-2
 _FUSED_ATTENTION: Final = "Attention"
@@ -29,7 +31,7 @@ _FUSED_ATTENTION: Final = "Attention"
 class Generated:
     """The tokens of a cell, and a text about how they compare with those of other launches and cells.
 
-    `is_wrong`: the tokens, or the scores of the same text, should be the same and are not.
+    `is_wrong` says that the tokens, or the scores of the same text, should be the same and are not.
     """
 
     tokens: tuple[int, ...] = ()
@@ -90,7 +92,7 @@ def _compare_launches(sample: Sample, other: Sample, *, arm: Arm, baseline: Arm)
 def fail_on_tokens(parity: doc_cells.Parity, generated: Generated, summary: CellSummary | None) -> doc_cells.Parity:
     """Return the parity as failed where tokens differ that should not; otherwise unchanged.
 
-    It also fails where rows of a batch chose other tokens than the same rows alone.
+    The parity also fails where rows of a batch chose other tokens than the same rows alone.
     """
     rows = summary.launched.get(DIFFERING_ROWS) if summary is not None else None
     wrong = [generated.text] if generated.is_wrong else []
@@ -107,7 +109,7 @@ def describe_tokens(
     """Describe in sentences the time of the first and the next tokens, how the tokens compare, and what the trace
     shows.
 
-    Return an empty string for a cell that generates nothing.
+    Return an empty string for a cell without tokens or without their times.
     """
     launched = summary.launched if summary is not None else {}
     if not generated.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):

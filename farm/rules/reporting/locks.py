@@ -1,7 +1,7 @@
 """Makes the lock files of a report: the runtime and numpy of a cell, pinned, as pip takes them.
 
-Whoever unpacks a report installs them, so they hold only published builds of ONNX Runtime, by the farm's own list, and
-numpy. What else was installed is in document.json; pip resolves it anew.
+Readers of a report install from them, so they hold only numpy and builds of ONNX Runtime that the farm's own list names
+as published. document.json lists the other installed packages, whose versions pip resolves anew.
 """
 
 from pydantic import ValidationError

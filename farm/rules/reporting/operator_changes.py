@@ -25,9 +25,9 @@ _SAME_NAMES = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us"
 def with_operators(
     comparison: doc_comparisons.Comparison, judge: BlockJudge, judged: Judged
 ) -> doc_comparisons.Comparison:
-    """Return the comparison with its operators, each with its share of the change of an inference, and of the prompt.
+    """Return the comparison with its operators, each with its share of the change of an inference or of the prompt.
 
-    How much these changed is read from the comparison's metrics.
+    The change of the inference and that of the prompt are read from the comparison's metrics.
     """
     planned, prompt_traces_of = judged.planned, judge.evidence.prompt_traces_of
     whole = attribute_change(judge, judged)
@@ -41,7 +41,7 @@ def with_operators(
 
 
 def attribute_change(judge: BlockJudge, judged: Judged) -> Attribution:
-    """Attribute the change of a comparison to operators. Shares are of what was traced.
+    """Attribute the change of a comparison to operators. Shares are parts of the change that was traced.
 
     The rounds that traced both arms are used where there are enough of them, and otherwise the traces that both arms
     have of the same trace round.

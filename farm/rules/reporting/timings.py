@@ -11,9 +11,9 @@ HEAD = "round,inference,ns\n"
 def format_csv_lines(evidence: Evidence, arm: int) -> Iterator[str]:
     """Yield the text of a CSV file: the round (from 0), the number of the inference in its launch, and nanoseconds.
 
-    Where a node kept every k-th of very many timings, the numbers of the inferences rise in steps of k. Disturbed
-    samples are included; with several sessions at once the inferences of one session follow those of another. Raises
-    TimingsProblem where timings cannot be unpacked.
+    The first text is HEAD. Where a node kept every k-th of very many timings, the numbers of the inferences rise in
+    steps of k. Disturbed samples are included; with several sessions at once the inferences of one session follow those
+    of another. Raises TimingsProblem, while iterating, where timings cannot be unpacked.
     """
     yield HEAD
     for number, report in sorted(evidence.rounds.items()):
