@@ -49,7 +49,8 @@ def series_digest(cell: Cell) -> str:
     provider = [cell.provider, cell.provider_options]
     setting = [cell.threads, session, cell.optimization]
     parts = [cell.model, cell.runtime.distribution, recipe, provider, workload, setting]
-    # later axes count only where they are no defaults, so that older series keep their digests
+    # Axes that were added later count only where they differ from their defaults, so that older series keep their
+    # digests.
     later_axes = cell.model_dump(mode="json", include=set(LaterAxes.model_fields))
     scenario = scenarios.parse_recorded(cell.scenario).axis_text
     later_axes |= {"scenario": scenario} if scenario != SINGLE else {}
@@ -57,7 +58,6 @@ def series_digest(cell: Cell) -> str:
 
 
 def series_and_hardware(cell: Cell) -> tuple[str, str]:
-    """Return the series digest and the requested hardware: cells are paired only where both are equal."""
     return series_digest(cell), cell.hardware
 
 
@@ -93,7 +93,7 @@ def pair_cells(document: Document, *, old: Runtime | str, new: Runtime | str, of
 
 
 def pair_models(document: Document, *, old: str, new: str) -> list[Pair]:
-    """Pair the cells of two models that were compared although their batches differ."""
+    """Pair the cells of two models that were compared although their batches differ, and only those."""
     cells = {cell.id: cell for cell in document.cells}
     return [
         Pair(cells[comparison.baseline], cells[comparison.candidate], comparison)

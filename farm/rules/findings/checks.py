@@ -1,6 +1,6 @@
 """Finds what changed between the cells of a pair, with one function for each kind of change.
 
-These take a pair and how large a change a rule allows, as a fraction, which some kinds ignore.
+Each function takes a pair and the largest change that a rule allows, as a fraction. Some kinds ignore the latter.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,10 @@ def find_changes(kind: Kind, pair: Pair, *, allowed: float) -> Iterable[Change]:
 
 
 def find_latency_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find the change of latency by the comparison's verdict; nothing for a slowdown within what is allowed."""
+    """Find the change of latency by the comparison's verdict; nothing for a slowdown within what is allowed.
+
+    A pair that was not compared is undecided.
+    """
     comparison = pair.comparison
     if comparison is None:
         yield Change("undecided", f"{series_label(pair.new)}: not measured in one block.")
@@ -92,7 +95,10 @@ def _find_output_changes(pair: Pair) -> Iterator[Change]:
 
 
 def find_accuracy_changes(pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find the change of accuracy between two models on labelled data; releases are judged by their outputs instead."""
+    """Find whether the new one of two models is less accurate on labelled data; anything else is `well`.
+
+    Pairs of releases yield nothing, since their outputs are judged instead.
+    """
     accuracy = pair.new.accuracy
     if not pair.is_of_models or accuracy is None or accuracy.baseline != pair.old.id:
         return
@@ -160,7 +166,7 @@ def _is_limit_of_older_release(pair: Pair) -> bool:
 
 
 def _find_metric_changes(kind: Kind, pair: Pair, allowed: float) -> Iterator[Change]:
-    """Find the changes of the metrics that alert as this kind, by their own verdicts."""
+    """Find the changes of the metrics that alert as this kind, by the verdict on each metric."""
     for change in metric_changes.list_secondary_changes(pair.comparison) if pair.comparison is not None else ():
         judging = ALERTING.get(change.name)
         if judging is None or judging.alerts_as != kind.key:

@@ -44,11 +44,11 @@ class Kind:
     compare: Compare | None = None
     # the limit of a rule that applies; None where every change alerts
     limit: Limit | None = None
-    # what more of it is called, and what less
+    # the words for more of it, and for less
     words: Words = TIMES
     # for a kind from a package: the key of the built-in kind that it is listed before; empty lists it last
     before: str = ""
-    # whether a fresh block has to show the change again; not where the graph or the outputs prove it
+    # whether a fresh block has to show the change again; False where the graph or the outputs prove it
     is_noisy: bool = True
     # whether pairs are also compared where a side has no figures
     is_of_endings: bool = False

@@ -94,6 +94,7 @@ OWN = (
         words=SIZES,
     ),
 )
+# the most characters of a package's `alerts_on`, and the tones that its title may have
 MAX_WORDS = 200
 TONES = ("bad", "slower", "warn")
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -108,7 +109,7 @@ def _accept_entry(entry: Kind, accepted: Sequence[Kind]) -> Kind:
 
 
 def _guard_compare(key: str, compare: Compare) -> Compare:
-    """Wrap a package's function: an exception in it, or an answer of another type, leaves its kind undecided."""
+    """Wrap a package's function: where it raises or returns anything but changes, the kind is undecided."""
 
     def guarded(pair: Pair, allowed: float) -> list[Change]:
         try:
@@ -144,6 +145,7 @@ def _list_problems(entry: Kind, *, taken_keys: Sequence[str]) -> Iterator[str]:
         yield f"compare has {compare!r:.80}: write a function."
 
 
+# the entry points by which packages add kinds, and the kinds of the packages that are installed
 GROUP = Group("onnxfarm.changes", Kind, "kind of change", _accept_entry)
 OUTSIDE = GROUP.load_installed()
 
