@@ -8,17 +8,19 @@ from typing import Concatenate, ParamSpec
 NOT_MEASURED = "not measured"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
+# significant digits of a number without an interval
 SIGNIFICANT = 3
-# Where an interval decides how many digits there are, there are at least so many.
+# the fewest significant digits where an interval decides how many there are
 MIN_SIGNIFICANT = 2
 MAX_DECIMALS = 6
+# the numbers of significant digits that format_divisible_pair tries
 PAIR_DIGITS = range(3, 7)
-# Differences of binary floats may be off by so much.
+# the rounding error to allow in a difference of two written numbers
 ROUNDING = 1e-9
 MIB = 1 << 20
 # From this ratio on, changes are written as factors, which are then easier to read than percentages.
 FACTOR_FROM = 2.0
-# Traces are no more exact than this: up to this share, something explains all of a change.
+# A share of a change of up to this much counts as all of it, since traces are no more exact.
 MAX_WHOLE = 1.05
 
 Interval = tuple[float, float]
@@ -43,7 +45,10 @@ def _measured(write: Callable[Concatenate[float, P], str]) -> Callable[Concatena
 
 
 def decimals_within(half_width: float, *, most: int = MAX_DECIMALS) -> int:
-    """Return how many decimals show the first digit of an interval's half width: `most` at most, and where it is 0."""
+    """Return how many decimals show the first digit of an interval's half width, at most `most`.
+
+    Return `most` for a half width of 0 or less.
+    """
     return most if half_width <= 0 else min(most, max(0, -floor(log10(half_width))))
 
 
@@ -65,7 +70,7 @@ def _decimals(value: float, digits: int, most: int) -> int:
 def fixed(value: float, decimals: int) -> str:
     """Format a number with so many decimals, a minus sign (−) and thin spaces between thousands.
 
-    What rounds to nothing has no sign.
+    A number that rounds to zero has no sign.
     """
     text = f"{abs(value):,.{decimals}f}".replace(",", THIN)
     return f"{MINUS}{text}" if value < 0 and _has_digits(text) else text
@@ -108,9 +113,9 @@ def latency(value: float, interval: Interval | None = None) -> str:
 
 @_measured
 def change(ratio: float, low: float | None = None, high: float | None = None, *, words: Words = TIMES) -> str:
-    """Format a ratio as a change: 1.19 is `19 % slower`, 0.308 is `3.25× faster`, and what rounds to nothing is `0 %`.
+    """Format a ratio as a change: 1.19 is `19 % slower`, and 0.308 is `3.25× faster`.
 
-    The interval from `low` to `high` decides how many digits there are. None is `not measured`.
+    A change that rounds to zero is `0 %`, without a word. The interval from `low` to `high` decides how many digits there are. None is `not measured`.
     """
     size = change_size(ratio, low, high)
     return f"{size} {words[0] if ratio > 1 else words[1]}" if _has_digits(size) else size
@@ -140,7 +145,8 @@ def _factor(ratio: float) -> float:
     return ratio if ratio >= 1 or ratio <= 0 else 1 / ratio
 
 
-# An interval with ends on both sides of no change is not written where their quotient is larger than this.
+# TOO_WIDE replaces an interval that includes gains and losses, and whose ends are more than a factor of MAX_INTERVAL
+# apart.
 MAX_INTERVAL, TOO_WIDE = 10.0, "too wide to say"
 
 
@@ -168,7 +174,7 @@ def change_interval(
 
 
 def signed_percent(fraction: float, decimals: int) -> str:
-    """Format a fraction with its sign: 0.24 is `+24 %`, -0.04 is `−4 %`; what rounds to nothing has no sign."""
+    """Format a fraction with its sign: 0.24 is `+24 %`, -0.04 is `−4 %`; a percentage that rounds to 0 has no sign."""
     text = fixed(100 * fraction, decimals)
     return f"{'+' if fraction > 0 and _has_digits(text) else ''}{text} %"
 
@@ -204,8 +210,8 @@ def format_cosine(value: float) -> str:
 def explains(moved: float, part: float, *, unit: str = "µs", whose: str = "the") -> str:
     """Format what part of a change something explains: `explains 96 % of the 74 µs`.
 
-    `moved` is how much that thing changed, and `part` its share of the whole change, as a fraction. Where it changed by
-    more than the whole, the text is `changed by +98 µs, the whole by +74 µs`.
+    `moved` is how much that thing changed, and `part` its share of the whole change, as a fraction other than 0. Where
+    the share is above MAX_WHOLE, the text is `changed by +98 µs, the whole by +74 µs`.
     """
     whole = moved / part
     if part > MAX_WHOLE:

@@ -9,15 +9,15 @@ from farm.rules.wording.numbers import counted
 
 # the ways in which a program asks for an inference
 CALLS: Mapping[Call, str] = {"bound": "io-binding", "run": "session.run"}
-# `CPU` or `CUDA`; an unknown provider by its own name
+# Returns `CPU` or `CUDA`, or an unknown provider's own name.
 provider = providers.title
 
 
 def runtime(runtime: Runtime) -> str:
     """Return a short name: `1.31.1` for `onnxruntime==1.31.1`; another distribution keeps its own part of the name.
 
-    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`; a build of another index names the
-    index: `1.33.0.dev1 from nightly`.
+    A plug-in that names the ONNX Runtime beside it has both: `ggml 0.2.0 on 1.30.0`. A build of another index names the
+    index: `1.33.0.dev1 from nightly`. Without a version, the name is the whole distribution.
     """
     own = runtime.distribution.removeprefix(distributions.DEFAULT_DISTRIBUTION).strip("-")
     release, core = plugins.split_pair(runtime.version)
@@ -37,7 +37,7 @@ def format_since(distribution: str, *, good: str, bad: str, first_bad: str = "")
 
 def runtime_in_words(runtime: Runtime) -> str:
     """Return the full name: `ONNX Runtime 1.31.1`, `ONNX Runtime 1.24.1 (onnxruntime-openvino)`, `PyTorch 2.13.0
-    (eager)`."""
+    (eager)`. Without a version, it is the distribution."""
     distribution, version = runtime.distribution, runtime.version
     if not version:
         return distribution
@@ -47,7 +47,10 @@ def runtime_in_words(runtime: Runtime) -> str:
 
 
 def runtime_before(old: Runtime, new: Runtime) -> str:
-    """Name the older of two runtimes in a text that names the newer: of the same distribution by its version alone."""
+    """Name the older runtime in a text that names the newer one; its version is enough if the distribution is the same.
+
+    Runtimes of a framework such as PyTorch keep their full name.
+    """
     if old.distribution == new.distribution != frameworks.DISTRIBUTION:
         return plugins.describe_older_version(old.version, new.version)
     return runtime_in_words(old)

@@ -45,9 +45,9 @@ GAINS = tuple(word for word, sign in VERDICTS.items() if sign.tone == "faster")
 CHANGES = LOSSES + GAINS
 _RANKS = {word: {"slower": 0, "faster": 1}.get(sign.tone, place) for place, (word, sign) in enumerate(VERDICTS.items())}
 
-# what comes before any verdict on speed
+# Results that are shown before any verdict on speed.
 WRONG, ELSEWHERE = "wrong outputs", "placed differently"
-# the baseline of a comparison alone has wrong outputs
+# shown where only the baseline of a comparison has wrong outputs
 WRONG_BASE = f"base: {WRONG}"
 
 STATES = {
@@ -121,7 +121,7 @@ STATES = {
     "not_measured": Sign("·", "not measured", "quiet"),
 }
 
-# how a cell without figures ended, as the end of a sentence about it
+# verbs that end a sentence about a cell without figures, by the cell's status
 ENDINGS = {
     "refused": "is refused",
     "failed": "fails",
@@ -144,6 +144,7 @@ def is_change(word: str | None) -> bool:
 
 
 def rank(word: str) -> int:
+    """Return a sort key: 0 for losses, 1 for gains, then the other verdicts as listed; other words come last."""
     return _RANKS.get(word, len(VERDICTS))
 
 
