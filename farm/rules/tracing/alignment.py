@@ -13,7 +13,10 @@ from farm.rules.tracing.graphs import Graph, GraphNode
 
 @dataclass(frozen=True)
 class Origin:
-    """The earlier node that a later one stands for, None where none was found, and the others fused into it: labels."""
+    """The label of the earlier node that a later one stands for, and the labels of the others fused into it.
+
+    `node` is None where none was found.
+    """
 
     node: str | None
     covers: tuple[str, ...] = ()
@@ -43,8 +46,8 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
     """Return the origin in `earlier` of every node of `later`, by label.
 
     Nodes are matched by 1. the same name, 2. an output of the same name, 3. the longest prefix of the name that names a
-    node or tensor. Nodes between the matched ones go to the later node that computes them, and inserted nodes count for
-    the one node that reads their output.
+    node or tensor. Nodes between the matched ones are assigned to the later node that computes them. An inserted node
+    gets the origin of the one node that reads its output.
     """
     later = later.restore_converted()
     state = _State(later=later, earlier=earlier)
@@ -179,7 +182,7 @@ def _choose_main_part(state: _State, node: GraphNode, parts: list[GraphNode]) ->
 
 
 def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
-    """Let an inserted node count for the one node that reads it, else for its hint, else for the node that it reads."""
+    """Give an inserted node the origin of the one node that reads it, else its hint, else that of the node it reads."""
     for node in reversed(state.later.main_nodes):
         if origins[node.label].node is not None:
             continue
@@ -197,7 +200,7 @@ def _assign_inserted(state: _State, origins: dict[str, Origin]) -> None:
 
 
 def _assign_nested(state: _State, origins: dict[str, Origin]) -> None:
-    """Let nodes inside control flow keep their label, or else count for the node around them."""
+    """Map nodes inside control flow to the earlier node of the same label, or else to the origin of the node around."""
     for node in state.later.nodes:
         if not node.path:
             continue

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from farm.rules.comparing.comparisons import Comparison
 
 INTERVAL_LEVEL = 0.9
-# A change smaller than this part of the whole time is no change to explain.
+# A change that is a smaller part of the whole time than this is not explained.
 MIN_CHANGE = 0.002
-# an operator type that explains less of a change is not named
+# An operator type that explains less than this share of a change is not named.
 NAMED_SHARE = 0.1
 
 
@@ -73,7 +73,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """All groups of one executed operator type together."""
+    """The sums over all groups of one executed operator type; `share` is None unless every group has one."""
 
     op_type: str
     nodes: int

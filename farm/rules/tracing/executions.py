@@ -18,7 +18,7 @@ COPY_TO_DEVICE = "MemcpyFromHost"
 DEVICE_COPIES = frozenset({COPY_TO_HOST, COPY_TO_DEVICE})
 COPIES = DEVICE_COPIES | {"ReorderInput", "ReorderOutput"}
 TRANSPOSE = "Transpose"
-# Explaining a change takes at least so many traces of each arm.
+# A change is explained only by at least this many traces of each arm.
 MIN_TRACES = 5
 
 
@@ -92,7 +92,10 @@ class NodeKernels:
 
 
 def join_groups(*sides: Sequence[Executed]) -> dict[str, str]:
-    """Map each own node to its group's name; nodes that one executed node joins on any side share a group."""
+    """Map each own node to the name of its group, which is one of the group's nodes.
+
+    Nodes that are executed as one on any side share a group.
+    """
     parent: dict[str, str] = {}
 
     def root(node: str) -> str:

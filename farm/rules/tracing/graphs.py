@@ -1,4 +1,4 @@
-"""A model's graph as mapping needs it: the nodes, their names and the tensors between them."""
+"""A model's graph as `alignment` and `node_origins` need it: nodes, their names, and the tensors between them."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -3,7 +3,7 @@
 A round that traces a few inferences of both arms gives each group of own nodes a pair of times. A group is judged once,
 over all rounds, since the verdicts of cells decided when the rounds ended. Each change then has to pass three checks:
 
-many nodes    Benjamini-Hochberg over all groups that were judged, at a level that rarely names a wrong one in a block;
+many nodes    Benjamini-Hochberg over all judged groups, at a level at which a block rarely names a wrong group;
 the clock     the profiler counts whole microseconds, so a change must be at least one;
 moved time    the group and its neighbours that changed in the other direction must, summed, still have changed.
 """
@@ -27,7 +27,8 @@ TICK_US = 1.0
 MIN_US = 5.0
 # The groups with the most time are judged; an interval takes milliseconds to compute.
 MAX_JUDGED = 256
-# Of blocks with one changed node about twice this share name another one too: docs/results.md, "Operators".
+# The level of Benjamini-Hochberg. About twice this share of the blocks with one changed node name a second, unchanged
+# one (docs/results.md, "Operators").
 LEVEL = 0.005
 
 

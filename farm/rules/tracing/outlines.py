@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 # tensors of 64-bit integers up to this size keep their values: shapes, axes, pads
 KEPT_BYTES: Final = 1024
 INT64: Final = b"\x07"
-# messages up to this size hold no tensor with values, since the fields around those take as much; a tensor itself may
+# A message of up to this size cannot contain a tensor with values, and is copied whole unless it is a tensor itself.
 EMPTY_BYTES: Final = 8
 MAX_DEPTH: Final = 100
 VARINT, I64, LEN, I32 = 0, 1, 2, 5
@@ -28,9 +28,9 @@ INSIDE: Final = {
 }
 # fields with the values of a tensor
 VALUES: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
-# fields that go where their message is large: bytes and lists of an attribute, maybe one by one
+# fields that are removed from a message of more than KEPT_BYTES: bytes and lists of an attribute
 LARGE: Final = {"attribute": frozenset({4, 8, 9})}
-# fields that always go: where external data lie, an attribute's list of floats, and how training begins
+# fields that are always removed: the location of external data, an attribute's list of floats, and training data
 NEVER: Final = {"tensor": frozenset({13, 14}), "attribute": frozenset({7}), "model": frozenset({20})}
 
 

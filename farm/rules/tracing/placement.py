@@ -77,10 +77,10 @@ def compare_placements(
     copies: tuple[int, int] = (0, 0),
     histograms: tuple[Histogram, Histogram] | None = None,
 ) -> list[PlacementChange]:
-    """Return the placement changes from `old` to `new`; nodes that change alike are one entry.
+    """Return the placement changes from `old` to `new`, sorted by kind, with that of the copies last.
 
-    `copies` are the numbers of copies of old and new. `histograms` are those of the whole traces, where `old` and `new`
-    hold only their slowest rows.
+    Nodes that change alike are one entry; nodes that only one side executed are left out. `copies` are the numbers of
+    copies of old and new. `histograms` are those of the whole traces, where `old` and `new` hold only the slowest rows.
     """
     before, after = NodeKernels.of(old), NodeKernels.of(new)
     shown = _find_changed_kernels(old, new, histograms or (count_kernels(old), count_kernels(new)))

@@ -69,8 +69,10 @@ def _pair_times(group: str, olds: Sequence[Mapping[str, float]], news: Sequence[
 
 
 def group_own_nodes(traces: Sequence[TraceReport]) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
-    """Return the group of each own node, and for each group the groups it reads from or is read by; one without any is
-    missing there."""
+    """Return the group of each own node, and for each group its neighbours: those that it reads from or that read it.
+
+    A group without neighbours is missing from the second mapping.
+    """
     group_of = join_groups(*(trace.operators for trace in traces))
     reads = {
         (group_of[operator.node], group_of[node])
