@@ -27,8 +27,8 @@ from farm.rules.wording.numbers import change as format_change
 from farm.rules.wording.numbers import change_interval, percent
 from farm.rules.wording.vocabulary import ENDINGS, LOSSES
 
-# the metrics that are checked besides the headline unless a caller names others: those that a run's sentence has or
-# that watches alert on, but not those that a program waits for only once
+# The metrics that are checked besides the headline unless a caller names others: those that a run's sentence mentions,
+# and those that watches alert on however small the change is.
 DEFAULT_METRICS = tuple(
     metric.name for metric, judging in COMPARED if judging.is_told or (judging.alerts_as and not judging.min_alert)
 )
@@ -66,12 +66,11 @@ class Finding:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether a fresh block may contradict it, as it may contradict any figure."""
+        """Whether a fresh block may contradict the finding, as it may for every metric and some checks."""
         return self.check in NOISY_CHECKS or bool(self.metric)
 
     @property
     def check_and_metric(self) -> str:
-        """The check and its metric, such as `slower p99`."""
         return f"{self.check} {self.metric}".strip()
 
     @property
@@ -82,7 +81,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GateAnswer:
-    """All findings of a document; the gate is passed when none is a failure."""
+    """All findings of a document. The gate passes where something was compared, nothing failed and `infra` is empty."""
 
     findings: tuple[Finding, ...]
     # the ids of (baseline, candidate) of each pair that was asked for
@@ -91,7 +90,7 @@ class GateAnswer:
     compared: int = 0
     # the checks that fail the gate
     fail_on: tuple[Check, ...] = ()
-    # the reasons of pairs that ran on neither side, each once
+    # why pairs ran on neither side: the candidate's reason, each text once
     unmeasured: tuple[str, ...] = ()
     # why something could not be measured, where neither model nor runtime is the cause; then nothing is judged
     infra: tuple[str, ...] = ()
@@ -276,7 +275,7 @@ def _compare_headline(pair: Pair, subject: str, base: str) -> Iterator[Observati
 
 
 def _compare_repeated_metrics(metrics: Sequence[MetricChange], subject: str, base: str) -> Iterator[Observation]:
-    """Compare memory, which a repeat in the same block decides."""
+    """Yield one observation for all memory that is bigger, and one for each metric of memory that is undecided."""
     if bigger := " and ".join(metric_changes.describe(metric) for metric in metrics if metric.verdict == "bigger"):
         yield Observation("bigger", f"{subject} takes more memory than {base}: {bigger}")
     for metric in metrics:

@@ -23,11 +23,11 @@ MAX_ROWS = 8
 MAX_REASONS = 3
 MAX_NAME = 60
 NOT_JUDGED = "Nothing is said of the model: mend that and run the gate again"
-# joins a headline and what somebody should look at although the gate passed; no name contains it
+# joins a headline with the risks that remain although the gate passed; no name contains it
 SEPARATOR = "; "
-# an address that ends no link of Markdown
+# an address without characters that would end a Markdown link
 _LINK = re.compile(r"https?://[^\s()<>\[\]]+")
-# headlines by the check that failed, the worst first; kinds of change of packages come after them
+# Headlines by the check that failed, the worst first. Checks that packages add have none of their own.
 _HEADLINES = {
     "failed": "{} no longer runs where its base does",
     "parity": "{} gives other outputs than its base",
@@ -87,7 +87,7 @@ def as_comment(answer: GateAnswer, document: Document, call: GateCall) -> str:
 
 
 def _confirm_first_row(rows: Sequence[Row]) -> list[str]:
-    """Say that a fresh block showed the headline again; other findings that it showed again say so themselves."""
+    """Say that a fresh block showed the headline again; the texts of other findings say that themselves."""
     slower = [
         finding for row in rows[:1] for finding in row.failures if finding.check == "slower" and not finding.metric
     ]
@@ -120,7 +120,8 @@ def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
 def format_headline(answer: GateAnswer, rows: Sequence[Row], *, name: str) -> str:
     """Say in at most twelve words what fails the gate, or else what changed most; `name` is the candidate's.
 
-    Where the gate passed, what may still break callers follows after `; `, beyond the twelve words.
+    An excessive loss of accuracy comes before both. Where the gate passed, the risks for callers follow after `; `,
+    beyond the twelve words.
     """
     candidate = _quote_name(name)
     change = next((row.line.change for row in rows if row.line), None)
@@ -152,7 +153,7 @@ def _format_failure(answer: GateAnswer, candidate: str, change: Change | None) -
 
 
 def _describe_risks(rows: Sequence[Row]) -> Iterator[str]:
-    """Say what fails no gate but may break callers: outputs with new names, and unjudged outputs that differ."""
+    """Describe changes that may break callers though the gate passed: renamed outputs, and outputs not judged."""
     parities = [outputs for row in rows for outputs in row.new.engines if outputs.cell == row.old.id]
     if renamed := next((outputs.renamed for outputs in parities if outputs.renamed), None):
         old, new = next(iter(renamed.items()))
@@ -167,9 +168,9 @@ def _quote_name(name: str) -> str:
 
 
 def describe_detectable(document: Document) -> str:
-    """Say from which size on every change could be detected, by the A/A pairs or else by the comparisons.
+    """Say how small a change could be detected in every comparison, by the A/A pairs or else by the comparisons.
 
-    Empty where neither says it.
+    Return an empty string where neither has that figure.
     """
     detectable = [
         (pair.axis, pair.smallest_detectable) for pair in document.comparisons if pair.smallest_detectable is not None
@@ -219,7 +220,7 @@ def _explain_first_row(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _suggest_budget(rows: Sequence[Row], budget: Budget) -> Iterator[str]:
-    """Say which budget would decide what is undecided; nothing where all is decided."""
+    """Say which budget would decide the undecided comparisons; yield nothing where all are decided."""
     undecided = [row.comparison for row in rows if row.comparison and row.comparison.verdict == "undecided"]
     if not undecided:
         return

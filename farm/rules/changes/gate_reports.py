@@ -37,7 +37,10 @@ def describe_answer(answer: GateAnswer) -> str:
 
 
 def _describe_open(answer: GateAnswer) -> str:
-    """Say what passed without a decision: a gate whose time ran out does not prove that nothing changed."""
+    """Count the candidates that are undecided or unjudged, after `, but`; empty where there are none.
+
+    A gate that passes because its time ran out does not prove that nothing changed.
+    """
     parts = [
         f"{len(candidates)} {words}, which --fail-on {check} would count as a failure"
         for check, words in _OPEN_CHECKS.items()
@@ -74,7 +77,7 @@ def format_findings(answer: GateAnswer) -> str:
 def as_junit(answer: GateAnswer, document: Document) -> str:
     """Render JUnit XML: a test case for each pair and each check in `fail_on`; an undecided latency is skipped.
 
-    Where nothing was compared, another test case has that as its failure, or as its error where `infra` says why.
+    Where nothing was compared, one more test case fails for that reason; where `infra` has a reason, it has an error.
     """
     cells = {cell.id: cell for cell in document.cells}
     cases = [
@@ -94,8 +97,8 @@ def as_junit(answer: GateAnswer, document: Document) -> str:
 def as_benchmark_entries(answer: GateAnswer, document: Document) -> list[dict[str, object]]:
     """Make entries of github-action-benchmark's `customSmallerIsBetter`: name, unit, value, range, extra.
 
-    Each pair has its ratio, which may be followed over time because both sides were in the same block, and the latency
-    of each side that was measured. Names contain no version, so that later calls continue the same line.
+    Each compared pair has its ratio, which may be followed over time because both sides were in the same block. Each
+    measured side has its latency. Names contain no version, so that later calls continue the same line.
     """
     times = Times.of(document.cells, document.comparisons)
     cells = {cell.id: times.with_compared_time(cell) for cell in document.cells}

@@ -60,7 +60,7 @@ class ConfirmedChange:
 class Place:
     """The result of a model on a node: that of the point with the most serious change, or else of one without."""
 
-    # a word, a symbol and a tone for it
+    # the word for the result, with its mark and tone
     sign: Sign
     # the kind of the change; empty where there is none that somebody has to look at
     kind: str = ""
@@ -94,6 +94,7 @@ class Place:
 
     @property
     def is_clean(self) -> bool:
+        """Whether every point was judged and none has a change to look at, failed or has wrong outputs."""
         return self.detectable is not None and not self.kind and self.sign.tone != "bad"
 
 
@@ -148,7 +149,7 @@ class Card:
 
     @property
     def changed(self) -> list[tuple[Row, Place]]:
-        """(row, its most serious result) of each model with a change to look at, the most serious first."""
+        """Each model with a change to look at: its row and its most serious result, the most serious first."""
         changed = ((row, worst) for row in self.rows if (worst := row.worst))
         return sorted(changed, key=lambda row_and_worst: row_and_worst[1].severity_key)
 
@@ -224,7 +225,7 @@ def lies_between(old: str, new: str, *, good: str, bad: str, first_bad: str) -> 
 def judge_place(measured: Iterable[MeasuredPair], confirmed: Collection[ConfirmedChange] = ()) -> Place:
     """Choose what to show of a model on a node: the most serious change, or else the result of one of its points.
 
-    At least one of `measured` and `confirmed` must not be empty.
+    Raises ValueError where both `measured` and `confirmed` are empty.
     """
     # the last pair of each point counts, so that pairs of searches come first
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
@@ -289,7 +290,7 @@ def _sign(kind: Kind, words: str) -> Sign:
 
 
 def _show_unchanged(point: MeasuredPair) -> Place:
-    """Show a point without a change to look at: wrong or failing as before, faster, undecided or equal."""
+    """Make the place of a point without a change to look at: wrong or failing as before, faster, undecided or equal."""
     pair = point.pair
     if is_wrong(pair.new):
         return _make_place(point, replace(STATES[WRONG], word=f"{WRONG} with both"), text=why_wrong(pair.new))

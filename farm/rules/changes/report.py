@@ -50,7 +50,7 @@ MODES = {"sequential": "ORT_SEQUENTIAL", "parallel": "ORT_PARALLEL"}
 # session settings that repeat.py sets; it names those that it leaves out
 _REPEATED_SETTINGS = {*OPTIONS, "threads", "optimization", "call"}
 MAX_OPERATORS = 10
-# metrics that the table has also where they are equal
+# metrics that the table shows even where they are equal
 _ALWAYS_SHOWN = ("session_ms", "peak_memory_bytes")
 # where the model and its inputs lie in the report
 MODEL_FOLDER = "model"
@@ -171,7 +171,7 @@ def _make_title(case: Case) -> str:
 
 
 def _describe_change(case: Case) -> str:
-    """Describe the measured change with its interval, rounds and timed call; without figures by the case's sentence."""
+    """Describe the measured change with its interval, rounds and timed call; without figures, by the case's sentence."""
     line = _make_line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")

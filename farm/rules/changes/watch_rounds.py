@@ -1,8 +1,8 @@
 """Judges a block of a watch: whether two runtimes differ in something that somebody must look at.
 
-Both runtimes were measured in the same block. A figure alerts by its verdict over the rounds, never by two values.
-Latency, session creation, first inference, memory and endings are noisy: a finding on one of them counts only once a
-fresh block has confirmed it. Parity and placement are deterministic.
+Both runtimes were measured in the same block. A figure alerts by its verdict over all rounds, and never because two
+values differ. Parity, accuracy and placement are deterministic. The other built-in kinds, such as latency, memory and
+failures, are noisy: a finding on one of them counts only once a fresh block has confirmed it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -112,7 +112,7 @@ class Finding:
 
 
 class SortedFindings(NamedTuple):
-    """Findings by what a fresh block says of them."""
+    """Findings by the result of a fresh block, each list in the order of the findings."""
 
     confirmed: list[Finding]
     contradicted: list[Finding]
@@ -130,7 +130,7 @@ class Judgement:
     undecided: tuple[str, ...] = ()
     # sentences on undecided series whose change is surely smaller than the rule allows
     passed: tuple[str, ...] = ()
-    # why the farm itself failed to measure cells
+    # sentences on cells that the farm itself failed to measure
     infra: tuple[str, ...] = ()
     # how many pairs of cells finished on both sides
     compared: int = 0
@@ -141,7 +141,10 @@ class Judgement:
 
     @property
     def outcome(self) -> Outcome:
-        """The most important part of the judgement; a block that compared nothing is `infra`, and never `quiet`."""
+        """The most important part of the judgement. `passed` series make it `undecided` too.
+
+        Where nothing was compared and nothing is undecided, it is `infra` and never `quiet`.
+        """
         if self.findings:
             return "alert"
         if self.infra or not (self.compared or self.undecided):
