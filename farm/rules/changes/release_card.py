@@ -58,7 +58,10 @@ class ConfirmedChange:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The result of a model on a node: that of the point with the most serious change, or else of one without."""
+    """The result of a model on a node: that of the point with the most serious change, or else of one without.
+
+    `severity_key` is smallest for the most serious result.
+    """
 
     # the word for the result, with its mark and tone
     sign: Sign
@@ -100,7 +103,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The results of the model with this number on all nodes."""
+    """The results of the model with this number on all nodes. It is clean where it has results and all are clean."""
 
     model: int
     name: str
@@ -123,7 +126,6 @@ class Row:
 
     @property
     def worst(self) -> Place | None:
-        """The most serious result that somebody has to look at; None where no node has one."""
         changed = (place for place in self.places.values() if place.kind)
         return min(changed, key=lambda place: place.severity_key, default=None)
 

@@ -171,7 +171,7 @@ def _make_title(case: Case) -> str:
 
 
 def _describe_change(case: Case) -> str:
-    """Describe the measured change with its interval, rounds and timed call; without figures, by the case's sentence."""
+    """Describe the measured change with its interval, rounds and timed call, or repeat the case's sentence."""
     line = _make_line(case)
     if line is None or line.change.figures is None:
         return case.sentence.rstrip(".")

@@ -14,7 +14,11 @@ from farm.rules.comparing.sides import comparison_between, index_by_sides
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same settings measured with two runtimes or two models, in one block where possible."""
+    """The same settings measured with two runtimes or two models, in one block where possible.
+
+    `series` is the digest of the old cell's series. `is_of_models` says that both cells have the same runtime, and
+    `is_finished` that both are done.
+    """
 
     old: Cell
     new: Cell

@@ -38,7 +38,10 @@ class OpsetComparison:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """One change of the executed graph. `moved_us` is how much longer its nodes take; None where it is not known."""
+    """One change of the executed graph. `moved_us` is how much longer its nodes take; None where it is not known.
+
+    `sentence` is the text followed by that time.
+    """
 
     sign: Sign
     text: str

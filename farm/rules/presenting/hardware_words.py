@@ -97,7 +97,6 @@ def explain_processor_time(measured: Sequence[MeasuredSetting]) -> str:
 
 
 def name_target(target: Target) -> str:
-    """Name a target: `bench-1 (openvino)`; of several nodes `openvino (2 nodes)`."""
     nodes, tag = target.nodes, target.tag
     return f"{nodes[0]} ({tag})" if len(nodes) == 1 else f"{tag} ({len(nodes)} nodes)"
 

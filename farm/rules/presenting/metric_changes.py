@@ -31,7 +31,6 @@ def replace_headline_verdict(comparison: Comparison, verdict: MetricVerdict) -> 
 
 
 def headline_metric_name(comparison: Comparison) -> str:
-    """Name the metric whose verdict is the comparison's: the highest rate, or p50 latency, also by processor time."""
     return MAX_RATE if comparison.verdict_from == "rate" else JUDGED.name
 
 

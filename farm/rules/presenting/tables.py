@@ -76,7 +76,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column of a table that is made of `Row`s: its head, and the entry of each row in it."""
+    """A column of a table that is made of `Row`s: its head, and the entry of each row in it.
+
+    `unordered` is the same column without the key by which the server sorts.
+    """
 
     text: str
     entry: Callable[[Row], Entry]

@@ -52,4 +52,5 @@ class RunRecord:
     url: str | None = None
 
     def model_of(self, spec: CellSpec) -> ModelFacts:
+        """Return the model that a cell runs: the main one, unless another one's file is the cell's."""
         return next((model for model in self.other_models if model.bundle_sha256 == spec.artifact_sha256), self.model)

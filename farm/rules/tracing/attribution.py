@@ -46,7 +46,7 @@ class NodeTime(NamedTuple):
 class NodeChange:
     """How the time of one group of the model's own nodes changed between two arms.
 
-    The group is named by `node`; `covers` are its other nodes.
+    The group is named by `node`; `covers` are its other nodes. `spans_zero` is False for a change without an interval.
     """
 
     node: str

@@ -31,7 +31,10 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in stored (topological) order, without Constant nodes. `given` names graph inputs and initialisers."""
+    """Nodes in stored (topological) order, without Constant nodes. `given` names graph inputs and initialisers.
+
+    Nodes inside control flow are only in `nodes`, `by_label` and `nested`; everything else is about the main graph.
+    """
 
     nodes: tuple[GraphNode, ...] = ()
     given: frozenset[str] = field(default_factory=frozenset)

@@ -31,6 +31,7 @@ P = ParamSpec("P")
 
 
 def is_number(value: object) -> bool:
+    """Whether a value is a finite number; False for booleans, infinity and NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -115,7 +116,8 @@ def latency(value: float, interval: Interval | None = None) -> str:
 def change(ratio: float, low: float | None = None, high: float | None = None, *, words: Words = TIMES) -> str:
     """Format a ratio as a change: 1.19 is `19 % slower`, and 0.308 is `3.25× faster`.
 
-    A change that rounds to zero is `0 %`, without a word. The interval from `low` to `high` decides how many digits there are. None is `not measured`.
+    A change that rounds to zero is `0 %`, without a word. The interval from `low` to `high` decides how many digits
+    there are. None is `not measured`.
     """
     size = change_size(ratio, low, high)
     return f"{size} {words[0] if ratio > 1 else words[1]}" if _has_digits(size) else size
@@ -174,7 +176,6 @@ def change_interval(
 
 
 def signed_percent(fraction: float, decimals: int) -> str:
-    """Format a fraction with its sign: 0.24 is `+24 %`, -0.04 is `−4 %`; a percentage that rounds to 0 has no sign."""
     text = fixed(100 * fraction, decimals)
     return f"{'+' if fraction > 0 and _has_digits(text) else ''}{text} %"
 
@@ -262,7 +263,6 @@ def format_divisible_pair(
 
 @_measured
 def signed(value: float) -> str:
-    """Format a difference with its sign and three significant digits: `+34.2`. None is `not measured`."""
     return f"{'+' if value > 0 else ''}{fixed(value, decimals_of(value))}"
 
 

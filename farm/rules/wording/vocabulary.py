@@ -136,6 +136,7 @@ def sign_of(word: str) -> Sign:
 
 
 def with_mark(word: str) -> str:
+    """Put the mark before a verdict or state: `▲ slower`; `done` stays without one."""
     return word if word == "done" else f"{sign_of(word).mark} {word}"
 
 
