@@ -59,7 +59,7 @@ class Finding:
     is_failure: bool
     # the metric's name; empty for the headline and for memory
     metric: str = ""
-    # whether a fresh block contradicted it or left it undecided, without which it would have failed the gate
+    # whether it failed the gate until a fresh block contradicted it or left it undecided
     is_unconfirmed: bool = False
     # whether a fresh block showed it again
     is_confirmed: bool = False
@@ -94,7 +94,7 @@ class GateAnswer:
     unmeasured: tuple[str, ...] = ()
     # why something could not be measured, where neither model nor runtime is the cause; then nothing is judged
     infra: tuple[str, ...] = ()
-    # (subject of a finding, id of the candidate) of all that has a verdict, and so can contradict a finding
+    # (subject, id of the candidate) of each check and metric with a verdict: these can contradict a finding
     decided: frozenset[tuple[str, str]] = frozenset()
 
     @property

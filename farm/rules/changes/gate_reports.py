@@ -122,7 +122,7 @@ def _set_compared_medians(pair: Comparison, *sides: Cell) -> list[Cell]:
         return list(sides)
     with_medians = []
     for cell, p50_ms in zip(sides, (change.baseline, change.candidate), strict=True):
-        # the interval is that of all rounds
+        # the cell's interval is over all its launches, so it fits only a verdict over as many rounds
         interval = cell.p50_ci_ms if pair.rounds == len(cell.samples_ms) else None
         with_medians.append(cell.model_copy(update={"p50_ms": p50_ms, "p50_ci_ms": interval}))
     return with_medians

@@ -82,7 +82,7 @@ class Place:
     points: int = 0
     # the smallest change that every point would have shown, as a fraction; None where a point could not be judged
     detectable: float | None = None
-    # the settings of the point shown, as far as points without its change differ in them
+    # the settings that distinguish the point shown from those without its change; empty where all points have it
     point: str = ""
     # a few words on the most serious change of each other kind
     also: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ def judge_place(measured: Iterable[MeasuredPair], confirmed: Collection[Confirme
 
     Raises ValueError where both `measured` and `confirmed` are empty.
     """
-    # the last pair of each point counts, so that pairs of searches come first
+    # the last pair of each point is kept, so pairs of searches are sorted first, then older runs
     ordered = sorted(measured, key=lambda point: (not point.is_of_search, point.run))
     points = list({(point.pair.series, point.pair.new.node): point for point in ordered}.values())
     proven_kinds = {kind.key for kind in SHOWN_KINDS} if points else set()

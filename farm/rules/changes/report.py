@@ -65,13 +65,13 @@ class Case:
     document: Document
     old: Cell
     new: Cell
-    # of the new cell
+    # the settings of the new cell
     spec: CellSpec
     # the name of the .onnx file in MODEL_FOLDER
     model: str
     # what changed, in a sentence
     sentence: str
-    # sentences on what searches found: since which release it is so, and a work-around; empty where they found none
+    # what searches found, in sentences: the release since which the change exists, and a work-around; or empty
     since: str = ""
     work_around: str = ""
     # Python code that applies the work-around

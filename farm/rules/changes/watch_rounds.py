@@ -26,7 +26,7 @@ from farm.rules.wording.numbers import share
 
 Outcome = Literal["alert", "infra", "undecided", "news", "quiet"]
 
-# failures of the pipeline itself, which say nothing of the model or of the runtime's speed
+# failures of the pipeline itself, which say nothing about the model or the runtime's speed
 INFRA_CODES = frozenset(
     {
         ReasonCode.RUNTIME_INSTALL_FAILED,
@@ -99,7 +99,7 @@ class Finding:
     text: str
     # new / old; None where the change is no ratio
     size: float | None = None
-    # whether it is of the fresh block, whose document then has the cells
+    # whether the fresh block found it; both cells are then in that block's document
     is_of_fresh_block: bool = False
 
     @property

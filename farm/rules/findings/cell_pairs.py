@@ -22,7 +22,7 @@ class Pair:
 
     old: Cell
     new: Cell
-    # of new / old; None where the two were not compared
+    # its ratio is new / old; None where the two were not compared
     comparison: Comparison | None = None
 
     @property

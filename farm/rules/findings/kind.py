@@ -40,7 +40,7 @@ class Kind:
     title: Sign
     # what alerts, in words; `{limit}` stands for what a rule allows
     alerts_on: str
-    # finds the changes of this kind; None for a kind that metrics alert as
+    # finds the changes of this kind; None where they come from the metrics that alert as this kind
     compare: Compare | None = None
     # the limit of a rule that applies; None where every change alerts
     limit: Limit | None = None

@@ -168,7 +168,7 @@ def warn_of_unknown_kinds(alerting: Mapping[str, Judging], keys: Collection[str]
 KINDS: Mapping[str, Kind] = {kind.key: kind for kind in sort_kinds(OUTSIDE.entries)}
 KEYS = tuple(KINDS)
 warn_of_unknown_kinds(ALERTING, KEYS)
-# kinds of packages that find their changes themselves
+# kinds that packages add, and whose changes a function of the package finds
 COMPARED_OUTSIDE = tuple(kind for kind in OUTSIDE.entries if kind.compare is not None)
 CHECKS = (
     *("slower", "bigger", "lower", "parity", "placement", "failed", "unjudged", "undecided"),
@@ -176,7 +176,7 @@ CHECKS = (
 )
 # checks that a fresh block has to show again; the others are proven by the graph, the outputs or a repeat
 NOISY_CHECKS = frozenset({"lower", *(key for key, kind in KINDS.items() if kind.is_noisy and key in CHECKS)})
-# type checkers see plain text, since packages add keys; pydantic validates by those that are there
+# Type checkers see plain text, since packages add keys. At run time, pydantic accepts only the keys that exist.
 if TYPE_CHECKING:
     Key: TypeAlias = str
     Check: TypeAlias = str

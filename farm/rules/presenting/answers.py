@@ -23,7 +23,7 @@ from farm.rules.wording import titles
 from farm.rules.wording.numbers import counted, latency, listed, percent, unbroken
 
 MAX_WORDS = 12
-# first words of headlines that are not capitalised behind the name of a model
+# first words of headlines that become lower case after the name of a model
 _LOWERED = ("Against", "Batch", "Undecided", "Wrong")
 
 
@@ -68,7 +68,7 @@ def make_answer(document: Document) -> Answer:
 
 
 def _list_other_sentences(document: Document, results: RankedResults, unmeasured: str) -> list[str]:
-    """List the sentences of the document beside its verdict, and how many other comparisons are equal or undecided."""
+    """List the document's sentences around its verdict, and how many other comparisons are equal or undecided."""
     before, verdict, after = document.sentence.partition(sentences.verdict_line(document, results))
     return [
         before.strip() if verdict else "",
@@ -113,7 +113,7 @@ def name_models(headline: str, cells: Iterable[Cell]) -> str:
 def _answer_with_leading(leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]) -> Answer:
     change, candidate = leading.headline_change, cells[leading.comparison.candidate]
     parts = sentences.split_leading(leading, results, cells)
-    # The largest of several changes does not speak for all of them.
+    # Where several changes have this verdict, the headline says `up to` and gives the largest.
     is_largest_of_several = len(_list_amounts(leading, results, cells)) > 1
     headline = _write_headline(parts, change, margin=leading.comparison.margin, is_largest=is_largest_of_several)
     sides = ""
@@ -129,7 +129,7 @@ def _answer_with_leading(leading: RankedComparison, results: RankedResults, cell
 
 
 def _list_amounts(leading: RankedComparison, results: RankedResults, cells: Mapping[str, Cell]) -> set[str]:
-    """List the sizes of the changes that have the verdict of the leading one, of the same model and the same sides."""
+    """Return the distinct sizes of the changes with the verdict, model and sides of the leading one."""
 
     def describe(ranked: RankedComparison) -> object:
         comparison, change = ranked.comparison, ranked.change

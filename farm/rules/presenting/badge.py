@@ -7,7 +7,7 @@ Tone = Literal["good", "bad", "unsure", "unknown"]
 
 GROUNDS: dict[Tone, str] = {"good": "#1a7f37", "bad": "#b42318", "unsure": "#8a5a00", "unknown": "#57606a"}
 LABEL_GROUND = "#3d444d"
-# the width of an average character at 11 px, and of the space beside a text
+# the average width of a character at 11 px, and the margin on each side of a text
 CHARACTER_PX = 6.6
 MARGIN_PX = 7.0
 MAX_LENGTH = 60

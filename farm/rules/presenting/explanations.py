@@ -16,7 +16,7 @@ from farm.rules.tracing.attribution import NAMED_SHARE, find_largest_share
 from farm.rules.wording.numbers import change, explains, latency
 from farm.rules.wording.vocabulary import is_change
 
-# Choosing a token happens outside the graph. It is named as the cause of at least this share of a change.
+# Choosing a token happens outside the graph. It is named as a cause where it explains at least this share of a change.
 MIN_OUTSIDE_SHARE = 0.5
 
 

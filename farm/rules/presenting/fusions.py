@@ -64,6 +64,7 @@ def find_graph_changes(old: Cell, new: Cell, moved: MovedGroups = ()) -> list[Gr
     """
     if not (old.operators and new.operators):
         return []
+    # nodes whose change of placement is listed, and those measured together with them
     explained: set[str] = set()
     changes = []
     for change in sorted(compare_cell_placements(old, new), key=lambda change: not change.is_worse):

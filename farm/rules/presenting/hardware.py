@@ -42,9 +42,10 @@ CPU = providers.CPU.name
 class MeasuredSetting:
     """One cell as a node measured it.
 
-    `machine` is the processor or accelerator in words; `tag` is the hardware tag of the cell's provider. `at` is when the block ended. Nodes of one machine have the same
-    `device`, which is empty where it is not known. `is_processor` says that the cell's times are processor time.
-    `beaten_by` has, for each goal, the ids of the cells of its run to which it loses by a paired verdict.
+    `machine` is the processor or accelerator in words; `tag` is the hardware tag of the cell's provider. `at` is when
+    the block ended. Nodes of one machine have the same `device`, which is empty where it is not known. `is_processor`
+    says that the cell's times are processor time. `beaten_by` has, for each goal, the ids of the cells of its run to
+    which it loses by a paired verdict.
     """
 
     run: int
@@ -227,7 +228,7 @@ def find_usual_sizes(measured: Sequence[MeasuredSetting]) -> Mapping[str, int]:
     """
     newest_first = sorted(measured, key=lambda setting: -setting.run)
     counts = Counter(tuple(sorted(setting.cell.shapes.items())) for setting in newest_first)
-    # most_common keeps the order of first appearance among equal counts
+    # Among equal counts, most_common keeps the order of first appearance.
     return dict(counts.most_common(1)[0][0]) if counts else {}
 
 

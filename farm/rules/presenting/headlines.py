@@ -26,7 +26,7 @@ from farm.rules.wording import numbers, titles
 from farm.rules.wording.numbers import counted
 from farm.rules.wording.vocabulary import rank, sign_of
 
-# Along these axes an inference does a different amount of work that its time is not divided by: longer is not worse.
+# Along these axes inferences do different amounts of work, and times are not divided by them: longer is not worse.
 WORK_AXES = ("concurrency", "shapes", "hardware")
 
 

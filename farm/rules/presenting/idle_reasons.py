@@ -35,12 +35,12 @@ def describe_unavailable_node(name: str, reason: str) -> str:
 class Waiting:
     """What an open run waits for. Texts are whole sentences or parts of one; those that do not apply are empty."""
 
-    trials: Sequence[str] = ()  # the nodes that try a provider for it
-    used_up_minutes: str = ""  # says that the team has used up its minutes of the day
+    trials: Sequence[str] = ()  # sentences on the nodes that try a provider for it
+    used_up_minutes: str = ""  # a sentence, where the team has used up its minutes of the day
     preparing: int = 0  # its blocks that wait for variants and inputs
     queued: int = 0  # its blocks that wait for a node
-    obstacles: Sequence[str] = ()  # what keeps nodes that could measure it, as they report it
-    busy: Sequence[str] = ()  # what such nodes measure now
+    obstacles: Sequence[str] = ()  # sentences on what keeps nodes from measuring it, as they report it
+    busy: Sequence[str] = ()  # what the nodes that could measure it measure now
     nodes: int = 0  # how many online nodes take its blocks
     offline: Sequence[str] = ()  # the nodes that would take them, each with when it was last heard of
     unavailable: Sequence[str] = ()  # the online nodes that take none, each with why

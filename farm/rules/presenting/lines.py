@@ -154,7 +154,7 @@ class AccuracyLoss(NamedTuple):
 
 
 def find_accuracy_loss(judged: Accuracy | None) -> AccuracyLoss | None:
-    """Return the loss against the baseline: of a share in points, of any other metric relative to the baseline's value.
+    """Return the loss against the baseline: for a share, the difference; else, relative to the baseline's value.
 
     Return None where it was not measured, or the baseline's value is not above 0.
     """
@@ -244,7 +244,7 @@ def _format_sides(
 
 
 def _find_medians(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
-    """Return the medians of the same launches as the change, in its unit; None where no document has them."""
+    """Return both medians over the launches that the change is computed from, in its unit; None if not known."""
     headline = metric_changes.find_headline_change(comparison)
     medians = (headline.baseline, headline.candidate) if headline is not None else _cell_medians(comparison, cells)
     if medians is None or change.quantity != "items":
@@ -260,8 +260,10 @@ def _items_per_s(cell: Cell, latency_ms: float) -> float:
 
 
 def _cell_medians(comparison: Comparison, cells: Mapping[str, Cell]) -> tuple[float, float] | None:
-    """Return the cells' own medians, over all their launches, of the time that the verdict is on; None where it is on
-    a rate, or a median is not known."""
+    """Return both cells' own medians, over all their launches, of the time that the verdict rests on.
+
+    Return None where the verdict rests on a rate, or a median is not known.
+    """
     baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
     if comparison.verdict_from == "rate" or baseline is None or candidate is None:
         return None

@@ -6,7 +6,7 @@ from farm.contract.texts import replace_controls
 
 # characters that begin markup, a link, a picture, a formula, an entity, HTML or a cell of a table
 _MARKS = re.compile(r"[\\`*_\[\]<>|~$&]")
-# what GitHub and GitLab link without markup: people, whom they would notify, issues, merge requests and addresses
+# what GitHub and GitLab turn into links without markup: people (and notify them), issues, merge requests, addresses
 _LINKED = re.compile(r"[@#!](?=[A-Za-z0-9])|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 

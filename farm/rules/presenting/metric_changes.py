@@ -18,7 +18,7 @@ from farm.rules.wording.vocabulary import CHANGES, GAINS, is_change, sign_of, wi
 ITEMS, RESIDENT = "items/s", "peak_memory_bytes"
 # metrics whose figure is the time of one call, with its whole batch
 OF_A_CALL = frozenset({"cpu_p50_ms", TPOT, *(metric.name for metric in OF_CALLS.values())})
-# metrics of processor time, each with the one that is the same time by the clock
+# metrics of processor time, each with the metric of the same time by the clock
 OF_PROCESSOR: Mapping[str, str] = {TTFT_CPU: TTFT, OUTSIDE_CPU: OUTSIDE}
 
 
@@ -76,7 +76,7 @@ def _express_in_items(change: MetricChange, batches: tuple[int, int]) -> MetricC
     old_batch, new_batch = batches
     factor = new_batch / old_batch
     ratio, low, high = (factor / (end or change.ratio) for end in (change.ratio, change.ci_high, change.ci_low))
-    # Before the first look neither times nor items are decided.
+    # Before the first look at the rounds nothing is decided.
     is_early = change.verdict == "undecided" and change.rounds < LOOKS[0]
     word = "undecided" if is_early else judge_items(ratio, low, high, margin=change.margin)
     verdict = {"more": "higher", "fewer": "lower"}.get(word, word)

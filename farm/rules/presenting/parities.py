@@ -125,7 +125,7 @@ def _compare_pair(
     if judgement.verdict == "fail":
         fields["command"] = make_diverge_command(second.spec, model.main, against=first.spec)
     elif judgement.verdict == "pass":
-        # Of passing outputs the text says enough.
+        # The text is enough to describe outputs that pass.
         fields["outputs"] = []
     return doc_cells.EngineParity(**fields, cell=first.id)
 

@@ -29,7 +29,7 @@ def find_prefill(comparison: Comparison) -> MetricChange | None:
 
 
 def list_prompt_and_rate_changes(comparison: Comparison) -> list[Change]:
-    """List the changes of the prompt's time, and of tokens per second where the verdict is by the clock too.
+    """List the change of the prompt's time and then, where the verdict is by the clock, that of tokens per second.
 
     A change that was not judged is left out.
     """

@@ -7,7 +7,7 @@ from farm.contract.document import Document
 from farm.contract.document_cells import Cell
 from farm.rules.cells import axes, metrics
 
-# A spreadsheet runs a text that begins so as a formula (OWASP, "CSV Injection").
+# A spreadsheet runs a text as a formula if it begins with one of these (OWASP, "CSV Injection").
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
     *("id", "block", "node", "status", "model", "model_sha256", "opset", "runtime", "provider", "batch", "precision"),

@@ -49,6 +49,7 @@ class Times:
         A cell without comparisons is decided by its own launches.
         """
         compared: dict[str, list[Comparison]] = {}
+        # A/A pairs come last, so that they count only for cells without other pairs
         for pair in sorted(comparisons, key=lambda pair: pair.axis == TWIN):
             for side in (pair.baseline, pair.candidate) if pair.ratio is not None else ():
                 pairs = compared.setdefault(side, [])

@@ -26,7 +26,7 @@ from farm.rules.runtimes import providers
 from farm.rules.tracing import executions
 from farm.rules.wording.numbers import counted
 
-# A cell lists at most so many operators: those that take the most time.
+# A cell lists at most this many operators: those that take the most time.
 MAX_OPERATORS = 256
 # Fields of a cell that its summary (_SUMMARISED) or its check (_CHECKED) has under the same name.
 _SUMMARISED = (

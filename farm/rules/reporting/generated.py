@@ -17,7 +17,7 @@ from farm.rules.wording.numbers import counted, latency, plain, share
 # Other programs are named as the cause where a whole answer takes more than this many times the time of its prompt and
 # tokens.
 MAX_SLOWDOWN = 1.5
-# Time that is spent neither on the prompt nor on tokens is mentioned from this share on.
+# Time that is spent neither on the prompt nor on tokens is mentioned where it exceeds this share.
 MIN_NAMED_SHARE = 0.02
 
 # How far the scores of the same text may be apart in two runtimes, by precision. Precisions that are not listed round
@@ -115,7 +115,7 @@ def describe_tokens(
     if not generated.tokens or any(name not in launched for name in (TTFT, TPOT, TOKENS_RATE)):
         return ""
     ttft, tpot, rate = (launched[name].value for name in (TTFT, TPOT, TOKENS_RATE))
-    # Where a launch reports the processor time of choosing, the time of a token holds it already.
+    # Where a launch reports the processor time of choosing, the time of a token includes choosing it.
     choosing_ms = launched[OUTSIDE].value if OUTSIDE in launched and OUTSIDE_CPU not in launched else 0.0
     choosing = f" and {latency(choosing_ms)} to choose it" if choosing_ms > MIN_NAMED_SHARE * tpot else ""
     times = f"The first token after {latency(ttft)}, then {latency(tpot)} a token{choosing}"

@@ -15,9 +15,9 @@ from farm.rules.tracing.executions import MIN_TRACES
 from farm.rules.tracing.round_times import TracedArm, attribute_rounds
 from farm.rules.wording.vocabulary import is_change
 
-# Along other axes, such as the batch, every operator changes by what it is given to do.
+# Along other axes, such as the batch, every operator changes because its amount of work changes.
 JUDGED_AXES = EXPLAINED_AXES | {TWIN}
-# A comparison lists at most so many operators: those with a decided change, then those with the largest change.
+# A comparison lists at most this many operators. Those with a decided change are kept first.
 MAX_OPERATORS = 64
 _SAME_NAMES = ("node", "op_type", "baseline_us", "candidate_us", "change_low_us", "change_high_us", "share")
 

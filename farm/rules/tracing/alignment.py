@@ -32,7 +32,7 @@ class _State:
     owner: dict[str, str] = field(default_factory=dict)
     # later node → the first earlier node that it claimed
     primary: dict[str, str] = field(default_factory=dict)
-    # later nodes without an output that the earlier graph names: where their work ends is not known
+    # later nodes of which the earlier graph names no output, so that it is not known where their work ends
     lost: set[str] = field(default_factory=set)
     # later node → an earlier node that its name or output points to, but that another node owns
     hint: dict[str, str] = field(default_factory=dict)
@@ -132,7 +132,7 @@ def _absorb_after_lost_ends(state: _State) -> None:
         if not lost_before:
             continue
         if owner is not None:
-            # the node that only passes this tensor on does no work itself
+            # the former owner only passes this tensor on and does no work
             state.hint[owner] = node.label
             state.primary.pop(owner, None)
         else:

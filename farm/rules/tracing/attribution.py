@@ -18,7 +18,7 @@ from farm.contract.reports import Operator, TraceReport
 from farm.rules.tracing.executions import MIN_TRACES, join_groups
 
 if TYPE_CHECKING:
-    # the client reads attributions without numpy
+    # the client uses this module without numpy
     from farm.rules.comparing.comparisons import Comparison
 
 INTERVAL_LEVEL = 0.9
@@ -61,7 +61,7 @@ class NodeChange:
     moved_us: float
     change_low_us: float | None = None
     change_high_us: float | None = None
-    # its part of the whole change, negative where it goes the other way; None where it cannot be told
+    # its part of the whole change, negative where it goes the other way; None where it cannot be computed reliably
     share: float | None = None
     # the verdict on the group's times in paired rounds; None where rounds were not traced, or are too few
     figures: "Comparison | None" = None
@@ -120,7 +120,7 @@ def attribute_times(
     ]
     whole_us = sum(change.moved_us for change in changes)
     total_us = sum(max(change.baseline_us, change.candidate_us) for change in changes)
-    # traces of a busy machine may disagree about more than what is to be explained
+    # on a busy machine, traces may disagree by more than the change that is to be explained
     doubtful_us = sum(abs(change.moved_us) for change in changes if change.spans_zero)
     if len(olds) >= MIN_TRACES and abs(whole_us) > max(MIN_CHANGE * total_us, doubtful_us):
         changes = [replace(change, share=change.moved_us / whole_us) for change in changes]
@@ -172,7 +172,7 @@ def _find_interval(differences: list[float]) -> tuple[float | None, float | None
     if count < MIN_TRACES:
         return None, None
     ordered = sorted(differences)
-    # both tails of a fair coin's count; scipy.stats would say the same and cost every web process 50 MB
+    # The two-sided p of the sign test for each rank. scipy.stats has it too, but would cost every web process 50 MB.
     misses = [2.0 * sum(comb(count, k) for k in range(outside + 1)) / 2**count for outside in range(count // 2)]
     rank = max(outside + 1 for outside, miss in enumerate(misses) if miss <= 1.0 - INTERVAL_LEVEL)
     return ordered[rank - 1], ordered[count - rank]

@@ -70,7 +70,7 @@ class Graph:
         node = self.producer.get(tensor)
         while node is not None and node.op_type in IDLE:
             before = self.producer.get(next(iter(node.inputs), ""))
-            # no graph with a cycle was ever executed
+            # stop where the order is broken, so that a graph with a cycle does not loop for ever
             node = before if before is not None and before.index < node.index else None
         return node
 

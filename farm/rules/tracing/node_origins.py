@@ -105,7 +105,7 @@ class _Finder:
             return None
         if node.name in self._optimized.by_name:
             return self._optimized.by_name[node.name]
-        # unnamed nodes are found by what they make
+        # a node without a name is found by its outputs
         makers = [self._optimized.producer.get(name) for name in own.outputs] if own else []
         return next((maker for maker in makers if maker is not None and maker.op_type == node.op_type), None)
 
@@ -120,7 +120,7 @@ class _Finder:
                 return Origin(node=candidate.label)
         named = {candidate.name: candidate.label for candidate in inside if candidate.name}
         longest = max((name for name in named if node.name.startswith(name)), key=len, default=None)
-        # rewritten inside its branch: the control-flow node around it is the least that is certain
+        # a node that was rewritten inside its branch is mapped to the control-flow node around it, which is certain
         return Origin(node=named[longest] if longest else around[-1])
 
 
@@ -136,7 +136,7 @@ def _map_compiled(
             # which executed node belongs to which group cannot be told
             continue
         for at, labels in zip(sorted(nowhere, key=lambda at: executed[at].index), groups, strict=True):
-            # the last node makes what leaves the subgraph
+            # the last node computes the output of the subgraph
             result[at] = Origin(node=labels[-1], covers=tuple(labels[:-1]))
     return result
 

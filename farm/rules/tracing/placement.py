@@ -44,7 +44,8 @@ class PlacementChange:
 
     kind: Kind
     nodes: tuple[str, ...]
-    # where or as what the nodes ran; of a fusion only one of the two is set, and of copies these are their numbers
+    # the providers of moved nodes, the numbers of copies, or the fused operator type on one side of a fusion, whose
+    # other side is empty
     before: str
     after: str
     # whether copies were added, a fusion is gone, or a node fell back to the CPU
@@ -127,7 +128,7 @@ def _compare_node(node: str, old: NodeKernels, new: NodeKernels, shown: Mapping[
         if {kernel.provider for kernel in shown} & {came_from, went_to}:
             differences.append(_Difference("moved", came_from, went_to))
     was, now = old.fused.get(node), new.fused.get(node)
-    # a fusion is gone where fewer of it run, or more of anything else; it is new the other way round
+    # A fusion is gone where its kernel runs less often, or any kernel runs more often. It is new in the reverse cases.
     if was and not now and (shown.get(was, 0) < 0 or any(change > 0 for change in shown.values())):
         differences.append(_Difference("fusion_gone", was.op_type, ""))
     if now and not was and (shown.get(now, 0) > 0 or any(change < 0 for change in shown.values())):

@@ -79,6 +79,7 @@ def parse_timeline(trace: object) -> Timeline | None:
     warm = runs[WARM_UP:] or runs
     if not warm:
         return None
+    # choose the inference whose length is closest to the median
     middle = median(end - start for start, end in warm)
     start, end = min(warm, key=lambda run: abs(run[1] - run[0] - middle))
     nodes = [e for e in valid if e.get("cat") == "Node" and str(e["name"]).endswith(SUFFIX)]

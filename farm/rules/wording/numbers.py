@@ -240,6 +240,7 @@ def rate(value: float, interval: Interval | None = None, *, time: float | None =
     half = half_width(interval)
     if not half or not time or value <= 0 or half <= 0:
         return plain(value)
+    # the decimal place of the last digit that is justified
     last = min(floor(log10(value * half / time)), floor(log10(value)) + 1 - MIN_SIGNIFICANT)
     return fixed(round(value, -last), max(0, -last))
 

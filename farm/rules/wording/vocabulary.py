@@ -23,14 +23,14 @@ class Verdict(Sign):
     opposite: str = ""
 
 
-# in the order in which they are listed: what somebody must look at comes first
+# Verdicts are listed in this order: those that somebody must look at come first.
 VERDICTS: Mapping[str, Verdict] = {
     "slower": Verdict("▲", "slower", "slower", "faster"),
-    # of items per second
+    # on items per second
     "fewer": Verdict("▼", "fewer items/s", "slower", "more"),
-    # of rates
+    # on rates
     "lower": Verdict("▼", "lower", "slower", "higher"),
-    # of memory
+    # on memory
     "bigger": Verdict("▲", "bigger", "slower", "smaller"),
     "faster": Verdict("▼", "faster", "faster", "slower"),
     "more": Verdict("▲", "more items/s", "faster", "fewer"),
