@@ -223,6 +223,7 @@ def _list_observations(pair: Pair, metric_names: Collection[str]) -> list[Observ
 
 
 def _compare_cells(pair: Pair, metric_names: Collection[str]) -> Iterator[Observation]:
+    """Yield that a side did not run, or else what is worse or undecided in figures, outputs and placement."""
     old, new = pair.old, pair.new
     subject, base = cell_label(new), str(old.runtime)
     if old.runtime == new.runtime:

@@ -193,6 +193,7 @@ def _render_table(rows: Sequence[Row]) -> str:
 
 
 def _list_columns(row: Row) -> list[str]:
+    """Return the columns of a table row; without a compared figure, they have the status of both sides."""
     setting = format_code_span(setting_label(row.old, row.new))
     failed_checks = dict.fromkeys(finding.check for finding in row.failures if finding.check != "slower")
     if row.line is None:

@@ -123,6 +123,7 @@ def _guard_compare(key: str, compare: Compare) -> Compare:
 
 
 def _list_problems(entry: Kind, *, taken_keys: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each problem of a package's kind; its fields may have any type."""
     if not isinstance(entry.key, str) or not _KEY.fullmatch(entry.key):
         yield f"key has {entry.key!r:.80}: write small letters, digits and _, 32 at most."
     elif entry.key in taken_keys:

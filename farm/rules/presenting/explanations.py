@@ -34,6 +34,10 @@ def explain_change(comparison: Comparison) -> str | None:
 
 
 def _explain_latency(comparison: Comparison) -> str | None:
+    """Explain the latency's change by the operator type with the largest share, or else by what is known without one.
+
+    That is choosing a token, or the verdicts on single operators and the reason why there are no shares.
+    """
     if not is_change(comparison.verdict):
         return None
     largest = find_largest_share(comparison.operators)
@@ -50,8 +54,8 @@ def _explain_latency(comparison: Comparison) -> str | None:
 def describe_cause(comparison: Comparison) -> str:
     """Say in a sentence what a change of the latency comes from; empty where nothing is known.
 
-    That is the operator type that explains most of it, or choosing a token, or, where traces contradict the change,
-    the type that changed most by its own pairs.
+    The sentence names the operator type that explains most of it, if that is at least NAMED_SHARE; else choosing a
+    token; else, where no shares are known, the type that changed most by its own pairs.
     """
     largest = find_largest_share(comparison.operators)
     if largest is not None and largest.share is not None and largest.share >= NAMED_SHARE:

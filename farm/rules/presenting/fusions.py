@@ -155,6 +155,7 @@ def find_opset_comparisons(document: Document) -> list[OpsetComparison]:
 
 
 def _compare_opsets(old: Cell, new: Cell) -> OpsetComparison | None:
+    """Compare two cells by opset; None where a trace or an opset is missing, or the runtimes differ."""
     is_traced = bool(old.operators and new.operators)
     if not is_traced or old.opset is None or new.opset is None or old.runtime != new.runtime:
         return None

@@ -129,6 +129,7 @@ def rank_results(comparisons: Sequence[Comparison], cells: Mapping[str, Cell]) -
 
 
 def _rank_comparison(comparison: Comparison, cells: Mapping[str, Cell]) -> RankedComparison:
+    """Find a comparison's gravest change, whether it counts, and memory that grew where nothing else is decided."""
     change = _find_gravest_change(comparison, cells)
     baseline, candidate = cells.get(comparison.baseline), cells.get(comparison.candidate)
     better, worse = (candidate, baseline) if change.is_gain else (baseline, candidate)

@@ -109,6 +109,7 @@ def make_parity_outputs(outputs: Sequence[OutputParity]) -> list[doc_cells.Parit
 def _compare_pair(
     pair: EnginePair, block: PlannedBlock, *, model: ModelFacts, are_labelled: bool
 ) -> doc_cells.EngineParity:
+    """Compare the outputs of two cells: those of two models by their tolerances, those of one by the precision's."""
     first, second = block.arms[pair.one], block.arms[pair.other]
     if model.draws:
         return doc_cells.EngineParity(cell=first.id, text=parity.judge_random_model(model.draws).text, unjudged=True)

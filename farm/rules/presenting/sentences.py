@@ -267,6 +267,7 @@ def _count_agreement(leading: RankedComparison, counting: Sequence[RankedCompari
 
 
 def _state_change(comparison: Comparison, change: Change, cells: Mapping[str, Cell]) -> str:
+    """Describe a change in a sentence without the sign of its verdict, and say what an undecided one still needs."""
     baseline, candidate = cells[comparison.baseline], cells[comparison.candidate]
     who, than = name_sides(comparison.axis, baseline, candidate)
     if change.word == "not comparable":

@@ -45,6 +45,7 @@ def find_unstable(cells: Iterable[Cell], comparisons: Iterable[Comparison]) -> s
 
 
 def _is_at_risk(comparison: Comparison) -> bool:
+    """Whether the verdict is undecided, or its change may be no larger than DRIFT."""
     if comparison.verdict == "undecided":
         return True
     # Equal sides were shown to lie within a margin that is smaller than the drift.
@@ -83,6 +84,7 @@ def may_more_rounds_decide(comparisons: Iterable[Comparison]) -> bool:
 
 
 def _is_beyond_rounds(comparison: Comparison) -> bool:
+    """Whether no number of rounds would decide a comparison whose block has ended; False before it can be judged."""
     is_open = comparison.verdict == "undecided" and comparison.rounds_needed is None
     is_judged = comparison.ratio is not None and comparison.smallest_detectable is not None
     return is_open and is_judged and comparison.max_rounds is None

@@ -144,8 +144,7 @@ class Table:
         return replace(self, heads=[self.heads[index] for index in filled], rows=rows)
 
     def first(self, count: int) -> "Table":
-        """Return the table with at most so many rows and their keys, and a caption that says so where rows were left
-        out."""
+        """Return the table with its first `count` rows and their keys; the caption says so where rows were left out."""
         if len(self.rows) <= count:
             return self
         caption = f"{self.caption}: the first {count} of {len(self.rows)}"

@@ -168,6 +168,7 @@ def _compare_outputs(arm: Arm, block: PlannedBlock, evidence: Evidence, record: 
 def _describe_setting(
     spec: CellSpec, labels: Mapping[str, str], record: RunRecord, *, sustained_s: float = 0.0
 ) -> dict[str, object]:
+    """Return the fields of a cell that are known before it is measured: its model, inputs, providers and settings."""
     model = record.model_of(spec)
     return {
         "model": model.name,
@@ -280,6 +281,10 @@ def _choose_preset(spec: CellSpec, record: RunRecord) -> Preset:
 def _judge_outputs(
     spec: CellSpec, check: CheckReport | None, record: RunRecord, *, tolerances: Mapping[str, Tolerance]
 ) -> doc_cells.Parity:
+    """Judge a cell's outputs against the reference, or else against its own runtime without optimisations.
+
+    Outputs that were not computed, and those of a model that draws random numbers, are not judged.
+    """
     if check is None or check.reason is not None:
         return doc_cells.Parity(text="The outputs were not computed.")
     if draws := record.model_of(spec).draws:

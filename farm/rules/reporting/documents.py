@@ -93,6 +93,7 @@ def make_facts(facts: Facts, *, block: str, node: str | None) -> doc.BlockFacts:
 
 
 def _read_number(value: object) -> float | None:
+    """Return a finite number of at least 0; None for anything else, including booleans."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < inf else None

@@ -66,6 +66,7 @@ def align(later: Graph, earlier: Graph) -> dict[str, Origin]:
 
 
 def _claim_same_tensors(state: _State) -> None:
+    """Claim the earlier nodes that compute a tensor with the name of a node's output; those with an owner are hints."""
     for node in state.later.main_nodes:
         makers = [state.earlier.producer[name] for name in node.outputs if name in state.earlier.producer]
         if not makers:
@@ -78,6 +79,10 @@ def _claim_same_tensors(state: _State) -> None:
 
 
 def _claim_by_prefix(state: _State) -> None:
+    """Claim the earlier node whose name is the longest prefix of a node's name, for nodes without a claim or hint.
+
+    Where that earlier node has an owner, it is a hint, unless the owner only copies this node's output.
+    """
     for node in state.later.main_nodes:
         if node.label in state.primary or node.label in state.hint:
             continue

@@ -73,6 +73,7 @@ class _Finder:
         self._labels: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
 
     def find(self, node: Executed) -> Origin:
+        """Return the origin of a node; nodes inside control flow need the nodes around them to be found first."""
         origin = self._find_top(node) if not node.path else self._find_nested(node)
         around = self._labels.get(node.path)
         if origin.node is not None and around is not None:
@@ -80,6 +81,7 @@ class _Finder:
         return origin
 
     def _find_top(self, node: Executed) -> Origin:
+        """Find a node of the main graph: by the optimised graph and its index, or else by the prefix of its name."""
         at_index = self._find_by_index(node)
         optimized = self._find_in_optimized(node, at_index)
         if optimized is not None:
@@ -94,6 +96,7 @@ class _Finder:
         return Origin(node=by_prefix.label) if by_prefix else UNMAPPED
 
     def _find_by_index(self, node: Executed) -> GraphNode | None:
+        """Return the model's node with this index, if its name, or without a name its operator type, is the same."""
         if not 0 <= node.index < len(self._model.main_nodes):
             return None
         candidate = self._model.main_nodes[node.index]
@@ -110,6 +113,7 @@ class _Finder:
         return next((maker for maker in makers if maker is not None and maker.op_type == node.op_type), None)
 
     def _find_nested(self, node: Executed) -> Origin:
+        """Find a node inside control flow by its name and type, or else by the longest prefix of its name."""
         around = self._labels.get(node.path)
         if around is None:
             return UNMAPPED
@@ -142,6 +146,7 @@ def _map_compiled(
 
 
 def _follow(origin: Origin, onward: Mapping[str, Origin], *, is_same: bool) -> Origin:
+    """Map an origin in the measured model, and all that it covers, to the uploaded model."""
     if is_same or origin.node is None:
         return origin
     first = onward.get(origin.node, UNMAPPED)

@@ -52,6 +52,7 @@ def remove_weights(model: memoryview) -> bytes:
 
 
 def _copy_message(view: memoryview, *, kind: str, depth: int) -> bytes:
+    """Return a message without the removed fields. Raises ValueError where it is malformed or nested too deep."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} messages")
     dropped = _list_dropped_fields(view, kind=kind)

@@ -121,6 +121,7 @@ def _subtract(old: Histogram, new: Histogram) -> dict[Kernel, int]:
 
 
 def _compare_node(node: str, old: NodeKernels, new: NodeKernels, shown: Mapping[Kernel, int]) -> list[_Difference]:
+    """Return how a node's placement differs, where `shown`, the changed counts of its group's kernels, confirms it."""
     differences: list[_Difference] = []
     was_on, is_on = ({kernel.provider for kernel in side.by_node[node]} for side in (old, new))
     if was_on != is_on:

@@ -96,6 +96,7 @@ def parse_timeline(trace: object) -> Timeline | None:
 
 
 def _is_event(event: object) -> TypeGuard[_Event]:
+    """Whether an event has a name, and a start and a duration that are numbers from 0 to less than 1e15 µs."""
     if not isinstance(event, Mapping) or not isinstance(event.get("name"), str):
         return False
     times = (event.get("ts"), event.get("dur"))
