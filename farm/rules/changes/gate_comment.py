@@ -104,7 +104,7 @@ def _list_reasons(answer: GateAnswer) -> Sequence[str]:
 
 
 def list_rows(answer: GateAnswer, document: Document) -> list[Row]:
-    """Make a row for each pair of the gate: those that fail it first, then by the size of the change."""
+    """Make a row for each pair of the gate: those that fail it first, and among these and the others by size."""
     cells, comparisons = {cell.id: cell for cell in document.cells}, index_by_sides(document.comparisons)
     rows = []
     for old, new in answer.pairs:

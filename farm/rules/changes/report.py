@@ -159,7 +159,7 @@ def render_issue(case: Case) -> str:
 
 
 def _make_title(case: Case) -> str:
-    """Make the issue's title: `[Performance]` for a slower latency, else `[Regression]` unless the new side is older."""
+    """Make the issue's title: `[Performance]` for a slower latency, or else `[Regression]` unless `new` is older."""
     sides = f"{case.new.runtime} compared with {case.old.runtime.version}"
     comparison, is_headline = case.comparison, not case.kind or kind_of(case.kind).is_headline
     if is_headline and comparison is not None and comparison.verdict == "slower" and comparison.ratio is not None:

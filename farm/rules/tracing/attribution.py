@@ -94,7 +94,7 @@ class Attribution:
 def attribute_traces(baseline: Sequence[TraceReport], candidate: Sequence[TraceReport]) -> Attribution:
     """Return the change of every group of own nodes between two arms, from their traces in order of trace round.
 
-    Where one arm has more traces than the other, its last ones are left out.
+    Where one arm has more traces than the other, the last ones of that arm are left out.
     """
     traces = min(len(baseline), len(candidate))
     if traces == 0:
@@ -112,7 +112,8 @@ def attribute_times(
     """Return the change of every group from its times in µs, by the group's name.
 
     `olds` and `news` have one mapping for each process, equally many of either arm; `heads` are as find_group_heads
-    returns them. No change has a share where there are too few traces, or where they disagree about more than changed.
+    returns them. No change has a share where there are too few traces, or where they disagree by more than the whole
+    change.
     """
     changes = [
         _make_node_change(head, [times.get(group, 0.0) for times in olds], [times.get(group, 0.0) for times in news])

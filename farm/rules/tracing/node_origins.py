@@ -1,6 +1,6 @@
 """Maps what ONNX Runtime executed back to the model's own nodes.
 
-MEASURING.md, "What really ran": a `node_index` below the number of the graph's own non-Constant nodes is that node.
+A `node_index` below the number of the graph's own non-Constant nodes is that node (MEASURING.md, "What really ran").
 Any other node is traced back by the names and tensors of the saved optimised graph. The nodes of a variant are mapped
 further, to those of the uploaded model.
 """

@@ -1,7 +1,7 @@
-"""Judges which of a model's own nodes changed, by the same test of pairs as cells, corrected for their number.
+"""Judges which of a model's own nodes changed, by the test of pairs that judges cells, corrected for many nodes.
 
-A round that traces a few inferences of both arms gives each group of own nodes a pair of times. A group is judged once,
-over all rounds, since the verdicts of cells decided when the rounds ended. Each change then has to pass three checks:
+A round that traces a few inferences of both arms gives each group of own nodes a pair of times. A group is judged only
+once, over all rounds, since the verdicts on cells decide when to stop. Each change then has to pass three checks:
 
 many nodes    Benjamini-Hochberg over all judged groups, at a level at which a block rarely names a wrong group;
 the clock     the profiler counts whole microseconds, so a change must be at least one;

@@ -42,7 +42,8 @@ class Span:
 class Timeline:
     """The inference of median length among `runs`, which are those after the warm-up.
 
-    `number` counts it among all runs, from 1. `in_nodes_us` is the time of its nodes, each counted once.
+    `number` is its number among all runs, from 1. `spans` are in order of their start, parents first. `in_nodes_us` is
+    the time of its nodes, each counted once.
     """
 
     runs: int
