@@ -40,7 +40,7 @@ class Waiting:
     preparing: int = 0  # its blocks that wait for variants and inputs
     queued: int = 0  # its blocks that wait for a node
     obstacles: Sequence[str] = ()  # sentences on what keeps nodes from measuring it, as they report it
-    busy: Sequence[str] = ()  # what the nodes that could measure it measure now
+    busy: Sequence[str] = ()  # what the suitable nodes measure now
     nodes: int = 0  # how many online nodes take its blocks
     offline: Sequence[str] = ()  # the nodes that would take them, each with when it was last heard of
     unavailable: Sequence[str] = ()  # the online nodes that take none, each with why

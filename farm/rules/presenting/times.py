@@ -125,7 +125,7 @@ class Times:
         return metric_heading(text, [self.is_processor(name, cell) for cell in measured], is_p50=name == JUDGED.name)
 
     def find_processor_exceptions(self, name: str, cells: Sequence[Cell]) -> frozenset[str]:
-        """Return the ids of the cells whose value of a metric is processor time; empty where all values are."""
+        """Return the ids of the cells whose value is processor time while that of others is not, else an empty set."""
         measured = [cell for cell in cells if BY_NAME[name].value(cell) is not None]
         ids = frozenset(cell.id for cell in measured if self.is_processor(name, cell))
         return ids if len(ids) < len(measured) else frozenset()

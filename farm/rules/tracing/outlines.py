@@ -30,7 +30,7 @@ INSIDE: Final = {
 VALUES: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
 # fields that are removed from a message of more than KEPT_BYTES: bytes and lists of an attribute
 LARGE: Final = {"attribute": frozenset({4, 8, 9})}
-# fields that are always removed: the location of external data, an attribute's list of floats, and training data
+# fields that are always removed: the location of external data, an attribute's list of floats, and training information
 NEVER: Final = {"tensor": frozenset({13, 14}), "attribute": frozenset({7}), "model": frozenset({20})}
 
 
