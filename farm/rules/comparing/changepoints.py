@@ -29,9 +29,9 @@ MIN_SEGMENT = 3
 # A spike stands this many robust standard deviations off the median of itself and two neighbours on either side.
 SPIKE_SIGMAS = 4.5
 SPIKE_REACH = 2
-# What a cut must save, in variances × ln n: little, because the test of each jump has the last word.
+# A cut must save at least this many variances × ln n. The penalty is small, because each jump is tested afterwards.
 PENALTY = 3.0
-# Robust standard deviation of normal noise from its median size.
+# The median size of normal noise times this is a robust estimate of its standard deviation.
 SIGMA_OF_SIZES = 1.4826
 
 
@@ -69,7 +69,7 @@ class _Series:
 
 
 def find_changepoints(values: Sequence[float], *, min_magnitude: float = MIN_MAGNITUDE) -> list[ChangePoint]:
-    """Find the level shifts of a series, in order; none in fewer than six values.
+    """Find the level shifts of a series, in order, between levels of three values or more each.
 
     `min_magnitude` is the smallest shift to report, as a fraction. Raises ValueError when a value is not finite.
     """

@@ -23,6 +23,7 @@ def find_confounders(old: Mapping[str, object], new: Mapping[str, object]) -> li
 
 
 def is_other_hardware(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    """Whether a hardware fact that both sides record differs; facts that one side lacks are ignored."""
     known_on_both = [name for name in HARDWARE_FACTS if old.get(name) is not None and new.get(name) is not None]
     return any(old[name] != new[name] for name in known_on_both)
 

@@ -1,6 +1,6 @@
 """Verdicts on metrics that may be zero or negative, such as growth, by the differences of pairs.
 
-A ratio of such figures means nothing. The rule for ratios therefore judges exp(difference / scale), whose logarithms
+The ratio of such figures is meaningless. The rule for ratios therefore judges exp(difference / scale), whose logarithms
 are the scaled differences: by the same tests, looks and intervals, with the margin in the metric's own unit.
 """
 
@@ -11,7 +11,7 @@ from math import exp, log, log1p
 from farm.rules.comparing import verdicts
 from farm.rules.comparing.comparisons import MARGIN, Comparison
 
-# Larger differences are cut off at so many margins, because the rule takes samples up to 1e100.
+# Larger differences are cut off at this many margins, because the rule takes samples up to 1e100.
 MAX_MARGINS = 10_000.0
 
 

@@ -20,8 +20,8 @@ Whole = NDArray[np.int64]
 
 TRIMMED_ABOVE = 3.0
 MIN_PAIRS = 10
-# More pairs than this have too many flips to count; their sizes are rounded to this part of the mean, or coarser where
-# the sum of all would be above the largest.
+# More pairs than MAX_COUNTED have too many flips to count. Their sizes are rounded to this part of the mean, or coarser
+# if their sum would exceed MAX_SUM parts.
 MAX_COUNTED = 24
 PARTS_OF_MEAN = 64
 MAX_SUM = 1 << 15

@@ -16,14 +16,14 @@ from farm.rules.comparing import special
 from farm.rules.comparing.statistics import Floats
 from farm.rules.comparing.steps import Cut
 
-# So many values on either side are fitted: few enough for a drift to be straight, enough for noise to show.
+# At most this many values on either side are fitted: few enough for a drift to be straight, enough for noise to show.
 REACH = 50
-# A ramp climbs from one level to the next within twice so many values.
+# A ramp climbs from one level to the next within twice this many values.
 RAMPS = (4.0, 8.0, 16.0)
 # Segments of at least this length are used to estimate the autocorrelation, which is limited below one.
 MIN_FOR_AUTOCORRELATION = 8
 MAX_AUTOCORRELATION = 0.9
-# The square of a difference that no clock shows, on the log scale.
+# The square of a difference that is too small for any clock, on the log scale.
 FLOOR = 1e-24
 
 

@@ -46,13 +46,13 @@ def levels_at(look: int, *, share: float = 1.0) -> Levels:
 
 
 def describe_looks(rounds: int) -> str:
-    """Say how many looks there were up to these rounds; empty where none came after the planned ones."""
+    """Say how many looks there were within `rounds`; empty if there were only planned ones."""
     count = sum(look <= rounds for look in LOOKS)
     return f"Looked at {count} times, which the level allows for." if count > PLANNED else ""
 
 
 def describe_later_rounds(count: int, *, look: int) -> str:
-    """Say that so many rounds came after the last look and do not count yet; empty where none did."""
+    """Say that `count` rounds came after the last look and do not count yet; empty where none did."""
     if not count:
         return ""
     return f"{counted(count, 'round')} after the last look, at {look} rounds, {'is' if count == 1 else 'are'} left out."

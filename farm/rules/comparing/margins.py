@@ -17,7 +17,7 @@ from farm.rules.wording.vocabulary import is_change
 
 MIN_MARGIN = 0.02
 MAX_MARGIN = 0.05
-# of other metrics than latency; with a larger margin nothing would ever be called
+# The largest margin of metrics other than latency; beyond it no change would ever be reported.
 MAX_METRIC_MARGIN = 0.9
 MIN_COMPARISONS = 100
 PERCENTILE = 99.0

@@ -42,7 +42,7 @@ def is_bimodal(samples: Sequence[float]) -> bool:
     """Whether positive samples, one for each process launch, fall into two groups at least 5 % apart.
 
     They do when splitting their logarithms in two, with two samples or more on either side, explains more of the
-    variance than it would for evenly spread values; under 8 samples the answer is always no.
+    variance than it would for evenly spread values; with fewer than 8 samples the answer is always no.
     """
     logs = np.sort(statistics.logarithms(np.asarray(samples, dtype=np.float64)))
     count = len(logs)

@@ -1,4 +1,4 @@
-"""Pools of rounds: where a budget has more rounds than the planned looks need, several rounds count as one pair."""
+"""Pools rounds: if a budget has more rounds than the planned looks need, several rounds count as one pair."""
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import geometric_mean

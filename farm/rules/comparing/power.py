@@ -10,15 +10,15 @@ from math import sqrt
 from farm.rules.comparing.look_levels import PLANNED_LOOKS
 from farm.rules.comparing.statistics import log_edge
 
-# of a block: farm.contract.blocks.BlockOrder allows no more
+# The most rounds of a block: farm.contract.blocks.BlockOrder allows no more.
 MAX_ROUNDS = 96
 
 # An estimate falls beyond the margin in 95 of 100 blocks when the change is this many standard errors further out …
 BEYOND_MARGIN = 1.7
 # … and is mostly significant when the change itself is this many standard errors.
 SIGNIFICANT = 4.6
-# Standard errors at which 95 of 100 blocks of at most so many rounds are significant, by simulation: with few rounds
-# the t test is strict.
+# How many standard errors a change takes to be significant in 95 of 100 blocks, by number of rounds, from simulation.
+# With few rounds the t test is strict.
 SURELY_SIGNIFICANT = {8: 7.3, 12: 6.0, 16: 5.5, 24: 5.1}
 # Half the width of the interval that must lie within the margin, in standard errors of the mean: 97.5 % up to 24
 # rounds, 99.94 % after 96.
@@ -27,7 +27,7 @@ LATER_EQUALITY_WIDTH = 3.5
 
 
 def smallest_detectable(deviation: float, rounds: int, margin: float) -> float:
-    """Estimate the smallest change, as a fraction, that so many rounds call slower or faster, by a rule of thumb.
+    """Estimate the smallest change, as a fraction, that this many rounds call slower or faster, by a rule of thumb.
 
     It is detected in 95 of 100 blocks while s / √rounds stays under 0.3 %. With more noise the t test often misses it:
     it is detected in half of the blocks at 8 rounds, in 87 of 100 at 24.
@@ -49,7 +49,7 @@ def rounds_to_decide(
 ) -> int | None:
     """Return after how many rounds a look is expected to decide if the estimate so far holds; None when no look is.
 
-    `location` is the estimate of ln(new / old). Beyond the margin the look has to be slower or faster, within it equal.
+    `location` is the estimate of ln(new / old). Beyond the margin the look decides slower or faster, within it equal.
     """
     inside = log_edge(margin) - abs(location)
     if inside <= 0.0:

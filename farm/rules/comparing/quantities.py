@@ -1,8 +1,8 @@
 """Expresses a comparison in the quantity that it is shown in.
 
-That is latency, except for a load that looks for the highest rate, and for sides with different batches: more items
-take more time, so these are compared by items per second. A cell's items per second are batch / p50, so their ratio and
-its interval are the inverse of those of latency, times the ratio of the batches.
+The quantity is latency, with two exceptions. A load that looks for the highest rate is compared by that rate. Sides
+with different batches are compared by items per second, because more items take more time. A cell's items per second
+are batch / p50, so their ratio and its interval are the inverse of those of latency, times the ratio of the batches.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ _WORDS: Mapping[Quantity, numbers.Words] = {
 }
 _UNITS: Mapping[Quantity, str] = {"items": " items/s", "rate": " rate", "prefill": " prefill", "tokens": " tokens/s"}
 _OF_RATES: Mapping[Word, Word] = {"slower": "lower", "faster": "higher"}
-# A block of eight rounds decides by wider intervals than that of 95 %: by that of 99 % for a change and of 97.5 % for
-# equality. They are wider by these factors (Student's t with 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365).
+# A block of eight rounds decides by wider intervals than the 95 % one: the 99 % interval for a change, the 97.5 % one
+# for equality. They are wider by these factors (Student's t, 7 degrees of freedom: 3.499 / 2.365 and 2.841 / 2.365).
 WIDTH_FOR_CHANGE, WIDTH_FOR_EQUALITY = 1.48, 1.2
 
 
@@ -92,6 +92,7 @@ class Change:
 
     @property
     def is_decided(self) -> bool:
+        """Whether the verdict has a direction; `equal` has none."""
         return is_change(self.word)
 
     @property
@@ -153,8 +154,8 @@ def items_factor(baseline: Cell, candidate: Cell) -> float | None:
 def judge_items(ratio: float, low: float, high: float, *, margin: float) -> ItemsVerdict:
     """Judge the ratio of items per second with its 95 % interval, all above zero.
 
-    It is more or fewer where the ratio is beyond the margin and the 99 % interval leaves out 1, and equal where the
-    97.5 % interval lies within the margin.
+    The verdict is `more` or `fewer` if the ratio is beyond the margin and the 99 % interval excludes 1. It is `equal`
+    if the 97.5 % interval lies within the margin.
     """
     edge, location = log1p(margin), log(ratio)
     below, above = location - log(low), log(high) - location
@@ -170,8 +171,9 @@ def judge_series_value(
 ) -> str:
     """Return the verdict on a value of a long series: `undecided`, `equal`, or the word for its direction.
 
-    `ratio` is new / old with its 95 % interval, without which the verdict is `undecided`. So it is where `is_undecided`
-    says that the value's own round did not decide. `words` are those for a ratio above and below 1.
+    `ratio` is new / old with its 95 % interval; without an interval above zero the verdict is `undecided`.
+    `is_undecided` says that the value's own round did not decide, which also makes it `undecided`. `words` are those
+    for a ratio above and below 1.
     """
     if is_undecided or low is None or high is None or low <= 0:
         return "undecided"

@@ -33,8 +33,8 @@ class Repeated:
 def judge(pairs: Sequence[tuple[float, float]], *, margin: float) -> Repeated | None:
     """Judge (baseline, candidate) pairs, one of each round, above zero and in the unit of `margin`; None without any.
 
-    It is `more` or `less` where every round differs by the margin or more in that direction, and `equal` where none
-    does. Anything else, and a single round, is undecided.
+    The direction is `more` or `less` if every round differs by the margin or more in that direction, and `equal` if no
+    round differs by so much. Anything else, and a single round, is undecided.
     """
     if not pairs:
         return None

@@ -21,7 +21,7 @@ def index_by_sides(comparisons: Iterable[Comparison]) -> BySides:
 def comparison_between(by_sides: BySides, baseline: str, candidate: str) -> Comparison | None:
     """Find the comparison of two cells by their ids; None where they were not compared.
 
-    Its sides are swapped where it was made the other way round.
+    If it was made the other way round, its sides are swapped.
     """
     comparison = by_sides.get((baseline, candidate))
     if comparison is not None:
@@ -31,6 +31,7 @@ def comparison_between(by_sides: BySides, baseline: str, candidate: str) -> Comp
 
 
 def find_comparison(document: Document, baseline: str, candidate: str) -> Comparison | None:
+    """Find the comparison of two cells of a document, swapped or None as by `comparison_between`."""
     return comparison_between(index_by_sides(document.comparisons), baseline, candidate)
 
 

@@ -1,7 +1,7 @@
 """Counts slow launches, processes that took much longer than most others of their arm, and compares both arms' counts.
 
-Verdicts set slow launches aside. Users notice them nevertheless, so that a change of their number is reported too,
-judged by Fisher's exact test (Fisher, 1935).
+Verdicts set slow launches aside, but users notice them. A change of their number is therefore reported too, if Fisher's
+exact test (Fisher, 1935) finds it significant.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ import numpy as np
 
 from farm.rules.comparing import statistics
 
-# A slow launch takes this part longer than the median of its arm …
+# A slow launch takes longer than the median of its arm by this part of it …
 SLOWER_BY = 0.25
-# … and lies this many times as far from it as half of the launches do.
+# … and by this many times the median distance of launches from it.
 BEYOND_SPREAD = 6.0
 LEVEL = 0.01
 
@@ -54,7 +54,7 @@ def fisher_p(first: int, second: int, *, launches: int) -> float:
 
 
 def describe_slow_launches(slow: SlowLaunches, *, set_aside: int, rounds: int) -> str:
-    """Say how many rounds were set aside and whether slow launches became more frequent; empty for none of either."""
+    """Say how many rounds were set aside, and that slow launches became more or less frequent; empty without either."""
     parts = []
     if set_aside:
         parts.append(f"{set_aside} of {rounds} rounds fell on a slow launch and were set aside.")

@@ -1,6 +1,6 @@
 """Stands in for scipy.special, which is imported when one of its functions is first used.
 
-It takes 27 MB, and a web process that only receives uploads needs none of it.
+scipy.special takes 27 MB of memory, and a web process that only receives uploads does not need it.
 """
 
 from typing import TYPE_CHECKING

@@ -15,8 +15,8 @@ from farm.rules.comparing import special
 
 Floats = NDArray[np.float64]
 
-# A clock tells no two launches apart by less than this; without it, equal ratios differ in their last bit and ties
-# would depend on the unit of the samples.
+# Logarithms are rounded to this many decimals, finer than any clock resolves. Without rounding, equal ratios would
+# differ in their last bit, and ties would depend on the unit of the samples.
 DECIMALS = 12
 
 
@@ -56,7 +56,7 @@ def walsh_averages(ratios: Floats) -> Floats:
 
 
 def hodges_lehmann(ratios: Floats) -> Floats:
-    """Compute the median of each row's Walsh averages (Hodges and Lehmann, 1963); a NaN in a row is left out."""
+    """Compute the median of each row's Walsh averages (Hodges and Lehmann, 1963); NaNs in a row are left out."""
     averages = walsh_averages(ratios)
     return _compute_medians(averages, np.count_nonzero(~np.isnan(averages), axis=1))
 
@@ -94,9 +94,9 @@ def rank_sum_p(old: Floats, new: Floats) -> float:
 
 
 def rank_sum_interval_rank(olds: int, news: int, level: float) -> tuple[int, float]:
-    """Find which of the sorted differences new − old, one of each two samples, bound an interval.
+    """Find which of the sorted differences new − old, of each new with each old sample, bound an interval.
 
-    The result is as that of `sign_interval_rank`.
+    Return (k, level) as `sign_interval_rank` does.
     """
     chances = _split_chances(tuple(range(1, olds + news + 1)), news)
     return _find_bounding_rank(np.cumsum(chances[news * (news + 1) // 2 :]), level)
@@ -128,7 +128,7 @@ def _find_bounding_rank(tail: Floats, level: float) -> tuple[int, float]:
 
 
 def _double_ranks(values: Floats) -> NDArray[np.int64]:
-    """Compute twice the mid-ranks, which are whole numbers."""
+    """Compute twice the mid-rank of each value: a whole number for ties too."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     doubled: NDArray[np.int64] = (2 * ends - counts + 1)[group]
@@ -136,7 +136,7 @@ def _double_ranks(values: Floats) -> NDArray[np.int64]:
 
 
 def sign_flip_chances(ranks: Sequence[int]) -> Floats:
-    """Compute the probability of each sum of ranks, by the sum, where each rank is in with probability ½."""
+    """Compute the probability of each sum of ranks, indexed by the sum, if each rank is added with probability ½."""
     chances = np.ones(1)
     for rank in ranks:
         flipped = np.zeros(len(chances) + rank)

@@ -1,9 +1,9 @@
 """Reads the noise of a series off the steps between its values, and whether its level wanders.
 
 Two in three steps of white noise change direction (Bienaymé, 1874), and more than one in two whatever its
-autocorrelation. Values may also *repeat*, the same until something moves them: counts, sizes, times in coarse units.
-The spread of repeated values about a level says nothing. The noise is then the size of the moves, which are the steps
-that are not 0, times how frequent they are.
+autocorrelation. Counts, sizes and times in coarse units often *repeat*: they stay the same until something moves them.
+The spread of repeated values about a level says nothing. The noise is then estimated from the *moves*, the steps that
+are not 0: from their size and their frequency.
 
 Where repeated values move on in the same direction more often than they turn back, the level *wanders*: it is the sum
 of its moves. A level shift then has to be larger than what the other moves add up to within as many values.
@@ -17,13 +17,13 @@ import numpy as np
 from farm.rules.comparing import special
 from farm.rules.comparing.statistics import Floats
 
-# A difference that no clock shows.
+# A difference that is too small for any clock.
 FLOOR = 1e-12
-# Robust standard deviation of normal noise from the median size of its steps.
+# The median step of normal noise times this is a robust estimate of its standard deviation.
 SIGMA_OF_STEPS = 1.4826 / 2**0.5
 # Values repeat where at least this share of them equals the one before: measured noise seldom does.
 REPEATED_SHARE = 0.25
-# A series wanders where turns are fewer than half of the moves by so many standard errors: at least seven moves.
+# A series wanders if fewer than half of its moves turn back, by this many standard errors: at least eight moves.
 WANDERING_SIGMAS = 2.5
 
 
@@ -57,7 +57,7 @@ class Wandering:
         self._total = float(self._squares.sum())
 
     def p_of_jump(self, size: float, cut: Cut) -> float:
-        """Compute the two-sided p of a jump of this size at the cut by the other moves; 0 where nothing wanders.
+        """Compute the two-sided p of a jump of this size at the cut, given the other moves; 0 where nothing wanders.
 
         The variance of the difference between the means of both sides is the mean squared step times a third of the
         number of values.

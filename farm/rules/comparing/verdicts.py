@@ -35,11 +35,11 @@ T_TEST = "paired t"
 FLIP_TEST = "trimmed sign-flip"
 SIGN_TEST = "sign"
 
-# So many comparisons of 24 rounds are computed at a time, so that their Walsh averages fit the processor's cache.
+# This many comparisons of 24 rounds are computed at a time, so that their Walsh averages fit the processor's cache.
 CHUNK = 2048
 _AVERAGES = CHUNK * 300
 
-# Far outside any unit of time; the ratio of two samples within is finite too.
+# Samples outside these limits are refused. No unit of time comes near them, and ratios of samples within stay finite.
 MIN_SAMPLE = 1e-100
 MAX_SAMPLE = 1e100
 
@@ -70,7 +70,9 @@ class _Look(NamedTuple):
 def judge_pairs(pairs: ArrayLike, *, margin: float = MARGIN, looks: Sequence[int] = LOOKS) -> Comparison:
     """Judge (old, new) samples in time order, both in the same unit.
 
-    Raises ValueError when there are fewer than two pairs or a sample is not a finite number above zero.
+    Rounds after the deciding look, or after the last one, are ignored. Fewer rounds than the first look stay undecided.
+    Raises ValueError for fewer than two pairs, for a sample that is not a finite number above zero, and as
+    `check_margin` does.
     """
     return judge_many([pairs], margin=margin, looks=looks)[0]
 
@@ -80,7 +82,7 @@ def judge_many(
 ) -> list[Comparison]:
     """Judge many lists of pairs as `judge_pairs` does, in their order; lists of equal length are computed together.
 
-    `share`: the part of every level to use, where another test has the rest. Raises ValueError as `judge_pairs` does.
+    `share` is the part of each test's level to use, when another test has the rest. Raises ValueError as `judge_pairs`.
     """
     judged: dict[int, Comparison] = {}
     for place, look, row in _find_looks(blocks, margin=margin, looks=looks, share=share):
@@ -91,14 +93,15 @@ def judge_many(
 def count_verdicts(
     blocks: Sequence[ArrayLike], *, margin: float = MARGIN, looks: Sequence[int] = LOOKS
 ) -> Counter[Verdict]:
-    """Count the verdicts that `judge_many` would give, without the intervals, which take most of the time."""
+    """Count the verdicts that `judge_many` would give. It is faster, because it computes no intervals."""
     return Counter(_VERDICTS[look.verdict[row]] for _, look, row in _find_looks(blocks, margin=margin, looks=looks))
 
 
 def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) -> Comparison:
-    """Judge samples that were not measured side by side: of two files, or of different hardware.
+    """Judge samples that were not measured side by side, such as those of two files or of different hardware.
 
-    Raises ValueError when an arm has fewer than two samples or one that is not a finite number above zero.
+    Raises ValueError when an arm has fewer than two samples or one that is not a finite number above zero, and as
+    `check_margin` does.
     """
     check_margin(margin)
     arms = [_read_samples(arm) for arm in (old, new)]
@@ -106,6 +109,7 @@ def judge_unpaired(old: ArrayLike, new: ArrayLike, *, margin: float = MARGIN) ->
 
 
 def is_decided(comparison: Comparison) -> bool:
+    """Whether the verdict is anything but undecided: `not comparable` counts as decided."""
     return comparison.verdict != "undecided"
 
 
@@ -135,7 +139,7 @@ def _read_samples(samples: ArrayLike) -> Floats:
 def _find_looks(
     blocks: Sequence[ArrayLike], *, margin: float, looks: Sequence[int], share: float = 1.0
 ) -> Iterator[tuple[int, _Look, int]]:
-    """Find the look that decides each block, or its last: yields the block's place, the look, and the row in it."""
+    """Find the look that decides each block, or its last: yield the block's place, the look, and the row in it."""
     check_margin(margin)
     ratios = [_compute_log_ratios(pairs) for pairs in blocks]
     for places in group_by(range(len(ratios)), lambda place: len(ratios[place])).values():

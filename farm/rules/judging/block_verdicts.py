@@ -49,11 +49,11 @@ class Judged:
 
     planned: PlannedComparison
     verdict: Verdict
-    # of wall time, of processor time or of the highest rate, as `verdict_from` says; None where there are too few pairs
+    # by wall time, processor time or the highest rate, as `verdict_from` says; None if there are too few pairs
     figures: Comparison | None = None
     # how many rounds the figures rest on
     rounds: int = 0
-    # how many rounds decided or would decide; None where no number would, or where it is not known
+    # after how many rounds it was or will be decided; None if no number of rounds will, or if it is not known
     rounds_needed: int | None = None
     # how many launches of each arm were slow; None without figures
     slow: SlowLaunches | None = None
@@ -75,6 +75,7 @@ class Judged:
 
     @property
     def is_decided(self) -> bool:
+        """Whether the verdict is anything but undecided: `not comparable` counts as decided."""
         return self.verdict != "undecided"
 
     @property
@@ -145,9 +146,9 @@ class BlockJudge:
         ]
 
     def wants_more_rounds(self) -> bool:
-        """Whether another round may still decide something, within the budget.
+        """Whether the node should measure another round, within the budget: a comparison is still undecided.
 
-        Below the minimum number of rounds it may in any case, unless time is over or no arm runs.
+        Below the minimum number of rounds it should in any case, unless its time is over or every arm failed.
         """
         has_measured_arm = any(self.evidence.failure(arm.arm) is None for arm in self.block.arms)
         is_at_limit = self.round_count >= rounds_to_order(self.block, max_rounds=self.max_rounds)
@@ -235,7 +236,7 @@ class BlockJudge:
         return judge_enough(pooled, partial(verdicts.judge_many, margin=self.block.margin))
 
     def _explain_too_few(self, paired: Paired) -> str:
-        """Say that a comparison has fewer rounds than the first look takes; empty where it has them."""
+        """Say that a comparison has fewer rounds than the first look takes; empty if it has enough."""
         counting, min_rounds = len(paired.deciding), look_levels.LOOKS[0] * ROUNDS[self.block.budget].per_pair
         if counting >= min_rounds:
             return ""

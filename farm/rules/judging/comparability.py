@@ -6,9 +6,9 @@ from farm.rules.judging.evidence import Evidence
 from farm.rules.planning.plans import PlannedBlock, PlannedComparison
 from farm.rules.runtimes.provider_table import PROVIDERS
 
-# facts that vary on one machine, or that do not bear on how it measures
+# facts that vary on one machine, or that do not affect its timings
 _VARYING_FACTS = {"load_1m", "temperature_c", "hostname", "advice", "more", "sandbox", "python"}
-# facts under `more` that make two attempts unlike
+# facts under `more` that may not differ between two attempts
 _LASTING_FACTS = ("driver", "driver_version", "cuda_version", "rocm_version", "microcode", "kernel", "browser")
 # packages that a provider computes with, and that a change of runtime may bring along
 _COMPUTING_PACKAGES = tuple(beginning for entry in PROVIDERS for beginning in entry.computes_with)

@@ -22,9 +22,9 @@ from farm.rules.wording.numbers import counted, share
 
 VerdictFrom = Literal["wall", "processor", "rate"]
 RATE = BY_NAME[MAX_RATE]
-# where a larger share of the rounds stayed disturbed, the machine is busy and all of them count
+# if a larger share of the rounds stayed disturbed, the machine is busy and all rounds count
 BUSY_SHARE = 1 / 3
-# the width of the interval of wall time is written up to this factor, and is a reason from the smaller one on
+# The interval of wall time, high / low, is named as the reason from MIN_FACTOR on, and as a number up to MAX_FACTOR.
 MAX_FACTOR = 10.0
 MIN_FACTOR = 1.1
 
@@ -84,8 +84,9 @@ def pair_rounds(
     """Pair the rounds of two arms that count.
 
     These are the undisturbed rounds, by wall time, where there are at least `min_rounds` of them and two thirds of all.
-    Otherwise all rounds count, by processor time; where a launch has none, as on several threads and from older nodes,
-    only the undisturbed ones do. `by_processor` prefers processor time on a calm machine too.
+    Otherwise all rounds count, by processor time. If a launch has no processor time, as on several threads and from
+    older nodes, only the undisturbed rounds count, by wall time. `by_processor` prefers processor time on a calm
+    machine too.
     """
     rounds = evidence.sample_pairs(baseline, candidate)
     calm = {number: (old, new) for number, (old, new) in rounds.items() if not (old.is_disturbed or new.is_disturbed)}
@@ -113,9 +114,9 @@ def _pair_processor_times(rounds: Collection[tuple[Sample, Sample]]) -> list[Pai
 
 
 def describe_disturbance(paired: Paired, *, wall: Comparison | None) -> str:
-    """Say how many rounds were disturbed and what was done about it; empty where none were.
+    """Say how many rounds were disturbed, and whether they were set aside or judged by processor time; empty for none.
 
-    `wall` is the comparison by wall time, whose width is a reason where the verdict rests on processor time.
+    `wall` is the comparison by wall time. Its wide interval is given as the reason for using processor time.
     """
     if not paired.disturbed:
         return ""

@@ -35,7 +35,7 @@ class Evidence:
     curves: dict[int, CurveReport] = field(default_factory=dict)
     traces: dict[tuple[int, int], TraceReport] = field(default_factory=dict)
     rounds: dict[int, RoundReport] = field(default_factory=dict)
-    # of the machine, each once: several where it changed between attempts
+    # the facts of the machine, each once: several if it changed between attempts
     facts: list[Facts] = field(default_factory=list)
     engines: EnginesReport | None = None
     end: EndReport | None = None
@@ -75,7 +75,7 @@ class Evidence:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether the node ended the rounds because no further round fitted its time."""
+        """Whether the last round says that no further round fits the node's time."""
         return bool(self.rounds) and self.rounds[max(self.rounds)].is_last
 
     def failure(self, arm: int) -> Reason | None:

@@ -32,10 +32,10 @@ class _PairedLaunches(NamedTuple):
 def judge_metrics(judge: BlockJudge, judged: Sequence[Judged]) -> list[list[MetricChange]]:
     """List the changes of metrics for each comparison: the headline, then every further metric in the table's order.
 
-    `judged` are comparisons of this judge. The list of arms that cannot be compared is empty.
+    `judged` are comparisons of this judge. A comparison that is not comparable has an empty list.
 
-    A metric is listed where launches of both arms give it in at least two rounds. One that a repeat decides is listed
-    after a single round too, as undecided with the reason.
+    A metric is listed if launches of both arms report it in at least two rounds. A metric that is judged by repeat is
+    listed after a single round too, as undecided with the reason.
     """
     by_comparison = [_list_headline(judge, comparison) for comparison in judged]
     kinds = [scenarios.of_cell(judge.block.arms[comparison.planned.candidate].spec).kind for comparison in judged]
@@ -180,7 +180,7 @@ _JUDGES = {
 def _pair_launches(judge: BlockJudge, judged: Judged, metric: Metric) -> _PairedLaunches:
     """Pair the launches of the rounds that count for latency, where both report the metric.
 
-    The pairs are of processor time where the verdict on latency is and every launch has it.
+    The pairs are processor times if the verdict on latency rests on them and every launch has one for this metric.
     """
     arms = judged.planned.baseline, judged.planned.candidate
     paired = counted_rounds.pair_rounds(

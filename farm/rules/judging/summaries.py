@@ -18,7 +18,7 @@ from farm.rules.cells.metrics import JUDGED, OF_LAUNCHES
 from farm.rules.comparing import percentiles
 from farm.rules.comparing.signed_ranks import median_interval
 
-# of a sample; a node keeps fewer
+# the most timings of a sample; a node keeps fewer
 MAX_TIMINGS = 20_000
 _DTYPES = {"u4": "<u4", "u8": "<u8"}
 
@@ -31,7 +31,7 @@ class TimingsProblem(ValueError):
 class CellSummary:
     """A cell's figures over all its launches."""
 
-    # by name, the figures of metrics of which each launch gives one value
+    # figures of the metrics that have one value in each launch, by name of metric
     launched: Mapping[str, Figure]
     # milliseconds per inference over all timings together; a percentile that needs more timings is None
     mean_ms: float
@@ -43,8 +43,10 @@ class CellSummary:
     throughput: float
     # how many timings there are
     timings: int
+    # whether the timings of every launch were stable
     is_stable: bool
     is_bimodal: bool
+    # how many launches were disturbed; repeated measurements count too
     disturbed_samples: int
 
 
