@@ -61,6 +61,7 @@ def runtime_sort_key(runtime: Runtime) -> tuple[bool, str, Version, str]:
 
 
 def session_name(cell: Cell) -> str:
+    """Return the name of the cell's session set; without a name its options as text, or else `default`."""
     return str(cell.session.get("name") or format_pairs(cell.session) or "default")
 
 

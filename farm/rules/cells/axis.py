@@ -48,7 +48,6 @@ class MatrixAxis:
 
     @property
     def field(self) -> str:
-        """The field's name in the part of a CellSpec and in a document's cell."""
         return _field(self.name)
 
 
@@ -59,16 +58,16 @@ class Axis:
     # its key in a matrix
     name: str
     heading: str
-    # these four replace what the methods below derive from the first of `fields`
+    # each of these four replaces what the method below derives from the first of `fields`
     value_of: Callable[[Cell], SupportsRichComparison] | None = None
     short_of: Callable[[Cell], str] | None = None
     label_of: Callable[[Cell], str] | None = None
     sort_key_of: Callable[[Cell], SupportsRichComparison] | None = None
-    # a value that sentences leave out
+    # the value that sentences leave out
     default: object = NO_DEFAULT
     # the fields of a document's cell that hold it; by default the one of its own name
     fields: tuple[str, ...] = ()
-    # whether it says what is measured, and not where
+    # whether it says what is measured; False where it says on which machine
     is_setting: bool = True
     # None where no matrix declares it
     declared: MatrixAxis | None = None

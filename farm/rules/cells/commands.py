@@ -1,8 +1,8 @@
 """Writes the command lines that people copy to repeat the work of a cell.
 
-They are written from the cell and `main`, the name of its model's file, and never from what a node reported. Every word
-is quoted for a POSIX shell. What no option can carry safely is in the JSON of `--matrix`, which escapes all but plain
-characters.
+The commands are written from the cell and `main`, the name of its model's file, and never from what a node reported.
+Every word is quoted for a POSIX shell. Settings that no option can carry safely go into the JSON of `--matrix`, which
+escapes all but plain characters.
 """
 
 import json
@@ -74,8 +74,9 @@ def matrix_command(
 ) -> str:
     """Write `onnxfarm bench …` for a whole matrix in plain values, with the files that `cell` was given.
 
-    `packages` are the packages to allow beyond the known distributions. None writes `onnxfarm submit … --wait` instead,
-    since a farm knows what it allows. Files beside the model are named as farms take them: model.inputs.npz.
+    `packages` are the packages to allow beyond the known distributions. If it is None, the command is
+    `onnxfarm submit … --wait`, since a farm knows what it allows. Files that go with the model are named as farms take
+    them: model.inputs.npz.
     """
     stem = main.removesuffix(".onnx")
     declared = dict(matrix)
@@ -103,8 +104,8 @@ def diverge_command(
 ) -> str:
     """Write `onnxfarm diverge …` for a cell; empty where the cell has settings that diverge does not take.
 
-    `against` is the runtime to compare with, and None the CPU without optimisations. `has_inputs` says whether a file
-    of inputs lies beside the model; None takes one only where the cell was given it.
+    `against` is the runtime to compare with; None compares with the CPU without optimisations. `has_inputs` says
+    whether a file of inputs lies next to the model; None assumes one only if the cell was measured with it.
     """
     work, recipe = cell.workload, cell.recipe
     has_default_session = cell.session.model_dump(exclude=_DIVERGE_SETTINGS) == SessionSettings().model_dump(

@@ -4,12 +4,12 @@
     LOW..HIGH       random between both, HIGH included; whole numbers where the input takes whole numbers
     normal          random, standard normal distribution
     below:DIMENSION random whole numbers from 0, below the size of a dynamic dimension
-    of:A|B|…        numbers, one of these each
-    boxes:HIGH      rows of x0, y0, x1, y1 between 0 and HIGH, of which x0 ≤ x1 and y0 ≤ y1
+    of:A|B|…        random numbers, each one of these
+    boxes:HIGH      random rows of x0, y0, x1, y1 between 0 and HIGH, with x0 ≤ x1 and y0 ≤ y1
     positions       0, 1, 2, … along the last axis; `positions:DIMENSION` starts at the size of a dynamic dimension
     size:DIMENSION  the size of a dynamic dimension
-    text:A|B|…      strings, one of these each
-    words           strings of some words each; `words:A|B|…` of these words
+    text:A|B|…      random strings, each one of these
+    words           random strings of a few words; `words:A|B|…` draws from these words
 
 Random forms follow the run's seed; with `@SEED` after them they are the same in every run.
 """
@@ -50,12 +50,12 @@ class Fill:
 
     # one of the constants above, or `value`, `range` or `size`
     kind: str
-    # the limits of its numbers, equal for a single value
+    # the lowest and the highest number, equal for a single value; 0 where the form has none
     low: Number = 0
     high: Number = 0
     # the dynamic dimension whose size is used; empty where none is
     dimension: str = ""
-    # of random values; None: that of the run
+    # the seed of random values; None: that of the run
     seed: int | None = None
     # the strings or the numbers to draw from
     texts: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ def check_text(text: str) -> None:
 def default_fill(dtype: str) -> str:
     """Choose a fill, as text, for an input of this dtype of which nothing else is known.
 
-    It is words for strings, a normal distribution for floats, the full range for 8-bit integers, and 0 or 1 otherwise.
+    Strings get words, floats a normal distribution, 8-bit integers their full range, and other types 0 or 1.
     """
     if dtype == "string":
         return WORDS

@@ -18,9 +18,9 @@ MAX_SIZES: Final = 16
 RANDOM: Final = "random"
 _DIMENSION = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", re.ASCII)
 _SHAPES: Final = "shapes"
-# a launch ends after so many inferences or seconds, whichever comes first; worker.runner.scenarios.fresh
+# a launch ends after this many inferences or seconds, whichever comes first, as worker.runner.scenarios.fresh does
 RUNS, MAX_RUNS_S = 1_000, 10.0
-# every set is first run so many times alone, while it is bound and settles
+# each set first runs alone this many times, so that it is bound and its time settles
 SET_RUNS = 3
 
 Size = int | Literal["random"]
@@ -28,17 +28,17 @@ Size = int | Literal["random"]
 
 @dataclass(frozen=True)
 class Fresh(Scenario):
-    """Inferences on `sets` sets of inputs, in turn. Methods: see `Scenario`."""
+    """Inferences that take turns through `sets` sets of inputs. `Scenario` documents the methods."""
 
     kind: ClassVar[str] = "fresh"
     own_metrics: ClassVar[frozenset[str]] = frozenset({GROWTH})
     sets: int = MIN_SETS
-    # the sizes that each dimension takes
+    # the sizes that each dimension takes, by its name
     shapes: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        """Make the scenario from `sets` and the sizes of dimensions, by name or under `shapes`.
+        """Make the scenario from `sets` and the sizes of dimensions, which stand by name or under `shapes`.
 
         Raises MatrixProblem.
         """

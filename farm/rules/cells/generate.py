@@ -31,15 +31,15 @@ TOKEN_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Generate(Scenario):
-    """A generation of `new` tokens after a prompt of `prompt` tokens. Methods: see `Scenario`."""
+    """A generation of `new` tokens after a prompt of `prompt` tokens. `Scenario` documents the methods."""
 
     kind: ClassVar[str] = "generate"
     takes_prompts: ClassVar[bool] = True
-    # 0 where planning decides
+    # how many tokens; 0 where planning decides
     prompt: int = 0
     new: int = USUAL_NEW
     sampler: Sampler = samplers.LIKELIEST
-    # of random prompts and tokens; None: that of the run
+    # the seed of random prompts and tokens; None: that of the run
     seed: int | None = None
     # how many sequences run at once; None: the batch of the matrix
     batch: int | None = None
@@ -74,7 +74,7 @@ class Generate(Scenario):
 
     @property
     def label(self) -> str:
-        """`prompt 128, 64 new, top-p 0.9`."""
+        """The options in words: `prompt 128, 64 new, top-p 0.9`."""
         seed = f"seed {self.seed}" if self.seed is not None else ""
         prompt = f"given prompt of {self.prompt}" if self.given else f"prompt {self.prompt or USUAL_PROMPT}"
         words = (prompt, f"{self.new} new", self.sampler.label, seed)
@@ -114,7 +114,7 @@ class Generate(Scenario):
         return {"batch": text} if self.batch is not None else {}
 
     def workload_fields(self, work: Mapping[str, object]) -> dict[str, object]:
-        """Move the scenario's batch, where it has one, into the field of the workload."""
+        """Move the scenario's batch, if it has one, into the workload's field `batch`."""
         if self.batch is None:
             return dict(work)
         return {**work, "scenario": replace(self, batch=None).text, "batch": self.batch}

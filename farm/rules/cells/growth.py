@@ -1,7 +1,7 @@
 """Decides whether the memory of a cell on fresh inputs settles or grows, and describes by how much.
 
-Growth is a figure in bytes per 1,000 inferences. It is judged by its 95 % interval. Without one, as after few launches,
-it may be called settled, and never growing.
+Growth is a figure in bytes per 1,000 inferences, judged by its 95 % interval. After too few launches there is no
+interval. Memory may then be called settled, by the figure itself, but never growing.
 """
 
 from farm.contract.document_cells import Figure

@@ -11,14 +11,14 @@ from farm.rules.cells.values import Value
 
 
 def part_fields(values: Mapping[str, Value], part: Part) -> dict[str, object]:
-    """Return the fields of this part of a CellSpec that are set by a point's values, which are by name of axis."""
+    """Return the fields of this part of a CellSpec that a point sets; `values` are those of the point by axis."""
     return {axis.field: values[axis.name] for axis in FIELD_AXES if axis.part == part and axis.name in values}
 
 
 def document_fields(spec: CellSpec, *, opset: int | None, session: str, sustained_s: float = 0.0) -> dict[str, object]:
     """Build the fields of a document's cell that say what it measures.
 
-    `opset` is that of the model, for a cell that keeps it, and None where it is not known. `session` is the name of its
+    `opset` is that of the model, for a cell that keeps it; None if it is not known. `session` is the name of the cell's
     session set, and `sustained_s` the seconds for which its block goes on after the rounds.
     """
     return {

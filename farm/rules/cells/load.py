@@ -20,7 +20,8 @@ from farm.rules.wording.numbers import counted, plain
 
 MAX_STREAMS: Final = 64
 _OPTIONS: Final = ("rate", "bound", "streams", "sessions", "closed")
-# a shorter bound is less than a generator on a shared machine may be late by
+# the lowest and the highest rate per second, and bound in ms; a load generator on a shared machine may itself be late
+# by more than a shorter bound
 _RATES: Final = (0.1, 1_000_000.0)
 _BOUNDS: Final = (0.1, 60_000.0)
 _REAL = re.compile(r"^(\d{1,12}(?:\.\d{1,12})?)(ms|s|us|)$", re.ASCII)
@@ -31,22 +32,23 @@ MIN_ANSWERED_SHARE = 0.95
 # worker.runner.scenarios.load
 ARRIVALS = 700
 AROUND = (0.5, 0.7, 0.85, 1.0, 1.15, 1.3)
+# the highest rate is usually this part of streams / latency
 USUAL_PART = 0.6
-# a bound is usually so many latencies long, by which the latency of an unknown model is estimated
+# a bound is usually this many latencies; the latency of an unknown model is estimated from it
 TYPICAL_BOUND = 10.0
-# how often a rate is measured at most, because the load generator was late
+# how often a rate is measured at most, when the load generator was late
 MAX_TRIES = 3
 
 
 @dataclass(frozen=True)
 class Load(Scenario):
-    """An open loop: requests arrive at `rate` per second on `streams` streams. Methods: see `Scenario`."""
+    """An open loop: requests arrive at `rate` per second on `streams` streams. `Scenario` documents the methods."""
 
     kind: ClassVar[str] = "load"
     schema: ClassVar[Mapping[str, Any]] = {"type": "object"}
     is_single_stream: ClassVar[bool] = False
     is_open: ClassVar[bool] = True
-    # per second; None searches the highest rate whose p99 keeps the bound
+    # requests per second; None searches the highest rate whose p99 keeps the bound
     rate: float | None = None
     # the limit of the p99; None where there is none
     bound_ms: float | None = None
@@ -56,7 +58,7 @@ class Load(Scenario):
 
     @classmethod
     def read(cls, options: object, /) -> Scenario:
-        """Make an open load from its options, or a closed one where `closed` is among them. Raises MatrixProblem."""
+        """Make an open load from its options, or a closed one if they have `closed`. Raises MatrixProblem."""
         written = read_options(cls.kind, options, example="load: {rate: 50}")
         for name in written:
             if name not in _OPTIONS:

@@ -25,8 +25,8 @@ T = TypeVar("T")
 def build_matrix(cells: Sequence[CellSpec], *, names: Mapping[str, str] | None = None) -> PlainMatrix:
     """Build axes whose product is exactly these cells, or else list each cell in `include`.
 
-    `names` has the name of each cell's session set, by the cell's digest. Inputs, tolerances, calibration data and the
-    seed are no axes and are left out.
+    `names` has names for session sets, by the digests of cells; other sets are called `session-1` and so on. Inputs,
+    tolerances, calibration data and the seed are not axes and are left out.
     """
     sets = _make_session_sets(cells, names or {})
     full_points = _distinct({**axis_values(cell), "session": sets[_make_key(cell.session)]} for cell in cells)
@@ -53,7 +53,7 @@ def merge_settings(matrices: Iterable[Mapping[str, Any]]) -> dict[str, dict[str,
 
 
 def axis_values(cell: CellSpec) -> dict[str, Value]:
-    """Return a cell's values by name of axis; without those that a matrix need not write, such as usual hardware."""
+    """Return a cell's values by name of axis, except those that a matrix need not write, such as usual hardware."""
     values = ((name, axis.value_in(cell)) for name, axis in MATRIX_AXES.items())
     return {name: value for name, value in values if value is not None}
 

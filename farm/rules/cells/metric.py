@@ -7,9 +7,10 @@ from typing import Literal
 from farm.contract.document_cells import Cell, Figure
 from farm.contract.reports import CheckReport, Sample
 
-# what the interval of a figure rests on: pairs of interleaved rounds, the spread of its launches, or nothing
+# what the interval of a figure rests on: pairs of interleaved rounds, the spread of its launches, or nothing known
 Noise = Literal["rounds", "launches", "unknown"]
-# how a figure is written: a time with the digits of its interval, three digits, MiB, a whole number, yes or no
+# how a figure is written: `latency` with the digits of its interval, `plain` with three digits, `memory` in MiB,
+# `count` as a whole number, `yes` as yes or no
 Reading = Literal["latency", "plain", "memory", "count", "yes"]
 Summary = Callable[[Sequence[float]], float]
 # a verdict's word for more of a metric, and for less
@@ -61,9 +62,9 @@ class Metric:
     # the fields of a document's cell for the launches' figures and the interval; empty where it has none
     samples_as: str = ""
     interval_as: str = ""
-    # whether verdicts are about it
+    # whether it is the metric that the verdict of a comparison is about; only one is
     is_judged: bool = False
-    # how many timings it needs
+    # how many timings it takes to publish it
     from_timings: int = 0
     # why a cell of one thread on the CPU lacks it, for its page; empty where the page does not say so
     absent: str = ""
@@ -80,7 +81,7 @@ class Metric:
 
     @property
     def is_under_metrics(self) -> bool:
-        """Whether a document's cell holds it under `metrics`, because the schema has no field of its own for it."""
+        """Whether a document's cell holds it under `metrics`, because the cell has no field of this name."""
         return self.name not in Cell.model_fields
 
     def read_figure(self, report: Sample | CheckReport) -> float | None:

@@ -1,8 +1,8 @@
 """The table of metrics: one entry each, in the order in which a cell's page lists them.
 
-Summaries, documents, CSV, pages and alerts read it. A metric that is no field of the contract's Sample or CheckReport
-is sent and recorded by its name under `metrics`. It needs only an entry here or in `scenario_metrics`, and the line
-that measures it. Installed packages add theirs.
+Summaries, documents, CSV, pages and alerts read the table. A metric that is not a field of the contract's Sample or
+CheckReport is sent and recorded by its name under `metrics`. A new metric needs only an entry here or in
+`scenario_metrics`, and the line that measures it. Installed packages add their own metrics.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def items_per_cpu_second(cell: Cell) -> float | None:
     return items / cell.cpu_p50_ms if follows_from_p50 and cell.cpu_p50_ms else None
 
 
-# a cell that is timed by one call may have the metric of the other beside it
+# a cell that is timed by one call may also have the metric of the other call
 OF_CALLS: Mapping[Call, Metric] = {call: _make_call_metric(call) for call in titles.CALLS}
 OWN: tuple[Metric, ...] = (
     Metric(

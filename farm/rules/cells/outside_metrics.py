@@ -19,7 +19,7 @@ from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric, Words
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _UNIT = re.compile(r"[A-Za-z0-9µ%/²³·_-]{0,16}")
 MAX_TITLE, MAX_NOTE = 60, 200
-# of a scenario: a launch may report 32 in all, ours included
+# The most metrics of a scenario; a launch may report 32 in all, our own included.
 MAX_METRICS = 16
 _TIMES = ("s", "ms", "us", "µs", "ns")
 # keys that reports and documents use already
@@ -54,7 +54,7 @@ class Measure:
 
     @property
     def metric(self) -> Metric:
-        """The entry of our table: the median of the launches, with the interval of their spread."""
+        """The entry of our table, for scenarios of packages: the median over launches, with its interval."""
         words = self._words
         reads: Literal["latency", "memory", "plain"] = "memory" if words is SIZE else "plain"
         if words is TIME and self.unit == "ms":
@@ -82,7 +82,7 @@ class Measure:
 
     @property
     def _words(self) -> Words:
-        """The verdict's words: slower for a time and bigger for a size, where less is better; else higher."""
+        """The verdict's words: `slower` for a time and `bigger` for bytes where less is better, else `higher`."""
         if self.better == "less" and self.unit in _TIMES:
             return TIME
         return SIZE if self.better == "less" and self.unit == "bytes" else RATE

@@ -1,7 +1,7 @@
 """Scenarios of installed packages, which they declare as entry points of `onnxfarm.scenarios`.
 
-A package declares an `Entry`. The code that runs is a file of the package, which nodes copy beside the runner's files
-and import nowhere else.
+A package declares an `Entry`. The code that runs is a file of the package. Nodes copy it into the folder of the
+runner, and only the runner imports it.
 """
 
 import re
@@ -50,7 +50,7 @@ class Entry:
     # a few words for people
     label: str
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
-    # by how many seconds a launch takes longer than one of `single`
+    # how many seconds longer a launch takes than one of `single`
     launch_s: float = 0.0
     # figures that its launches report besides ours, and that are judged in the same way
     metrics: tuple[Measure, ...] = ()
@@ -78,7 +78,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Outside(Scenario):
-    """A scenario of a package with its options. Methods: see `Scenario`."""
+    """A scenario of a package with its options. `Scenario` documents the methods."""
 
     kind: ClassVar[str] = "outside"
     entry: Entry
@@ -113,7 +113,7 @@ class Outside(Scenario):
 
 
 def entry_point_group(own: Sequence[str]) -> Group[Entry]:
-    """Declare the entry points of scenarios; an entry that is malformed, or has one of the names `own`, is refused."""
+    """Declare the group of entry points. It refuses entries that are malformed or whose name is taken, as by `own`."""
 
     def check(entry: Entry, taken: Sequence[Entry]) -> Entry:
         raise_first_problem(_find_faults(entry, taken=[*own, *(other.name for other in taken)]))

@@ -35,7 +35,7 @@ def read_memory_limit(value: object) -> int:
 
 
 def read_count(name: str, written: object, *, minimum: int, maximum: int, scenario: str) -> int:
-    """Read a whole number within limits, also from text: the option `name` of a scenario. Raises MatrixProblem."""
+    """Read the option `name` of a scenario: a whole number within limits, also as text. Raises MatrixProblem."""
     text = str(written).strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
     if isinstance(written, bool) or number is None or not minimum <= number <= maximum:
@@ -44,9 +44,9 @@ def read_count(name: str, written: object, *, minimum: int, maximum: int, scenar
 
 
 def read_text_options(what: str, value: object) -> dict[str, str]:
-    """Read options as ONNX Runtime takes them, text by name: numbers become text, and true and false are refused.
+    """Read options as ONNX Runtime takes them, text by name. Numbers become text; true and false are refused.
 
-    Raises MatrixProblem, whose sentence names an option by `what` and its name.
+    Raises MatrixProblem, whose sentence names the option as `what`, followed by its name.
     """
     if not isinstance(value, dict):
         raise MatrixProblem(f"{what} is {shorten_repr(value)}: write options as `name: value` pairs.")
@@ -69,7 +69,7 @@ def read_opset(value: object) -> int | str:
 
 
 def read_runtime(value: object, *, allowed: Collection[str] = ()) -> Runtime:
-    """Read `distribution==version`; a bare version is one of `onnxruntime`.
+    """Read `distribution==version`; a version alone is a release of `onnxruntime`.
 
     `allowed` names the packages that may be used beyond the known distributions. Raises MatrixProblem.
     """
@@ -111,7 +111,7 @@ def read_precision(value: object) -> PrecisionChoice:
 
 
 def read_shapes(value: object) -> dict[str, int]:
-    """Read the sizes of dynamic dimensions from a mapping of their names. Raises MatrixProblem."""
+    """Read a mapping from names of dynamic dimensions to sizes from 0 on, also as text. Raises MatrixProblem."""
     if not isinstance(value, dict):
         raise MatrixProblem(
             f"shapes has {shorten_repr(value)}: write `dimension: size` pairs, such as `sequence: 128`."

@@ -32,13 +32,13 @@ _CHOICES = {
     # as MatMulNBits numbers them: unset, fp32, fp16, bf16, int8
     "accuracy-level": ("0", "1", "2", "3", "4"),
 }
-# weights that share a scale, as the kernels of MatMulNBits take them
+# how many weights may share a scale, as the kernels of MatMulNBits take them
 BLOCKS = (16, 32, 64, 128, 256)
 _LISTS = ("exclude-nodes", "op-types", "block-ops")
 _DEFAULTS = {"weight": "int8", "calibration": "minmax", "keep-io": "true", "block": "32", "accuracy-level": "0"}
 _FLAGS = {**dict.fromkeys(("true", "yes", "on", "1"), "true"), **dict.fromkeys(("false", "no", "off", "0"), "false")}
 _MAX_NAMES, _MAX_CHARACTERS = 1_000, 20_000
-# the facts of a model's inspection that `describe_uploaded` takes, in its order
+# the facts of a model's inspection that `describe_uploaded` takes, in the order of its arguments
 UPLOADED = ("dtypes", "operators", "is_quantised")
 
 # an option that planning adds to a static recipe: the digest of its calibration data, or that they are random
@@ -117,12 +117,11 @@ def hardware_defaults(provider: str, *, tags: Collection[str]) -> dict[str, str]
 
 
 def variant_options(recipe: Recipe) -> dict[str, str]:
-    """Return the options that the conversion takes: all but SAMPLES, which says where calibration data are from."""
+    """Return the options that the conversion takes: all but SAMPLES, which names the calibration data."""
     return {name: value for name, value in recipe.options.items() if name != SAMPLES}
 
 
 def format_precision(precision: str, options: Mapping[str, str]) -> str:
-    """Write a precision with its options as `parse_precision` reads them."""
     parts = [name if value == "true" else f"{name}={value.replace(',', '+')}" for name, value in options.items()]
     return ":".join([precision, *parts])
 

@@ -32,7 +32,7 @@ class Sampler:
 
     @property
     def options(self) -> dict[str, str]:
-        """Its options in the scenario's text, by name, such as `top-p=0.9` for `sampling`; empty for `greedy`."""
+        """The sampler's options in the text of `generate`, such as `sampling`: `top-p=0.9`; empty for `greedy`."""
         if not self.draws_tokens:
             return {}
         temperature = {"temperature": f"{self.temperature:g}"} if self.temperature != 1.0 else {}
@@ -40,12 +40,12 @@ class Sampler:
 
     @property
     def label(self) -> str:
-        """A few words, `top-p 0.9, temperature 0.8`; empty for `greedy`."""
+        """The sampler in words: `top-p 0.9, temperature 0.8`; empty for `greedy`."""
         words = f"{self.kind} {self.limit:g}" if self.draws_tokens else ""
         return words + (f", temperature {self.temperature:g}" if self.temperature != 1.0 else "")
 
     def runner_settings(self) -> dict[str, object]:
-        """Make the runner's settings of the sampler; empty for `greedy`."""
+        """Return the settings that the runner gets for the sampler; empty for `greedy`."""
         if not self.draws_tokens:
             return {}
         return {"sampling": self.kind, "limit": self.limit, "temperature": self.temperature}
@@ -55,7 +55,7 @@ LIKELIEST: Final = Sampler()
 
 
 def pop_sampler(options: MutableMapping[str, object]) -> Sampler:
-    """Take `sampling` and `temperature` out of the options of `generate`, and read them. Raises MatrixProblem."""
+    """Remove `sampling` and `temperature` from the options of `generate`, and read them. Raises MatrixProblem."""
     written, temperature = options.pop("sampling", GREEDY), options.pop("temperature", None)
     sampler = _parse_sampling(str(written).strip())
     if sampler is None:

@@ -42,7 +42,10 @@ class Scenario:
 
     Durations are seconds of wall-clock time, and `latency_ms` is None for a model that was never measured. `label`
     names the scenario for people. `axis_text` is its value on the axis of scenarios, and `short` is a text of it that
-    fits into a table. `differing_phrase` stands in `12 … answered otherwise than alone`.
+    fits into a table. `differing_phrase` fills the gap in `12 … answered otherwise than alone`. `looks_for_a_rate` says
+    that a load searches the highest rate. Only `generate` has tokens: `new_tokens` are generated after the prompt,
+    `context_tokens` are those of the prompt and the new ones, and `drawn_tokens` are all that a launch draws at random.
+    `prompts_sha256` is the digest of given prompts, and empty for random ones.
     """
 
     # the name that metrics are declared for
@@ -90,7 +93,7 @@ class Scenario:
 
     @property
     def family(self) -> str:
-        """The key of scenarios whose cells are measured in one block and compared."""
+        """A text that is the same for scenarios whose cells are measured in one block and compared."""
         return self.text
 
     @property
@@ -103,7 +106,7 @@ class Scenario:
 
     @property
     def bound_ms(self) -> float | None:
-        """The limit of its p99; None where there is none."""
+        """The limit of the scenario's p99 in ms; None where it has none."""
         return None
 
     @property
@@ -117,7 +120,6 @@ class Scenario:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens that the model holds at once: those of the prompt and the new ones."""
         return self.new_tokens
 
     @property
@@ -133,7 +135,7 @@ class Scenario:
         return ""
 
     def _format_text(self, options: Mapping[str, object]) -> str:
-        """Write the scenario as `load:rate=50:streams=2`; options that are None or empty are left out."""
+        # as in `load:rate=50:streams=2`
         written = (f"{name}={value}" for name, value in options.items() if value not in (None, ""))
         return ":".join([self.name, *written])
 
@@ -154,7 +156,7 @@ class Scenario:
         return {"kind": self.name, "seed": work.seed, "made": made}
 
     def fit_to_model(self, model: ModelFacts, *, is_batched: bool) -> Self:
-        """Return the scenario with what the model decides filled in; `is_batched`: whether the matrix sets a batch."""
+        """Return the scenario with the options that follow from the model; `is_batched`: the matrix sets a batch."""
         return self
 
     def refusals(self, spec: CellSpec, model: ModelFacts, *, shape_problem: ShapeProblem) -> Iterator[str]:

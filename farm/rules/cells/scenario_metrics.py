@@ -5,9 +5,9 @@ from statistics import median
 
 from farm.rules.cells.metric import RATE, SIZE, TIME, Judging, Metric
 
-# smaller changes, in bytes, are those of single memory pages and no growth
+# smaller changes, in bytes, come from single memory pages and are no growth
 MIN_GROWTH = 64.0 * 1024
-# milliseconds over 1,000 positions
+# growth of the time per token that does not matter, in ms over 1,000 positions
 MIN_TOKEN_GROWTH = 0.05
 
 # the growth of memory, and answers that differ from those of the same inputs alone

@@ -51,7 +51,7 @@ class _Unreadable(Scenario):
 
 
 def normalise_text(value: object) -> str:
-    """Parse a scenario as a matrix writes it, and write it as text. Raises MatrixProblem."""
+    """Convert a scenario, as a matrix writes it, to the text that a workload stores. Raises MatrixProblem."""
     return parse(value).text
 
 
@@ -96,13 +96,14 @@ def of_workload(workload: Workload) -> Scenario:
 def recorded_text(workload: Workload, *, sustained_s: float = 0.0) -> str:
     """Write the scenario as a document records it.
 
-    `sustained_s` is that of the cell's block, the only place that had it before 23 November 2026.
+    `sustained_s` is that of the cell's block. Only blocks recorded it before 23 November 2026.
     """
     scenario = of_workload(workload)
     return Sustained(sustained_s / 60.0).text if scenario == Single() and sustained_s > 0 else scenario.text
 
 
 def is_plain(spec: CellSpec) -> bool:
+    """Whether launches run one input in one session on one stream, so that they may take turns and be traced."""
     return of_cell(spec).is_plain and spec.workload.concurrency == 1
 
 
@@ -111,7 +112,7 @@ def is_single_stream(spec: CellSpec) -> bool:
 
 
 def runner_settings(spec: CellSpec) -> dict[str, object]:
-    """Make the settings of the runner for the launches of a round; those of `sustained` are the same as of `single`."""
+    """Make the runner's settings for the launches of a round; `sustained` has the same as `single`."""
     return of_cell(spec).runner_settings(spec.workload)
 
 
@@ -121,6 +122,7 @@ def workload_fields(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def describe(text: str) -> str:
+    """Return the label of a scenario from its text; a text that cannot be parsed here is returned as it is."""
     return parse_recorded(text).label
 
 

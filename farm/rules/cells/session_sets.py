@@ -12,7 +12,7 @@ from farm.rules.cells.fields import Kind
 from farm.rules.cells.problems import MatrixProblem
 from farm.rules.runtimes.nearest import choice_sentence
 
-# words of entries that name a file, a library or an address: the agent sets these, and a matrix may not
+# Entries with these words name a file, a library or an address. Only the agent may set them, never a matrix.
 _FORBIDDEN_WORDS = ("path", "file", "directory", "folder", "library", "external", "address")
 
 
@@ -43,7 +43,7 @@ Config = Annotated[
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(alias_generator=_key, validate_by_name=True, extra="forbid"))
 class SessionSet:
-    """Session options under a name, without intra-op threads and optimisation level, which have axes of their own."""
+    """Session options under a name. Intra-op threads and the optimisation level are separate axes."""
 
     # a matrix file has to name its sets; a set that stands for a cell's options needs no name
     name: Annotated[StrictStr, Field(max_length=64, json_schema_extra={"minLength": 1})] = "default"
@@ -69,7 +69,7 @@ class SessionSet:
 
 
 DEFAULT = SessionSet()
-# the session options of a set; the others are axes of their own
+# the session options of a set; the others are separate axes
 _NAMES = [option.name for option in fields(SessionSet) if option.name != "name"]
 OPTIONS = set(_NAMES)
 _KEYS = ("name", *map(_key, _NAMES))

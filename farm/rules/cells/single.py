@@ -17,7 +17,7 @@ MAX_MINUTES: Final = MAX_SUSTAINED_S / 60.0
 
 @dataclass(frozen=True)
 class Single(Scenario):
-    """One inference after another, in one stream or in several. Methods: see `Scenario`."""
+    """One inference after another, in one stream or in several. `Scenario` documents the methods."""
 
     kind: ClassVar[str] = SINGLE
     is_plain: ClassVar[bool] = True

@@ -7,11 +7,11 @@ from statistics import median
 from farm.rules.wording.numbers import change, percent
 
 POINT_S = 60.0
-# a curve has at least so many points, which are shorter than POINT_S where it takes
+# A curve has at least this many points. In short curves they are therefore shorter than POINT_S.
 MIN_POINTS = 6
 # a curve throttles where, from some moment to its end, every point is slower than the first by more than this fraction
 THROTTLED = 0.05
-# at least so many points must stay slow, since a single slow point at the end may be chance
+# at least this many points must stay slow, since a single slow point at the end may be chance
 LASTING_POINTS = 2
 
 

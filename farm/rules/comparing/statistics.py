@@ -25,7 +25,6 @@ def logarithms(samples: Floats) -> Floats:
 
 
 def log_edge(margin: float) -> float:
-    """Convert a margin from a fraction to the log scale: ln(1 + margin)."""
     return round(log1p(margin), DECIMALS)
 
 

@@ -27,7 +27,7 @@ _ROLES = {
     "total": (re.compile(r"^total_seq(uence)?_len(gth)?$"), 1),
 }
 _FLOATS = ("float16", "float32", "float64")
-# the ranks of caches: batch, heads, length, size of a head; with a 2 in front where keys and values are one tensor
+# The dimensions of a cache are batch, heads, length, and size of a head, after a 2 if keys and values are one tensor.
 _SEPARATE_RANK, _JOINT_RANK = 4, 5
 
 Shape = Sequence[int | str] | None
@@ -54,7 +54,7 @@ class Port(Protocol):
 
 
 class NotADecoder(Exception):
-    """Why a model with something like a past cannot generate here, in one sentence."""
+    """A model has something like a past, but cannot generate here. The message says why in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Decoder:
     vocabulary: int | None
     mask: str = ""
     positions: str = ""
-    # of GroupQueryAttention: the index of the last token of each sequence, and the total length
+    # inputs of GroupQueryAttention: the index of the last token of each sequence, and the total length
     last_places: str = ""
     total: str = ""
 
@@ -111,7 +111,7 @@ def find_decoder(inputs: Sequence[Port], outputs: Sequence[Port]) -> Decoder | N
 
 
 def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """Say why such a model cannot generate, in one sentence; empty where it can."""
+    """Say in one sentence why the model cannot generate, such as without a past; empty where it can."""
     try:
         decoder = find_decoder(inputs, outputs)
     except NotADecoder as problem:
@@ -124,7 +124,7 @@ def generation_problem(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
 
 
 def describe_generation(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """Describe the decoder, or say why the model is none, beginning with a small letter; empty without a past."""
+    """Describe the decoder, or why a model with a past is none, beginning with a small letter; empty without a past."""
     try:
         decoder = find_decoder(inputs, outputs)
     except NotADecoder as problem:
@@ -145,10 +145,10 @@ def is_mask_input(name: str) -> bool:
 
 
 def single_token_sizes(inputs: Sequence[Port], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return the sizes of a step of one token, by dimension: the past grows by the tokens that are taken away.
+    """Return the sizes of a step of one token, by dimension: the past takes the other new tokens.
 
-    With a batch, GroupQueryAttention takes no more than one token behind a past. `sizes` are those of the model's free
-    dimensions. Empty for a model without past, and where either length is no named dimension or not in `sizes`.
+    GroupQueryAttention needs this with a batch: it takes only one token behind a past. `sizes` are those of the model's
+    free dimensions. Empty for a model without past, and where either length is no named dimension or not in `sizes`.
     """
     tokens = next((port for port in inputs if _find_role(port) == "tokens"), None)
     past = next(iter(_find_caches(inputs).values()), None)

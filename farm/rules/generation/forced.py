@@ -1,4 +1,4 @@
-"""Compares the scores of two decoders over the same given text, where a token that differs does not change the next."""
+"""Compares the scores of two decoders over a given text, where an early difference does not change later tokens."""
 
 from array import array
 from base64 import b64decode
@@ -13,7 +13,7 @@ _BYTES = 4
 
 
 class ScoresProblem(Exception):
-    """Packed scores that cannot be read, or are not equally many at each position. The message says why."""
+    """Packed scores that cannot be read, or whose number differs between positions. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ScoreDifference:
 
     # how many positions were compared
     positions: int
-    # the largest difference of a score, infinite where it is no number, and how many tokens behind the prompt it is
+    # the largest difference of a score, infinite where it is not a number, and how many tokens after the prompt it is
     largest: float
     largest_at: int
     # how many of the positions have a difference beyond the tolerance
@@ -47,7 +47,7 @@ class ScoreDifference:
 def unpack_scores(scores: ForcedScores, *, byte_order: str = byteorder) -> list["array[float]"]:
     """Unpack the float32 scores of each position, one for each token of the vocabulary.
 
-    `byte_order` is that of this machine, since they are packed as little-endian. Raises ScoresProblem.
+    They are packed as little-endian; `byte_order` is that of this machine. Raises ScoresProblem.
     """
     try:
         raw = b64decode(scores.scores, validate=True)
@@ -67,7 +67,7 @@ def unpack_scores(scores: ForcedScores, *, byte_order: str = byteorder) -> list[
 def compare_scores(scores: ForcedScores, baseline: ForcedScores, *, tolerance: float) -> ScoreDifference | None:
     """Compare scores with those of the baseline; None where their positions or the sizes of their vocabularies differ.
 
-    A difference may be `tolerance` times the baseline's score, plus `tolerance` times its largest score at the same
+    A difference is allowed up to `tolerance` times the sum of the baseline's score and its largest score at the same
     position, because scores near zero have no exact digits after many layers. Raises ScoresProblem.
     """
     if scores.places != baseline.places:

@@ -13,7 +13,7 @@ def find_first_difference(tokens: Tokens, other: Tokens) -> int | None:
 
 
 def describe_launch_difference(launches: Sequence[Tokens]) -> str:
-    """Say which is the first launch whose tokens differ from those of launch 1, and from which token on.
+    """Name the first launch whose tokens differ from those of launch 1, and the token where they begin to differ.
 
     Empty where none differs.
     """
@@ -26,8 +26,8 @@ def describe_launch_difference(launches: Sequence[Tokens]) -> str:
 def describe_difference(tokens: Tokens, baseline: Tokens, *, baseline_name: str, gaps: Sequence[float] = ()) -> str:
     """Say in one sentence where tokens first differ from those of the cell `baseline_name`, or that none does.
 
-    `gaps` says for each token of the baseline how far its best score was above the second; empty where that is
-    not known or does not matter.
+    `gaps` has for each token of the baseline how far its best score was above the second; empty where that is not known
+    or does not matter.
     """
     place = find_first_difference(baseline, tokens)
     if place is None:

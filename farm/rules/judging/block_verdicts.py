@@ -53,7 +53,7 @@ class Judged:
     figures: Comparison | None = None
     # how many rounds the figures rest on
     rounds: int = 0
-    # after how many rounds it was or will be decided; None if no number of rounds will, or if it is not known
+    # after how many rounds it was decided or is expected to be; None if no number of rounds will, or if not known
     rounds_needed: int | None = None
     # how many launches of each arm were slow; None without figures
     slow: SlowLaunches | None = None
