@@ -1,7 +1,7 @@
-"""Find the release that made a model worse: which version to measure next, and what the outcomes say.
+"""Finds the release that made a model worse: chooses the next version to measure, and derives the answer.
 
-Pure: the caller measures. Every probe is one interleaved comparison of the good version with the probed one, so that
-its outcome never rests on an older measurement.
+The caller measures. Every probe is one interleaved comparison of the good version with the probed one, so that its
+outcome never rests on an older measurement.
 """
 
 import itertools
@@ -18,13 +18,13 @@ class Outcome(StrEnum):
 
     GOOD = "good"
     BAD = "bad"
-    # cannot load the model, cannot be installed, or stayed undecided at the end of its rounds
+    # it cannot load the model or be installed, or the comparison stayed undecided
     SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Two neighbouring judged versions whose outcomes differ. `outcome`: of the later one."""
+    """Two neighbouring judged versions whose outcomes differ. `outcome` is that of the later one."""
 
     before: str
     after: str
@@ -37,9 +37,9 @@ class Transition:
 class Answer:
     """The result of a bisection.
 
-    `suspects`: the versions of which one is the first bad one. The last of them is `first_bad`; the others are skipped
-    versions between it and `last_good`. `transitions`: in release order. `probes`: how many versions were measured.
-    `is_exact`: there is one suspect. `is_monotone`: the outcome changed only once.
+    One of the `suspects` is the first bad version. The last of them is `first_bad`; the others are skipped versions
+    between it and `last_good`. `transitions` are in release order. `probes` counts the versions that were measured.
+    `is_exact` says that there is one suspect, and `is_monotone` that the outcome changed only once.
     """
 
     last_good: str
@@ -57,8 +57,11 @@ class Answer:
         return len(self.transitions) == 1
 
     def sentence(self, description: str = "bad") -> str:
-        """Write the answer as a sentence. `description` says how the first bad release differs, such as `in which peak
-        memory is bigger`; it is `bad` where nothing more precise is known."""
+        """Write the answer as a sentence.
+
+        `description` says how the first bad release differs, such as `in which peak memory is bigger`. It is `bad` if
+        nothing more precise is known.
+        """
         if description == "bad":
             release, good, words = "the first bad release", "was still good", {}
         else:
@@ -80,8 +83,10 @@ class Bisection:
     """Binary search over published versions. It also checks once on each side of the change that there is no other."""
 
     def __init__(self, versions: Sequence[str], *, good: str, bad: str) -> None:
-        """Take `versions` in release order. Raises SearchProblem where good or bad is not among them, or where good is
-        not older than bad."""
+        """Take `versions` in release order.
+
+        Raises SearchProblem where good or bad is not among them, or where good is not older than bad.
+        """
         for name in (good, bad):
             if name not in versions:
                 raise SearchProblem(f"{name} is not a published version; published are {', '.join(versions)}.")
@@ -120,7 +125,7 @@ class Bisection:
         self._pending = None
 
     def answer(self) -> Answer:
-        """Return the earliest change from good to bad by what is known now.
+        """Return the earliest change from good to bad, by the outcomes so far.
 
         The outcome of the last version must have been recorded.
         """
@@ -161,8 +166,10 @@ class Bisection:
         return None
 
     def _choose_outside_transition(self) -> int | None:
-        """Return the middle of the widest gap before the first transition, and the next time of the widest one after
-        it, to check that the outcome does not change there as well."""
+        """Return the middle of the widest gap before the first transition, and at the next call after it.
+
+        These probes check that the outcome does not change there as well.
+        """
         first = self._list_changed_pairs()[0][0]
         pairs = list(itertools.pairwise(self._list_judged()))
         sides = {"before": [p for p in pairs if p[1] <= first], "after": [p for p in pairs if p[0] > first]}

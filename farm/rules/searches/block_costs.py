@@ -1,10 +1,10 @@
-"""The costs of the settings of one block relative to each other, and which of them are shown to be higher.
+"""Compares the costs of the settings of one block, and finds those that are shown to be higher.
 
 A cost is what the goal minimises: latency, processor time, memory, or the time of an item.
 
 In short blocks the spread is pooled over all pairs: the mean of their variances has (arms − 1)(rounds − 1) degrees of
-freedom, where a pair alone has rounds − 1. A cost is shown to be higher where its interval by that spread, at a level
-that holds for all arms together (Bonferroni), lies above the margin, and where each of its two rounds shows it too.
+freedom, where a pair alone has rounds − 1. A cost is shown to be higher if its interval by that spread, at a level that
+holds for all arms together (Bonferroni), lies above the margin, and if each of its two rounds shows it too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,16 +27,16 @@ from farm.rules.wording.numbers import TIMES, change
 from farm.rules.wording.vocabulary import is_change
 
 MEMORY = "peak_memory_bytes"
-# goals that are judged by a metric beside the headline
+# goals that are judged by another metric than the headline
 OF_METRICS: Mapping[Goal, str] = {"memory": MEMORY, "processor-time": "cpu_p50_ms"}
-# the cost of a single cell, None where it was not measured
+# computes the cost of a single cell; None if it was not measured
 AMOUNTS: Mapping[Goal, Callable[[Cell], float | None]] = {
     "latency": lambda cell: cell.p50_ms,
     "throughput": lambda cell: 1.0 / cell.throughput if cell.throughput else None,
     "processor-time": lambda cell: cell.cpu_p50_ms,
     "memory": lambda cell: cell.peak_memory_bytes,
 }
-# by this factor a single launch may be slower than the others of its setting
+# a single launch may be slower than the others of its setting by this factor
 MAX_OUTLIER = 1.3
 # the share of the machine that other programs may take just before a block
 MAX_BUSY = 0.1
@@ -44,9 +44,9 @@ _UPPER = (1.0 + INTERVAL_LEVEL) / 2.0
 
 
 class Cost(NamedTuple):
-    """The cost of a setting as a ratio to the cost of another, with its 95 % interval. Above 1 it is worse.
+    """The cost of a setting as a ratio to the cost of another, with its 95 % interval. A ratio above 1 is worse.
 
-    `is_different`: whether the verdict of the comparison is that the two differ.
+    `is_different` says that the verdict of the comparison is a change.
     """
 
     ratio: float
@@ -57,8 +57,7 @@ class Cost(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of a single round's log ratio, derived by Student's t from the interval. It takes two
-        rounds or more."""
+        """The standard deviation of a single round's log ratio, derived from the interval, of two rounds or more."""
         return log(self.high / self.low) / 2.0 * sqrt(self.rounds) / float(special.stdtrit(self.rounds - 1, _UPPER))
 
     def format(self, goal: Goal) -> str:
@@ -66,8 +65,10 @@ class Cost(NamedTuple):
 
 
 def read_cost(comparison: Comparison, goal: Goal) -> Cost | None:
-    """Read the cost of a comparison's candidate relative to its baseline; None where the goal's metric was not
-    compared, where the sides are not comparable, or where there is no interval."""
+    """Read the cost of a comparison's candidate relative to its baseline.
+
+    None if the goal's metric was not compared, if the sides are not comparable, or without an interval.
+    """
     metric = metric_changes.find_metric(OF_METRICS[goal], comparison) if goal in OF_METRICS else comparison
     if metric is None or comparison.verdict == "not comparable":
         return None
@@ -84,9 +85,10 @@ def read_cost(comparison: Comparison, goal: Goal) -> Cost | None:
 class BlockCosts:
     """One measured block. Settings are named by the digests of their cells.
 
-    `cells`: those that are done, by digest. `is_busy`: other programs took so much of the machine that elapsed times of
-    several threads are meaningless; such cells are in none of the `pairs`. `deviation`: of a round's log ratio, pooled
-    over all pairs, with `freedom` degrees of freedom; no pair was compared in two rounds where that is 0.
+    `cells` are those that are done, by digest. `is_busy` says that other programs took so much of the machine that
+    elapsed times of several threads are meaningless; `pairs` then lack such cells, except for the goal `memory`.
+    `deviation` is that of a round's log ratio, pooled over all pairs, with `freedom` degrees of freedom. If `freedom`
+    is 0, no pair was compared in two rounds.
     """
 
     goal: Goal
@@ -126,13 +128,18 @@ class BlockCosts:
 
     @property
     def amounts(self) -> dict[str, float]:
-        """The unpaired cost of each setting, in the unit of the goal; settings without one are left out. On a busy
-        machine it is good enough only to choose what is measured next."""
+        """The unpaired cost of each setting by digest, in the unit of the goal; settings without a cost are left out.
+
+        On a busy machine it is good enough only to choose what is measured next.
+        """
         return {digest: amount for digest, cell in self.cells.items() if (amount := AMOUNTS[self.goal](cell))}
 
     def find_leader(self, among: Iterable[str]) -> str | None:
-        """Return the setting whose highest cost relative to any other of these is the lowest; None where none of them
-        was compared. A single measured one leads without a comparison."""
+        """Return the setting whose highest cost relative to any other of these is the lowest.
+
+        A single measured setting leads without a comparison. None if several were measured and none compared, or if
+        none was measured.
+        """
         present = [setting for setting in among if setting in self.cells]
         if len(present) == 1:
             return present[0]
@@ -145,8 +152,10 @@ class BlockCosts:
         return min(worst, key=worst.__getitem__, default=None)
 
     def find_short_block_excess(self, setting: str, *, relative_to: str) -> Cost | None:
-        """Return the cost of a setting relative to another where a short block shows that it is higher by more than the
-        margin, else None. Of memory it has to show only that it is higher."""
+        """Return the cost of a setting relative to another if a short block shows it to be above the margin, else None.
+
+        For memory the block has to show only that it is higher.
+        """
         cost = self.find_cost(setting, relative_to=relative_to)
         if cost is None or cost.rounds < 2:
             return None
@@ -156,21 +165,25 @@ class BlockCosts:
         return cost if log(cost.ratio) - reach > log1p(MARGIN) else None
 
     def _reach(self, rounds: int) -> float:
-        """Return the half interval of a log ratio of so many rounds, at a level that holds for all settings."""
+        # half the interval of a log ratio; the level holds for all settings together (Bonferroni)
         level = 1.0 - (1.0 - _UPPER) / len(self.cells)
         return float(special.stdtrit(self.freedom, level)) * self.deviation / sqrt(rounds)
 
     def find_screening_excess(self, ratio: float) -> Cost | None:
-        """Return the cost of a setting that took `ratio` times another in a single round, where that is more than the
-        spread of this block and an outlier allow, else None."""
+        """Return the cost of a setting that took `ratio` times as much as another in a single round.
+
+        None if the spread of this block or an outlier may explain that ratio.
+        """
         if not self.freedom:
             return None
         reach = exp(max(self._reach(1), log(MAX_OUTLIER)))
         return Cost(ratio, ratio / reach, ratio * reach, 1, False) if ratio > reach else None
 
     def find_excess(self, setting: str, *, relative_to: str) -> Cost | None:
-        """Return the cost of a setting relative to another where the verdict of a final block is that it is higher,
-        else None. A block with too few rounds for a verdict is judged as a short one."""
+        """Return the cost of a setting relative to another if a final block decided that it is higher, else None.
+
+        A block with too few rounds for a verdict is judged as a short block.
+        """
         cost = self.find_cost(setting, relative_to=relative_to)
         if cost is None or cost.rounds < LOOKS[0]:
             return self.find_short_block_excess(setting, relative_to=relative_to)
@@ -178,8 +191,10 @@ class BlockCosts:
 
 
 def format_ratio(goal: Goal, ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """Format a relative cost, and its interval where it is given, in the words of the goal: `12 % slower`, `12 % fewer
-    items/s`."""
+    """Format a relative cost in the words of the goal: `12 % slower`, `12 % fewer items/s`.
+
+    The interval, if given, decides the number of digits.
+    """
     if goal == "throughput":
         ends = (1.0 / end if end else None for end in (high, low))
         return change(1.0 / ratio, *ends, words=("more items/s", "fewer items/s"))

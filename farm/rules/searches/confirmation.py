@@ -20,13 +20,15 @@ class Confirmation(Search[Measured, Result]):
         """Return the matrix to measure again after the first block; None where nothing has to be confirmed."""
 
     def needs_another_block(self, again: Measured) -> bool:
-        """Whether a third block is measured, because `again`, the second, neither confirms nor contradicts the first.
-        By default it is not."""
+        """Whether a third block is needed, because the second one, `again`, neither confirms nor contradicts the first.
+
+        By default none is needed.
+        """
         return False
 
     def next(self) -> Experiment | None:
-        """Return the first block, then a fresh one of what has to be confirmed, and a third one where the second does
-        not decide; None once nothing has to be measured."""
+        """Return the first block, then a fresh one of what has to be confirmed, then a third one if the second does not
+        decide; None once nothing has to be measured."""
         if not self.measured:
             return Experiment(self.matrix())
         first, *later = self.measured

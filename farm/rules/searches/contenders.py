@@ -22,8 +22,9 @@ SHOWN_REASONS = 3
 
 
 def split_contenders(plan: Plan, space: Matrix, goal: Goal = "latency") -> tuple[list[Contender], list[LeftSetting]]:
-    """Split the settings of a space by its plan: those that can race, in the order of the space, and the refused ones,
-    each with the reason.
+    """Split the settings of a space by its plan into those that can race and those that are refused.
+
+    Those that can race are in the order of the space. The refused ones have the reason in their text.
 
     Settings with the same cell are one contender, the first of them. All contenders run on the nodes of the first one;
     settings that other nodes would measure are refused.
@@ -72,8 +73,10 @@ def _make_cell(arm: Arm) -> Cell:
 
 
 def explain_no_race(contenders: Sequence[Contender], refused: Sequence[LeftSetting]) -> str:
-    """Say in a sentence why these settings cannot race. Empty where they can: they are two or more, all with the
-    scenario `single`."""
+    """Say in a sentence why these settings cannot race; empty where they can.
+
+    A race takes two or more settings, all with the scenario `single`.
+    """
     scenarios = {str(contender.settings.get("scenario", "single")) for contender in contenders} - {"single"}
     if scenarios:
         return f"The space has the scenario {min(scenarios)}, but single inferences race: leave `scenario` out of it."

@@ -30,7 +30,7 @@ class GateOutcome:
 class Checks:
     """What fails a gate, and which metrics it judges besides the headline.
 
-    `max_slowdown`: a p50 that is slower by at most this fraction is reported, and fails nothing.
+    A p50 that is slower by at most the fraction `max_slowdown` is reported, but does not fail the gate.
     """
 
     fail_on: Sequence[Check]
@@ -38,7 +38,7 @@ class Checks:
     max_slowdown: float = 0.0
 
     def judge(self, document: Document, sides: Sequence[Runtime] | None) -> GateAnswer:
-        """Judge two runtimes of the document, the old one first; its two models where `sides` is None."""
+        """Judge two runtimes of the document, the old one first; if `sides` is None, its two models."""
         old, new = sides or dict.fromkeys(str(cell.model) for cell in document.cells)
         return judge_gate(
             document,
@@ -53,10 +53,11 @@ class Checks:
 
 @dataclass
 class Gate(Confirmation[GateOutcome]):
-    """The search of a gate. With `confirm`, a noisy failure counts only when a fresh block shows it again.
+    """The search of a gate. With `confirm`, a failure that may be noise counts only if a fresh block shows it again.
 
-    A fresh block that leaves it open, as on a busy machine, is measured once more, so that a slower model does not pass
-    because of noise. `sides`: the old and the new runtime; None compares two models on each runtime of the matrix.
+    If the fresh block leaves it open, as on a busy machine, it is measured once more, so that a slower model does not
+    pass because of noise. `sides` are the old and the new runtime; None compares two models on each runtime of the
+    matrix.
     """
 
     sides: tuple[Runtime, Runtime] | None
@@ -64,23 +65,25 @@ class Gate(Confirmation[GateOutcome]):
     confirm: bool = True
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
-        """Return the matrix of the cells that failed by what may be noise; None where there are none, where `confirm`
-        is off, or where the machine itself failed."""
+        """Return the matrix of the cells whose failures may be noise.
+
+        None without such cells, if `confirm` is off, or if the machine itself failed.
+        """
         answer = self.checks.judge(first.document, self.sides)
         doubtful = [finding for finding in answer.failures if finding.is_noisy]
         if not self.confirm or not doubtful or _list_infra_faults(first.document):
             return None
         cells = [finding.candidate for finding in doubtful]
         if self.sides is None:
-            # the matrix may name none: then it is the newest
+            # the matrix may name no runtime and mean the newest one
             runtimes = {cell.runtime: None for cell in first.document.cells if cell.id in cells}
             return first.narrow_to(cells, runtimes=list(runtimes))
         found = first.narrow_to(cells, runtimes=self.sides)
-        # the baseline first even where it is the later release
+        # the baseline comes first, even if it is the later release
         return replace(found, axes={**found.axes, "runtime": self.sides})
 
     def needs_another_block(self, again: Measured) -> bool:
-        """Whether the second block leaves a failure undecided, and not because the machine failed."""
+        """Whether the second block leaves a failure undecided, although the machine did not fail."""
         answer = self._judge_with([again.document])
         is_open = any(finding.is_unconfirmed and finding.check == "undecided" for finding in answer.findings)
         return is_open and not _list_infra_faults(again.document)
@@ -106,7 +109,7 @@ class Gate(Confirmation[GateOutcome]):
 
 
 def _translate_cells(found: Collection[tuple[str, str]], fresh: Document, first: Document) -> set[tuple[str, str]]:
-    """Replace the id of a cell of the fresh document, second in each pair, by the id of the same cell in the first."""
+    """Replace the second of each pair, a cell's id in the fresh document, by the id of the same cell in the first."""
     keys = {cell.id: _make_key(cell) for cell in fresh.cells}
     known = group_by(first.cells, _make_key)
     return {(what, cell.id) for what, candidate in found for cell in known.get(keys[candidate], ())}

@@ -16,7 +16,7 @@ Keeping = Literal["kept", "open", "broken"]
 
 
 class Judgement(NamedTuple):
-    """Whether a cell keeps a budget; `open` where that is not known. `text`: its value and the limit, or the fault."""
+    """Whether a cell keeps a budget: `open` if that is not known. `text` has its value and the limit, or the fault."""
 
     budget: Budget
     keeping: Keeping
@@ -25,10 +25,10 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The budgets that a setting must keep; None is no budget.
+    """The budgets that a setting must keep; None means no budget.
 
-    `has_labels`: outputs are judged on labelled data or by the user's function. `has_tolerance`: outputs are judged by
-    a tolerance that the user gave.
+    `has_labels` says that outputs are judged on labelled data or by the user's function. `has_tolerance` says that they
+    are judged by a tolerance that the user gave.
     """
 
     max_p50_ms: float | None = None
@@ -43,7 +43,7 @@ class Limits:
         return self.has_labels or self.has_tolerance
 
     def find_broken(self, cell: Cell, *, is_busy: bool = False) -> Judgement | None:
-        """Return the first budget that a short block shows to be broken, or None. A busy block shows nothing of times.
+        """Return the first budget that a short block shows to be broken, or None. A busy block does not judge times.
 
         Outputs that are wrong or untimed, or that another provider computed, count as a broken budget.
         """
@@ -57,13 +57,15 @@ class Limits:
         return all(judgement.keeping == "kept" for judgement in self._judge_early_times(cell))
 
     def explain_unproven(self, cell: Cell) -> str:
-        """Say why it is not known whether the cell keeps a budget that a single launch decides, above all whether its
-        outputs are accurate enough; empty where that is known."""
+        """Say why it is unknown whether the cell keeps a budget that a single launch decides; empty where it is known.
+
+        These budgets are all but those of time. It is mostly the accuracy of the outputs that is unknown.
+        """
         judgements = self._judge_single_launch(cell)
         return next((judgement.text for judgement in judgements if judgement.keeping == "open"), "")
 
     def judge_budgets(self, cell: Cell, *, is_busy: bool = False) -> list[Judgement]:
-        """Judge by a final block every budget that the user gave.
+        """Judge every budget that the user gave, by a final block.
 
         Times are judged by both ends of their interval, and stay open where the machine was busy. The accuracy of a
         lower precision is judged even without a budget. Outputs have a judgement only where they are wrong or untimed,
@@ -90,7 +92,7 @@ class Limits:
             yield Judgement("outputs", "broken", why_wrong(cell) if fault == "wrong" else FAULTS[fault])
 
     def _judge_accuracy(self, cell: Cell) -> Iterator[Judgement]:
-        """Judge the accuracy by its budget; without one that of lower precisions, by labels or by a tolerance."""
+        """Judge the accuracy by its budget; without one judge only lower precisions, by labels or a tolerance."""
         accuracy, text = cell.accuracy, self._describe_accuracy(cell)
         if accuracy is not None and accuracy.value is not None and self.min_accuracy is not None:
             # the signs make it an interval of which less is better
@@ -118,7 +120,7 @@ class Limits:
         return ", ".join(filter(None, (f"{metric.title} {metric.format_with_interval(accuracy)}", difference)))
 
     def _judge_early_times(self, cell: Cell) -> Iterator[Judgement]:
-        """Judge the times of a few launches, each of which may be wrong by MARGIN. A single one shows nothing."""
+        """Judge the times of a few launches, each of which may be wrong by MARGIN; a single launch leaves them open."""
         low = high = None
         if len(cell.samples_ms) > 1:
             low, high = min(cell.samples_ms) / (1.0 + MARGIN), max(cell.samples_ms) * (1.0 + MARGIN)
@@ -130,7 +132,7 @@ class Limits:
     def _judge_times(self, cell: Cell) -> Iterator[Judgement]:
         low, high = cell.p50_ci_ms or (None, None)
         yield from _judge_time("p50", cell.p50_ms, (low, high), self.max_p50_ms)
-        # all timings together have no interval of their own: it is as wide as that of the launches
+        # The p99 has no interval: the interval of p50 is scaled to it.
         scale = cell.p99_ms / cell.p50_ms if cell.p99_ms and cell.p50_ms else None
         low, high = (end * scale if end is not None and scale is not None else None for end in (low, high))
         yield from _judge_time("p99", cell.p99_ms, (low, high), self.max_p99_ms)

@@ -1,6 +1,6 @@
-"""Names of graph optimizers, read from a runtime's shared library, and those that resemble the operators that changed.
+"""Finds names of graph optimizers in a runtime's shared library, and ranks them by the operators that changed.
 
-No name of an operator or optimizer is written here.
+No name of an operator or optimizer is hard-coded here.
 """
 
 import re
@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from math import log
 from mmap import mmap
 
-# Endings by which ONNX Runtime names what rewrites a graph; that a name is one is not known before it was tried, and
-# one that is not does nothing.
+# Classes of ONNX Runtime that rewrite a graph have names with these endings. Only trying shows whether a name is an
+# optimizer; disabling any other name changes nothing.
 _REWRITES = (
     "Fusion|Fusions|FusionL1|FusionL2|Elimination|Transformer|Optimizer|Propagation|Folding|Rewrite|Remover|Insertion"
 )
 _NAME = re.compile(rb"[A-Z][A-Za-z0-9_]{4,62}[A-Za-z0-9]")
 _ENDS = re.compile(rf"({_REWRITES})$|^(Eliminate|Fuse)[A-Z]")
+# a mangled C++ type of the runtime's namespace: the length of the class name, and the name
 _MANGLED = re.compile(r"^N11onnxruntime(\d{1,2})([A-Za-z0-9_]+)E$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 
@@ -28,7 +29,6 @@ def find_optimizer_names(library: bytes | mmap) -> list[str]:
 
 
 def _demangle(text: str) -> str:
-    """Return the class name in a mangled C++ type of the runtime's namespace; the text itself where it is none."""
     found = _MANGLED.match(text)
     return found.group(2)[: int(found.group(1))] if found else text
 
@@ -36,7 +36,7 @@ def _demangle(text: str) -> str:
 def rank_names(names: Iterable[str], *, words: Iterable[str]) -> list[str]:
     """Sort optimizer names by how much they resemble `words`, the operators that changed, the most alike first.
 
-    The words inside CamelCase names are compared. One in common counts more the fewer names have it. Duplicates are
+    The words inside CamelCase names are compared. A common word counts more if fewer names contain it. Duplicates are
     removed.
     """
     parts_of = {name: _split_camel_case(name) for name in names}

@@ -1,4 +1,4 @@
-"""A race: which of many settings takes least of the goal and keeps its budgets, by successive elimination.
+"""A race: finds the setting that is best by the goal and keeps its budgets, by successive elimination.
 
 1. In a large space, one launch of each setting selects those that go on, and the others are held in reserve.
 2. Short blocks compare at most 16 settings in interleaved rounds, always with the default, which is the first setting
@@ -43,7 +43,10 @@ MISSING = "Its block ended without a result for it."
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A setting that races. `digest`: of its cell. `values`: its value on each axis of the matrix, with the runtime."""
+    """A setting that races.
+
+    `digest` is that of its cell. `values` are its values on the axes of the matrix, the runtime included.
+    """
 
     digest: str
     values: Selector
@@ -59,14 +62,14 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer of a race, or the best so far. Mappings are by the digests of the settings.
+    """The answer of a race, or the best so far. The keys of mappings are the digests of settings.
 
-    `answer`: the setting to use, followed by those that are not shown to differ from it. `costs`: of each setting
-    relative to the first of the answer. `uncompared`: how many of the answer were not compared with that one. `close`:
-    settings without a place in the final block, of which earlier launches do not show that they are slower. `unproven`:
-    why the accuracy of a setting is not known. `dropped`: all that left the race. `resolution`: the largest difference
-    that may remain among the answer, as a fraction. `is_by_processor`: processor time decided, because the machine was
-    busy.
+    `answer` is the setting to use, followed by those that are not shown to differ from it. `costs` are relative to the
+    first of the answer. `uncompared` counts those of the answer that were not compared with the first. `close` are
+    settings that had no place in the final block and are not shown to be slower by earlier launches. `unproven` says
+    why the accuracy of a setting is not known. `dropped` has all settings that left the race. `resolution` is the
+    largest difference that may remain within the answer, as a fraction. `is_by_processor` says that processor time
+    decided, because the machine was busy.
     """
 
     state: State
@@ -83,13 +86,13 @@ class Outcome:
 
 @dataclass
 class Race(Search[Measured, Outcome]):
-    """The search for the best of `contenders`, of which the first is the default. Mappings are by their digests.
+    """The search for the best of `contenders`, of which the first is the default. The keys of mappings are digests.
 
-    `matrix`: everything but its axes holds for all of them. `max_in_block`: how many settings a short block has at
-    most. `fits`: whether a matrix is one block that ends in the time that remains. `time_left`: returns the share of
-    the time that remains. `cells`: the last cell of each measured setting. `estimates`: the rough cost of each setting,
-    in a unit that all of them share. `screening_estimates`: the same after the one launch that screens a large space.
-    `reserve`: settings that screening held back; they go on only where all the others were dropped.
+    All of `matrix` but its axes holds for every contender. `max_in_block` limits the settings of a short block. `fits`
+    says whether a matrix is one block that ends in the remaining time. `time_left` returns the share of the time that
+    remains. `cells` has the last cell of each measured setting. `estimates` are rough costs of the settings, in a unit
+    that they share. `screening_estimates` are those after the one launch that screens a large space. `reserve` are the
+    settings that screening held back; they go on only if all others were dropped.
     """
 
     matrix: Matrix
@@ -124,7 +127,7 @@ class Race(Search[Measured, Outcome]):
         return self._pending
 
     def _plan_short_block(self) -> Experiment | None:
-        """Return the next block of queued settings; None once the final block is due, or where nothing remains."""
+        """Return the next block of queued settings; None once the final block is due, or if no setting remains."""
         proven, unproven = self._split_proven()
         if not proven:
             return None
@@ -154,8 +157,10 @@ class Race(Search[Measured, Outcome]):
         self._queue = [each for each in screened if each not in self.reserve and each.digest not in self.dropped]
 
     def _plan_final_block(self) -> Experiment | None:
-        """Return the block of the default, the best unproven setting and as many finalists as fit; None where nothing
-        remains, or no time."""
+        """Return the block of the default, the best unproven setting and as many finalists as fit.
+
+        None if no setting or no time remains.
+        """
         proven, unproven = (self._sort(group) for group in self._split_proven())
         if not proven or self.time_left() <= 0.0:
             return None
@@ -202,8 +207,7 @@ class Race(Search[Measured, Outcome]):
             self._drop_slower(block)
 
     def record_interrupted(self, document: Document) -> None:
-        """Record what was measured of a block that was stopped. It is ignored where it compared nothing, unless it is
-        the first block."""
+        """Record a block that was stopped. A block that compared nothing is ignored, unless it is the first one."""
         block = BlockCosts.from_document(document, self.goal)
         if block.freedom or (block.cells and not self.blocks):
             self.blocks.append(block)
@@ -223,7 +227,7 @@ class Race(Search[Measured, Outcome]):
                 self._drop(contender, "failed", cell.reason.text if cell.reason else cell.status.value)
             elif (broken := self.limits.find_broken(cell, is_busy=block.is_busy)) is not None:
                 self._drop(contender, "budget", broken.text, broken.budget)
-        # the settings that both this block and earlier ones measured give its estimates the unit of the others
+        # settings that were measured before too show the factor between this block's unit and that of the estimates
         amounts = block.amounts
         known = self.estimates.keys() & amounts
         unit = exp(mean(log(amounts[digest] / self.estimates[digest]) for digest in known)) if known else 1.0
@@ -269,7 +273,7 @@ class Race(Search[Measured, Outcome]):
         return Outcome(state, measured, reasons, dict(self.dropped))
 
     def _find_state_without_answer(self, dropped: Mapping[str, LeftSetting]) -> State:
-        """Return "nothing" only where every setting failed, broke a budget or has an unknown accuracy."""
+        """Return `nothing` if every setting failed, broke a budget or has an unknown accuracy, else `undecided`."""
         proven = [contender for contender in self.contenders if not self._explain_unproven(contender)]
         reasons = {dropped[contender.digest].why for contender in proven if contender.digest in dropped}
         return "undecided" if self.close or reasons & {"slower", "undecided", "no time"} else "nothing"
@@ -297,7 +301,7 @@ class Race(Search[Measured, Outcome]):
         return self._rank_answer([raced[digest] for digest in answer], dropped)
 
     def _judge_budgets(self, proven: Sequence[Contender], block: BlockCosts) -> dict[str, LeftSetting]:
-        """Return the dropped settings, with those that the final block does not show to keep their budgets.
+        """Return the dropped settings, and those that the final block does not show to keep their budgets.
 
         The default is judged even where short rounds showed that it is slower, because it is in the final block too.
         """
@@ -318,7 +322,7 @@ class Race(Search[Measured, Outcome]):
     def _rank_answer(self, answer: Sequence[Contender], dropped: Mapping[str, LeftSetting]) -> Outcome:
         """Rank the settings that the final block does not show to differ, the smallest in memory first.
 
-        `answer`: at least one, by rising cost.
+        `answer` has at least one setting, by rising cost.
         """
         block = self.blocks[-1]
         sizes = {each.digest: block.cells[each.digest].peak_memory_bytes or 0 for each in answer}
@@ -368,5 +372,4 @@ class Race(Search[Measured, Outcome]):
         return contender is self.contenders[0] and (dropped is None or dropped.why != "failed")
 
     def _sort(self, group: Sequence[Contender]) -> list[Contender]:
-        """Sort by rising estimate; settings without one come last."""
         return sorted(group, key=lambda contender: self.estimates.get(contender.digest, inf))

@@ -1,4 +1,4 @@
-"""The answer of a race as the document `onnxfarm.find/1`, with its sentence."""
+"""Writes the answer of a race as the document `onnxfarm.find/1`, with its sentence."""
 
 import json
 import shlex
@@ -34,10 +34,10 @@ BUDGETS = (*MACHINE_BUDGETS, "accuracy", "outputs")
 class Facts:
     """What the document says besides the race.
 
-    `model`: its name. `path`: the model's file as the user wrote it. `saved`: the file that the answer runs, the same
-    path where no other file was written. `refused`: settings that could not run. `is_stopped`: by the user, before the
-    end. `server`: the address of the farm that measured; empty for this machine. `reuse_note`: a sentence about rounds
-    of an earlier race that count here.
+    `model` is the model's name, and `path` its file as the user wrote it. `saved` is the file that the answer runs:
+    `path`, unless another file was written. `refused` are settings that could not run. `is_stopped` says that the user
+    stopped the race before its end. `server` is the address of the farm that measured; empty for this machine.
+    `reuse_note` is a sentence about rounds of an earlier race that count here.
     """
 
     model: str
@@ -87,7 +87,7 @@ def make_document(race: Race, facts: Facts) -> Found:
 
 
 def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
-    """Find the setting to use on all hardware, given at least one document, each of one kind of hardware.
+    """Find the setting to use on all hardware; each document, at least one, is that of one kind of hardware.
 
     It costs at most NEAR more than the best setting of each document; of several such settings it is the one whose
     highest cost is the lowest. Its figures are those of the first document. None where there is no such setting, or
@@ -103,7 +103,7 @@ def find_shared_setting(documents: Sequence[Found]) -> FoundSetting | None:
 
 
 def _compare_with_best(document: Found) -> dict[str, float]:
-    """Return the cost of each setting of a decided final block as a ratio to the best one there; else nothing."""
+    """Return the cost of each setting of a decided final block as a ratio to the best one there; else empty."""
     if not document.is_final or document.state not in DECIDED:
         return {}
     ratios = {_key_without_hardware(setting): setting.ratio or 1.0 for setting in _list_raced(document)}
@@ -147,8 +147,10 @@ def _explain_budget_costs(race: Race, outcome: Outcome) -> Iterator[tuple[str, s
 
 
 def _compare_best(race: Race, outcome: Outcome, digests: Sequence[str]) -> tuple[Contender | None, float]:
-    """Return the cheapest of these settings by all rounds, and its cost as a ratio to the answer; None and 1 where
-    nothing is known of them."""
+    """Return the cheapest of these settings by all rounds, and its cost as a ratio to the answer.
+
+    Return None and 1 without an answer, or if the cost of none of them is known.
+    """
     answer = race.estimates.get(outcome.answer[0].digest) if outcome.answer else None
     if answer is None:
         return None, 1.0

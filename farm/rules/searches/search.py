@@ -1,7 +1,7 @@
 """The protocol of all searches: `next` says what to measure, `record` takes the outcome, `answer` returns the result.
 
-A search does not measure. On this machine `carry_out` measures in a loop. On a farm, a row stores the search, and each
-tick takes it one step further; outcomes that rows store are plain values.
+A search does not measure. On this machine `carry_out` measures in a loop. On a farm, a database row stores the search,
+and each tick takes it one step further. Outcomes that rows store are therefore plain values.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +19,10 @@ Result = TypeVar("Result")
 
 
 class SearchProblem(ValueError):
-    """A search cannot be answered; the text says why in one sentence. `is_infra`: the machine is the cause, not the
-    question."""
+    """A search cannot be answered; the message says why in one sentence.
+
+    `is_infra` says that the machine is the cause, not the question.
+    """
 
     def __init__(self, text: str, *, is_infra: bool = False) -> None:
         super().__init__(text)
@@ -29,8 +31,10 @@ class SearchProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What to measure next, in one block. `asked`: plain values that identify it among the search's experiments; rows
-    store them until the outcome is read."""
+    """What to measure next, in one block.
+
+    `asked` has plain values that identify it among the search's experiments. Rows store them until the outcome is read.
+    """
 
     matrix: Matrix
     title: str = ""
@@ -41,8 +45,8 @@ class Experiment:
 class Measured:
     """What a bench measured.
 
-    `positions`: finds a cell's position on each axis of the matrix by the cell's id in the document. `reviewed`: names
-    of nodes under review, whose figures do not count.
+    `positions` returns the position on each axis of the matrix for a cell's id in the document. `reviewed` has the
+    names of nodes under review, whose figures do not count.
     """
 
     matrix: Matrix
@@ -51,8 +55,10 @@ class Measured:
     reviewed: frozenset[str] = frozenset()
 
     def narrow_to(self, cells: Iterable[str], *, runtimes: Sequence[Runtime], hardware: Sequence[str] = ()) -> Matrix:
-        """Return the smallest matrix with the points of these cells, given by id, on these runtimes and this hardware,
-        or on the matrix's hardware where none is given."""
+        """Return the smallest matrix with the points of these cells, by id, on these runtimes and this hardware.
+
+        Without `hardware` it keeps that of the matrix.
+        """
         places = [self.positions(cell) for cell in dict.fromkeys(cells)]
         return narrow_matrix(self.matrix, places, runtimes=runtimes, hardware=hardware)
 
@@ -66,16 +72,16 @@ class Answer:
 
 
 class Search(ABC, Generic[Outcome, Result]):
-    """A question that is answered by measuring. `answer` is valid once `next` returns None."""
+    """A question that is answered by measuring. `answer` may be called once `next` has returned None."""
 
     @abstractmethod
     def next(self) -> Experiment | None:
         """Return what to measure next, the same until an outcome is recorded; None once the answer is known."""
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Outcome:
-        """Return the outcome to record. `asked`: the experiment's. `measured`: None where its results were lost.
+        """Return the outcome to record for the experiment with this `asked`.
 
-        By default the outcome is `measured` itself.
+        `measured` is None if the results were lost. By default the outcome is `measured` itself.
         """
         return cast(Outcome, measured)
 
@@ -85,8 +91,10 @@ class Search(ABC, Generic[Outcome, Result]):
 
     @abstractmethod
     def record(self, outcome: Outcome) -> None:
-        """Record the outcome of the experiment that `next` returned. Raises SearchProblem where the question turns out
-        to be wrong."""
+        """Record the outcome of the experiment that `next` returned.
+
+        Raises SearchProblem if the question turns out to be wrong.
+        """
 
     @abstractmethod
     def answer(self) -> Result: ...
@@ -99,7 +107,7 @@ class Bench(Protocol[Outcome]):
 
 
 def carry_out(search: Search[Outcome, Result], bench: Bench[Outcome]) -> Result:
-    """Measure one experiment after another until the search has its answer, and return that."""
+    """Measure one experiment after another until the search has its answer, and return the answer."""
     while (experiment := search.next()) is not None:
         search.record(bench.measure(experiment, search))
     return search.answer()

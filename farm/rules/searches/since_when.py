@@ -1,4 +1,4 @@
-"""The release since which a cell has changed: each experiment is a block of the good release and a probed one."""
+"""Searches for the release in which a cell changed: each experiment compares the good release with a probed one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ LOST = "The run was deleted before its results were read."
 class SinceWhen(Search[Step, Answer]):
     """The search between two releases of `versions`, all published ones in release order.
 
-    `point`: makes the matrix of the one cell to measure. `target`: the change to look for. `suffix`: ends the answer's
-    sentence, such as ` over 12 versions`.
+    `point` makes the matrix of the single cell to measure. `target` is the change to look for. `suffix` ends the
+    answer's sentence, such as ` over 12 versions`.
     """
 
     point: Callable[[], Matrix]
@@ -43,7 +43,7 @@ class SinceWhen(Search[Step, Answer]):
         return Experiment(matrix, f"{self.good} beside {version}", asked={"probe": version})
 
     def read(self, asked: Mapping[str, object], measured: Measured | None) -> Step:
-        """Judge the probed release, which is skipped where nothing was measured."""
+        """Judge the probed release; it is skipped if nothing was measured."""
         probe = self._release(str(asked["probe"]))
         if measured is None:
             return make_step(probe, Outcome.SKIPPED, LOST)
@@ -53,8 +53,10 @@ class SinceWhen(Search[Step, Answer]):
         return outcome["outcome"] == Outcome.SKIPPED and outcome["ratio"] is not None
 
     def record(self, outcome: Step) -> None:
-        """Note a step. Raises SearchProblem where releases were published since the search began, or where the bad
-        release is not bad."""
+        """Record a step.
+
+        Raises SearchProblem if releases were published since the search began, or if the bad release is not bad.
+        """
         if outcome["version"] != self.bisection.next():
             raise SearchProblem(
                 f"New releases of {self.good.distribution} were published in the meantime; start the bisection again."
@@ -94,7 +96,7 @@ class SinceWhen(Search[Step, Answer]):
 
 
 def narrow(steps: Iterable[Step], *, good: str, bad: str) -> tuple[str, str]:
-    """Narrow the range from a good to a bad release by what the steps measured, leaving out skipped releases.
+    """Narrow the range from a good to a bad release by the outcomes of steps; skipped releases are ignored.
 
     Return the first two neighbours of which the older one is good and the newer one bad.
     """

@@ -1,6 +1,7 @@
-"""One model over many releases: each as a ratio to a reference release that is in every block, and where it changed.
+"""Measures a model over many releases, each as a ratio to a reference release, and finds where it changed.
 
-Consecutive blocks share a release, so that every two neighbouring releases are planned in one block.
+Every block has the reference release. Consecutive blocks also share another release, so that every two neighbouring
+releases are planned in one block.
 
 A change point is a verdict between two neighbouring releases. Where both were measured in one block it is their own
 paired comparison; across blocks it follows from both ratios to the reference, whose half intervals add in squares.
@@ -38,8 +39,11 @@ MIN_RELEASES = 2
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One release. `ratio`: of its p50 to the reference's, with its 95 % interval. `reason`: why there is no ratio, or
-    no verdict."""
+    """One release.
+
+    `ratio` is that of its p50 to the reference's, with its 95 % interval. `reason` says why there is no ratio or no
+    verdict.
+    """
 
     version: str
     ratio: float | None = None
@@ -52,8 +56,11 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A change between neighbouring releases. `ratio`: of the later to the earlier one, with its 95 % interval.
-    `is_paired`: both were measured in one block."""
+    """A change between neighbouring releases.
+
+    `ratio` is that of the later to the earlier release, with its 95 % interval. `is_paired` says that both were
+    measured in one block.
+    """
 
     before: str
     after: str
@@ -70,8 +77,10 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One cell over the releases of a distribution, in release order. `reference`: the version that all ratios are to.
-    `turns`: the changes between neighbouring releases."""
+    """One cell over the releases of a distribution, in release order.
+
+    `reference` is the version that all ratios are to. `turns` are the changes between neighbouring releases.
+    """
 
     series: str
     label: str
@@ -95,8 +104,10 @@ class Line:
 
 @dataclass
 class Sweep(Search[Measured, list[Line]]):
-    """The search for a line per combination of the matrix's axis values. `versions`: in release order.
-    `is_one_block`: says whether a matrix is measured in one block."""
+    """The search for a line per combination of the matrix's axis values.
+
+    `versions` are in release order. `is_one_block` says whether a matrix is measured in one block.
+    """
 
     matrix: Matrix
     distribution: str
@@ -150,8 +161,10 @@ def _split_overlapping(versions: Sequence[str], size: int) -> list[Sequence[str]
 
 
 def compare_neighbours(block: PlannedBlock) -> PlannedBlock:
-    """Return the block with only the comparisons that a line needs: of each release with the reference, which is the
-    first runtime, and of neighbours."""
+    """Return the block with only the comparisons that a line needs.
+
+    These compare each release with the reference, which is the first runtime, and with its neighbours.
+    """
     places = {arm.arm: arm.positions["runtime"] for arm in block.arms}
     needed = tuple(
         pair
@@ -170,7 +183,7 @@ class _Placed(NamedTuple):
 
 
 def make_lines(documents: Iterable[Document], *, reference: str) -> list[Line]:
-    """Make one line per series and hardware in the documents. `reference`: the version that is in every block."""
+    """Make a line for each series and hardware in the documents; `reference` is the version that is in every block."""
     cells: list[_Placed] = []
     for document in documents:
         pairs = index_by_sides(document.comparisons)
@@ -240,8 +253,10 @@ def _find_comparisons(
 def _find_change(
     by_version: Mapping[str, Sequence[_Placed]], *, before: SweepPoint, after: SweepPoint, margin: float
 ) -> ChangePoint | None:
-    """Return the change between two releases by their own comparison, else by their ratios to the reference; None where
-    there is none."""
+    """Return the change between two releases by their own comparison, else by their ratios to the reference.
+
+    None without a change.
+    """
     for _, comparison in _find_comparisons(by_version, old=before.version, new=after.version):
         if comparison.ratio is None or comparison.ci_low is None or comparison.ci_high is None:
             continue

@@ -1,4 +1,4 @@
-"""Work-arounds: session options that undo a regression, found by measuring candidates with the old and the new runtime.
+"""Finds work-arounds, session options that undo a regression, by measuring candidates with the old and new runtime.
 
 A candidate is a lower optimisation level, a list of optimizers to leave out (`disabled_optimizers`), a session setting
 switched off, another number of threads, or a provider option left out. Each step is one block of candidates with the
@@ -29,14 +29,15 @@ from farm.rules.matrices.product import Selector
 from farm.rules.presenting.session_code import LEVELS, OFF, make_optimization_level_line
 from farm.rules.wording.numbers import counted, share
 
-# with the old and the new runtime, and an A/A twin, a block of 16
+# together with the old and the new runtime and an A/A twin they fit in a block of 16
 MAX_CANDIDATES = 12
+# how many optimizers the first step tries alone
 SINGLES = 5
-# shares of the change that a candidate undoes: from this one on the search stops
+# the search stops once a candidate undoes this share of the change
 ENOUGH = 0.8
-# from this one on a sentence says that it removes the regression
+# from this share on a sentence says that it removes the regression
 ALL = 0.95
-# below this one it is not worth offering
+# below this share it is not worth offering
 WORTHWHILE = 0.3
 
 Kind = Literal["level", "optimizers", "setting", "threads", "option"]
@@ -52,9 +53,12 @@ _AXIS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A session option to try. `label`: names it, unlike any other candidate. `level`: the optimisation level. `names`:
-    the optimizers, the setting or the provider option to leave out. `threads`: their number where that is what changes,
-    else 0. `is_final`: it cannot be split into smaller groups."""
+    """A session option to try.
+
+    `label` is unique among candidates. `level` is the optimisation level. `names` are the optimizers, the setting or
+    the provider option to leave out. `threads` is their number if that is what changes, else 0. `is_final` says that
+    the candidate cannot be split into smaller groups.
+    """
 
     kind: Kind
     label: str
@@ -69,11 +73,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A measured candidate. `undone`: the share of the change that it undoes, 1 for all of it. `comparison`: of the new
-    runtime without it (baseline) and with it. `remaining`: its ratio to the old runtime, with its 95 % `interval`,
-    which trials of older farms lack. `keeps_parity`: it fails no parity that the old runtime passes.
+    """A measured candidate.
 
-    `is_worthwhile`: it is decided to be faster, keeps parity, and undoes at least WORTHWHILE.
+    `undone` is the share of the change that it undoes, 1 for all of it. `comparison` is that of the new runtime without
+    it (baseline) and with it. `remaining` is its ratio to the old runtime, with its 95 % `interval`, which trials of
+    older farms lack. `keeps_parity` says that it fails no parity that the old runtime passes. `is_worthwhile` says that
+    it is decided to be faster, keeps parity, and undoes at least WORTHWHILE.
     """
 
     candidate: Candidate
@@ -105,8 +110,10 @@ TRIALS: TypeAdapter[list[Trial]] = TypeAdapter(list[Trial])
 def plan_first_candidates(
     names: Sequence[str], *, level: str = "all", max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
-    """Return the candidates of the first step: every lower optimisation level, the first names alone, and the others in
-    groups, `max_candidates` in all. `names`: optimizers as `rank_names` sorts them. `level`: the one in use."""
+    """Return the candidates of the first step: every lower optimisation level, the first names alone, others in groups.
+
+    They are `max_candidates` at most. `names` are optimizers as `rank_names` sorts them, and `level` is the one in use.
+    """
     levels = [*LEVELS]
     lower = levels[: levels.index(level)]
     found = [Candidate("level", f"optimization {weaker}", level=weaker) for weaker in reversed(lower)][:max_candidates]
@@ -139,8 +146,10 @@ def plan_next_candidates(trials: Sequence[Trial], *, max_candidates: int = MAX_C
 def plan_last_candidates(
     point: Point, trials: Sequence[Trial], *, done: Container[str], max_candidates: int = MAX_CANDIDATES
 ) -> list[Candidate]:
-    """Return the session settings, thread counts and provider options to try; empty where a trial undid ENOUGH.
-    `done`: labels of candidates that were tried before."""
+    """Return the session settings, provider options and thread counts to try; empty if a trial undid ENOUGH.
+
+    `done` has the labels of candidates that were tried before, which are left out.
+    """
     best = find_best_trial(trials)
     if best is not None and best.undone >= ENOUGH:
         return []
@@ -179,8 +188,7 @@ def _without(names: Sequence[str], level: str) -> Candidate:
 def make_trial_matrix(
     matrix: Matrix, point: Point, *, old: Runtime, new: Runtime, candidates: Sequence[Candidate]
 ) -> Matrix:
-    """Return the matrix of one block: the point on the old runtime, on the new one, and on the new one with each
-    candidate."""
+    """Return the matrix of one block: the point on both runtimes, and on the new one with each candidate."""
     plain: dict[str, Value] = {"session": DEFAULT, "optimization": "all", **point.values}
     tried: dict[str, list[Value]] = {axis: [] for axis in dict.fromkeys(_AXIS.values()) if axis in plain}
     for number, candidate in enumerate(candidates, start=1):
@@ -227,8 +235,10 @@ def _session(plain: SessionSet, candidate: Candidate, number: int) -> SessionSet
 
 
 def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Runtime, new: Runtime) -> list[Trial]:
-    """Read the trials off the document of `make_trial_matrix`'s block. Candidates without a comparison are left out;
-    the list is empty where the new runtime is not slower than the old one."""
+    """Read the trials from the document of the block that `make_trial_matrix` declares.
+
+    Candidates without a comparison are left out. Empty if the new runtime is not slower than the old one.
+    """
     cells = {cell.id: cell for cell in document.cells if cell.twin_of is None}
     runtimes = {name: cell.runtime for name, cell in cells.items()}
     of_runtimes = (pair for pair in document.comparisons if pair.axis == "runtime")
@@ -256,8 +266,10 @@ def read_trials(document: Document, candidates: Sequence[Candidate], *, old: Run
 
 
 def _find_interval_of_product(*both: Comparison) -> tuple[float, float] | None:
-    """Return the interval of a product of two ratios. The launches in the middle, which both share, leave the product,
-    so that it is at least as wide as an interval of its own pairs."""
+    """Return the interval of the product of two ratios; None if a figure is not known.
+
+    The product no longer depends on the launches that both share, so that the interval is wide enough or too wide.
+    """
     centre, width = 0.0, 0.0
     for comparison in both:
         if not comparison.ratio or not comparison.ci_low or not comparison.ci_high:
@@ -276,8 +288,10 @@ def _key_of_cell(axis: str, cell: Cell, plain: Cell) -> tuple[str, str]:
 
 
 def find_best_trial(trials: Sequence[Trial]) -> Trial | None:
-    """Return the work-around to offer: the least invasive trial of those that undo about as much as the best; None
-    where no trial is worthwhile."""
+    """Return the work-around to offer: the least invasive trial of those that undo about as much as the best.
+
+    None if no trial is worthwhile.
+    """
     worthwhile = [trial for trial in trials if trial.is_worthwhile]
     if not worthwhile:
         return None
@@ -288,13 +302,12 @@ def find_best_trial(trials: Sequence[Trial]) -> Trial | None:
 
 
 def describe_trial(trial: Trial) -> str:
-    """Write a sentence about a work-around: what it is, how much it removes, and what remains."""
     removed = "the regression" if trial.undone >= ALL else f"{share(trial.undone)} of the regression"
     return f"{_describe_candidate(trial.candidate)} removes {removed}{_describe_remaining_change(trial)}."
 
 
 def _describe_remaining_change(trial: Trial) -> str:
-    """Say how it compares with the old runtime, with the interval; empty where that is not known."""
+    """Say how the work-around compares with the old runtime, with the interval; empty if that is not known."""
     change = trial.remaining_change
     if change is None:
         return ""

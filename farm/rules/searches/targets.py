@@ -35,8 +35,11 @@ PART = 0.5
 
 
 class Step(TypedDict):
-    """One probed release. `outcome`: bad where it has the change, else good or skipped, with the reason in `text`.
-    `ratio`: to the good release, with its 95 % interval. `minutes`: of measuring it. `run`: the id of the farm's run.
+    """One probed release.
+
+    `outcome` is `bad` if it has the change, else `good` or `skipped`; `text` describes the change or the reason.
+    `ratio` is to the good release, with its 95 % interval. `minutes` is how long measuring it took, and `run` the id of
+    the farm's run.
     """
 
     version: str
@@ -50,8 +53,11 @@ class Step(TypedDict):
 
 
 class Target(Protocol):
-    """The change to look for in one series. `ratio`: how large it is; None where that is not known. `name`: of the kind
-    of finding, or of the metric. `description`: completes "the first release …", such as `bad`."""
+    """The change to look for in one series.
+
+    `ratio` is its size; None if that is not known. `name` is that of the kind of finding, or of the metric.
+    `description` completes "the first release …"; it may be `bad` alone.
+    """
 
     @property
     def series(self) -> str: ...
@@ -63,7 +69,7 @@ class Target(Protocol):
     def description(self) -> str: ...
 
     def judge_probe(self, document: Document, *, good: Runtime, probe: Runtime) -> Step:
-        """Judge by the document of both releases whether the probed one has the change."""
+        """Judge whether the probed release has the change, by the document of a block with both releases."""
 
 
 def make_step(probe: Runtime, outcome: Outcome, text: str, side: Comparison | MetricChange | None = None) -> Step:
@@ -73,7 +79,7 @@ def make_step(probe: Runtime, outcome: Outcome, text: str, side: Comparison | Me
 
 @dataclass(frozen=True, slots=True)
 class FindingTarget:
-    """A finding of one kind, as the rule of a watch judges it. `low`: the lower end of the interval of `ratio`."""
+    """A finding of one kind, as the rule of a watch judges it. `low` is the lower end of the interval of `ratio`."""
 
     rule: Rule
     kind: Key
@@ -105,10 +111,10 @@ class FindingTarget:
         return make_step(probe, Outcome.SKIPPED, _explain_skip(pair, doubts), comparison)
 
     def _is_without(self, comparison: Comparison | None) -> bool:
-        """Whether the release surely lacks the change, which only a change of the headline can show.
+        """Whether the release surely lacks the change. For changes of other metrics than the headline it is False.
 
-        It does where it is slower by less than the rule allows. It also does where the comparison is undecided, nearer
-        to no change than to the target, and its interval ends below that of the target.
+        A release lacks the change if it is slower, but by less than the rule allows. It also lacks it if the comparison
+        is undecided, is nearer to no change than to the target, and has an interval that ends below the target's.
         """
         if not kind_of(self.kind).is_headline or comparison is None:
             return False
@@ -157,8 +163,10 @@ class MetricTarget:
 
 
 def find_worst_change(document: Document, rule: Rule, *, good: Runtime, bad: Runtime) -> FindingTarget:
-    """Find the worst change of the bad release. Raises SearchProblem where it is not worse than the good one, or where
-    it could not be measured."""
+    """Find the worst change of the bad release.
+
+    Raises SearchProblem if the release is not worse than the good one, or could not be measured.
+    """
     judgement = watch_rounds.judge(document, rule, old=good, new=bad)
     if judgement.findings:
         finding = watch_rounds.find_worst(judgement.findings)
@@ -176,8 +184,10 @@ def find_worst_change(document: Document, rule: Rule, *, good: Runtime, bad: Run
 
 
 def find_largest_change(document: Document, names: Sequence[str], *, good: Runtime, bad: Runtime) -> MetricTarget:
-    """Find the largest decided change of these metrics, losses before gains. Raises SearchProblem where none of them
-    has a decided change."""
+    """Find the largest decided change of these metrics; any loss comes before all gains.
+
+    Raises SearchProblem if none of them has a decided change.
+    """
     decided = [
         MetricTarget(pair.series, change)
         for pair in cell_pairs.pair_cells(document, old=good, new=bad)
@@ -205,17 +215,19 @@ def check_good_release(document: Document, *, good: Runtime, bad: Runtime) -> No
 
 
 def find_metric_names(word: str) -> tuple[str, ...]:
-    """Return the metrics that a user's word means: itself, or every metric in bytes for `memory`; empty where it is no
-    compared metric."""
+    """Return the names of metrics that a user's word means; empty if it names no compared metric.
+
+    The word is the name of a metric, or `memory` for every metric in bytes.
+    """
     if word == MEMORY:
         return tuple(metric.name for metric, _ in COMPARED if metric.unit == "bytes")
     return (word,) if word in NAMES else ()
 
 
 def are_decided_by_repeats(names: Sequence[str], scenarios: Sequence[object]) -> bool:
-    """Whether two launches of each side decide all of these metrics, so that no more rounds are needed; False for none.
+    """Whether two launches of each side decide all of these metrics, so that no more rounds are needed.
 
-    Growth takes rounds. It is ignored where none of the scenarios measures it.
+    False without any metric. Growth takes more rounds; it is ignored if none of the scenarios measures it.
     """
     has_growth = any(GROWTH in parse(scenario).own_metrics for scenario in scenarios)
     measured = [name for name in names if name != GROWTH or has_growth]

@@ -20,9 +20,12 @@ from farm.rules.wording.numbers import change_interval, counted
 
 @dataclass(frozen=True, slots=True)
 class RoundAnswer:
-    """The result of a round. `findings`: what alerts. `unconfirmed`: findings that the fresh block contradicts.
-    `left_open`: findings that it left undecided, with the reason in the text. `document`: of the first block. `again`:
-    of the fresh block; None where none was measured."""
+    """The result of a round.
+
+    `findings` are those that alert, `unconfirmed` those that the fresh block contradicts, and `left_open` those that it
+    left undecided, with the reason in their text. `document` is that of the first block, and `again` that of the fresh
+    block; None if none was measured.
+    """
 
     judgement: Judgement
     findings: Sequence[Finding] = ()
@@ -33,8 +36,10 @@ class RoundAnswer:
 
     @property
     def outcome(self) -> Literal["alert", "infra", "unconfirmed", "undecided", "news", "quiet"]:
-        """One word for the round. The most severe applies: alerts, faults of the infrastructure, undecided findings,
-        unconfirmed ones, then what the judgement says without findings."""
+        """One word for the round: the first that applies of `alert`, `infra`, `undecided` and `unconfirmed`.
+
+        If none applies, it is the outcome of the judgement without its findings.
+        """
         if self.findings:
             return "alert"
         if self.judgement.infra:
@@ -45,8 +50,10 @@ class RoundAnswer:
 
     @property
     def sentence(self) -> str:
-        """Describe the round: the worst finding that alerts, a fault of the infrastructure, and what was not confirmed;
-        where there are none of these, what is undecided, passed or new."""
+        """The round in words: the worst finding that alerts, a fault of the infrastructure, and what was not confirmed.
+
+        Without any of these it says what is undecided, passed or new.
+        """
         judgement, parts = self.judgement, []
         if self.findings:
             others = f" {counted(len(self.findings) - 1, 'more finding')}." if len(self.findings) > 1 else ""
@@ -63,8 +70,11 @@ class RoundAnswer:
 
 @dataclass
 class Watching(Confirmation[RoundAnswer]):
-    """The search of a watch's round. `sides`: the old and the new runtime, or two models by name. `found`: the findings
-    of the first block when the fresh one was ordered, which stay valid if the rule changes after that."""
+    """The search of a watch's round.
+
+    `sides` are the old and the new runtime, or two models by name. `found` are the findings of the first block when the
+    fresh one was ordered. They stay valid if the rule changes after that.
+    """
 
     sides: tuple[Runtime, Runtime] | tuple[str, str]
     rule: Rule
@@ -79,7 +89,7 @@ class Watching(Confirmation[RoundAnswer]):
             self.found = self.judgements[0].findings
 
     def _judge(self, measured: Measured) -> Judgement:
-        """Judge a block without the cells of nodes under review, which raise no alert."""
+        """Judge a block without the cells of nodes under review, which cannot raise an alert."""
         document, reviewed = measured.document, measured.reviewed
         trusted = document.model_copy(update={"cells": [c for c in document.cells if c.node not in reviewed]})
         old, new = self.sides
@@ -96,8 +106,7 @@ class Watching(Confirmation[RoundAnswer]):
         return bool(watch_rounds.sort_by_confirmation(self.found or (), self.judgements[1]).undecided)
 
     def matrix_to_confirm(self, first: Measured) -> Matrix | None:
-        """Return the matrix of the noisy findings' cells, on the nodes they were found on; None where no finding is
-        noisy."""
+        """Return the matrix of the noisy findings' cells, on the nodes where they were found; None without any."""
         noisy = [finding for finding in self.judgements[0].findings if finding.is_noisy]
         if not noisy:
             return None
@@ -106,7 +115,7 @@ class Watching(Confirmation[RoundAnswer]):
         wanted = self.sides if isinstance(self.sides[0], Runtime) else first.matrix.axes["runtime"]
         runtimes = [side for side in wanted if isinstance(side, Runtime)]
         matrix = first.narrow_to([finding.candidate for finding in noisy], runtimes=runtimes, hardware=nodes)
-        # with a verdict on each operator, because somebody will ask which operator it was
+        # operators get verdicts too, because an alert should name the operator that changed
         return replace(matrix, operators=True if matrix.operators is None else matrix.operators)
 
     def answer(self) -> RoundAnswer:
@@ -137,8 +146,10 @@ class Watching(Confirmation[RoundAnswer]):
         return f"A fresh block {result}{where}{': the machine was busy' if is_by_processor(comparison) else ''}."
 
     def answer_unconfirmed(self, why: str) -> RoundAnswer:
-        """Return the answer where no fresh block can be measured: only findings that cannot be noise stay, and `why`
-        is added as a fault of the infrastructure."""
+        """Return the answer if no fresh block can be measured: only findings that cannot be noise stay.
+
+        `why` is added as a fault of the infrastructure.
+        """
         answer = self.answer()
         certain = [finding for finding in answer.findings if not finding.is_noisy]
         judgement = _with_infra(answer.judgement, f"It could not be confirmed: {why}")

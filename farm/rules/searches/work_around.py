@@ -1,4 +1,4 @@
-"""The session option that undoes a change: each experiment is a block of candidates and both releases."""
+"""Searches for the session option that undoes a change: each experiment is a block of candidates and both releases."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,9 @@ MAX_STEPS = 4
 
 class Step(TypedDict):
     """The candidates that were tried in one block, and the trials of those that could be measured, as plain values.
-    `minutes` and `run`: what measuring them took, and the farm's run."""
+
+    `minutes` is how long measuring them took, and `run` the id of the farm's run.
+    """
 
     tried: list[dict[str, object]]
     trials: list[dict[str, object]]
@@ -27,8 +29,11 @@ class Step(TypedDict):
 
 @dataclass
 class WorkAround(Search[Step, Answer]):
-    """The search for a single cell. `place`: returns its matrix, its point there, and how many candidates fit in a
-    block. `names`: returns names of optimizers, in the order in which to try them."""
+    """The search for a single cell.
+
+    `place` returns the cell's matrix, its point there, and how many candidates fit in a block. `names` returns names of
+    optimizers, in the order in which to try them.
+    """
 
     place: Callable[[], tuple[Matrix, Point, int]]
     old: Runtime
@@ -37,7 +42,7 @@ class WorkAround(Search[Step, Answer]):
     steps: list[Step] = field(default_factory=list)
 
     def next(self) -> Experiment | None:
-        """Return a block of candidates and both releases; None after MAX_STEPS, or where no candidate is left."""
+        """Return a block of candidates and both releases; None after MAX_STEPS, or if no candidate is left."""
         matrix, point, max_candidates = self.place()
         candidates = self._plan_candidates(point, max_candidates) if len(self.steps) < MAX_STEPS else []
         if not candidates:
@@ -70,8 +75,10 @@ class WorkAround(Search[Step, Answer]):
         self.steps.append(outcome)
 
     def answer(self) -> Answer:
-        """Return the best work-around in a sentence, and as plain values with its code; `is_found` says whether there
-        is one."""
+        """Return the best work-around in a sentence, and as plain values with its code.
+
+        `is_found` among these values says whether there is one.
+        """
         best = switches.find_best_trial(self.trials)
         minutes = sum(step.get("minutes", 0.0) for step in self.steps)
         tried = sum(len(step["tried"]) for step in self.steps)
