@@ -19,7 +19,7 @@ def describe_input_difference(model: ModelFacts, other: ModelFacts) -> str:
 
 
 def align_inputs(model: ModelFacts, other: ModelFacts) -> tuple[ModelFacts, ModelFacts]:
-    """Return both models with the same batch, sizes and kinds of input values.
+    """Return copies of both models with the same batch, sizes and kinds of input values.
 
     Both must take the same inputs. The first model's choice holds where both leave something open.
     """

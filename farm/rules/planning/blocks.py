@@ -14,10 +14,10 @@ from farm.rules.cells.axes import SPLIT_ORDER
 from farm.rules.planning.plans import Arm
 
 MAX_BLOCK_S = 600.0
-# fewer arms compare nothing, however slow the model
+# a block has room for this many arms even if the model is slow, because a single arm compares nothing
 MIN_ARMS = 2
 
-# where a block would be too long, all releases of a model stay together longest
+# along this axis blocks are split last, so that all releases stay together as long as possible
 LAST_SPLIT_AXIS = "runtime"
 TWIN = "twin"
 # scenarios in one block differ only in the streams of a closed loop, which readers know as another axis
@@ -30,9 +30,8 @@ Positions = Callable[[P], Mapping[str, int]]
 def group_into_blocks(cells: Sequence[P], *, positions: Positions[P], capacity: int) -> list[list[P]]:
     """Divide cells into blocks of at most `capacity` cells; `positions` returns a cell's position on each axis.
 
-    The first cell of all is repeated in every further block as the baseline; where the values of the last axis do not
-    fit one block, the first of those values is repeated instead. Neighbouring groups are joined where they fit
-    together, so that few blocks are needed.
+    The first cell of all is repeated in every further block as the baseline. If the values of the last axis do not fit
+    one block, the first of those values is repeated instead. Neighbouring groups that fit in one block are joined.
     """
     if not cells:
         return []

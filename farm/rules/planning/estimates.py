@@ -1,7 +1,8 @@
 """Estimates how long measuring will take: the seconds of a sample, of an arm and of a launch, and the timeouts.
 
-Calibrated on x86-64 with two cores: a process launch with its sandbox, imports and session costs about 0.6 s, so that a
-quick sample of a fast model takes about 1.2 s. A plan shows these as estimates; a run shows what it took.
+The constants are calibrated on x86-64 with two cores: a process launch with its sandbox, imports and session takes
+about 0.6 s, so that a quick sample of a fast model takes about 1.2 s. A plan shows these estimates, and a run shows the
+measured times.
 """
 
 from collections.abc import Iterable
@@ -16,10 +17,10 @@ from farm.rules.runtimes import engines
 LAUNCH_S = 0.45
 WARMUP_S = 0.25
 WARMUP_RUNS = 5
-# a profiled process runs so long, within these numbers of inferences
+# a profiled process runs for TRACE_S seconds, within these numbers of inferences
 TRACE_S = 0.5
 TRACE_RUNS = (10, 30)
-# where rounds are traced, a launch opens a second session and profiles it for so long, and for so many runs at least
+# if rounds are traced, a launch opens a second session and profiles it for these seconds and at least these runs
 SECOND_SESSION_S = 0.2
 ROUND_TRACE_S = 0.25
 ROUND_TRACE_RUNS = 5
@@ -29,7 +30,7 @@ BLOCK_TIMEOUT_FACTOR = 4.0
 BLOCK_TIMEOUT_FLOOR_S = 900.0
 BLOCK_TIMEOUT_CEILING_S = 7200.0
 RUNNER_TIMEOUT_CEILING_S = 3600.0
-# says why there are fewer rounds than were asked for, and what to do
+# the sentence for fewer rounds than were asked for: why, and what to do
 _OUT_OF_TIME = (
     "Time ran out, which launches here take more of than planned: reduce other load on the machine{}; launches "
     "are shortest with `--budget quick`."
@@ -46,7 +47,7 @@ class Rounds:
     usual: int
     maximum: int
     per_pair: int
-    # windows of one sample: how many at least, the seconds and runs each must hold, and the seconds of all together
+    # the windows of a sample: their least number, the seconds and runs of each, and the limits of all seconds together
     windows: int
     window_s: float
     window_runs: int
@@ -61,10 +62,10 @@ ROUNDS = {
     Budget.PRECISE: Rounds(16, 24, 48, 2, windows=3, window_s=1.0, window_runs=40, shortest_s=4.0, longest_s=60.0),
 }
 
-# models slower than this need fewer runs in a window
+# inferences longer than this need only SLOW_MODEL_RUNS runs in a window
 SLOW_MODEL_S = 0.1
 SLOW_MODEL_RUNS = 5
-# where an inference is shorter than this, the other call is timed too, for this share of the time
+# if an inference is shorter than this, the other call is timed too, for OTHER_CALL_SHARE of the time
 SHORT_MODEL_S = 0.001
 OTHER_CALL_SHARE = 0.25
 
@@ -96,7 +97,7 @@ def estimate_arm_s(
 
 
 def estimate_search_s(scenario: Scenario, latency_ms: float | None) -> float:
-    """Estimate the seconds of the launch by which a scenario finds its load before the rounds; 0 where it has none."""
+    """Estimate the seconds of the launch that searches a load's rate before the rounds; 0 without such a search."""
     driven_s = scenario.search_s(latency_ms)
     return LAUNCH_S + driven_s if driven_s else 0.0
 
@@ -127,8 +128,8 @@ def _estimate_latency_s(latency_ms: float | None) -> float:
 def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: float = 0.0) -> float:
     """Compute the seconds after which a runner process counts as hanging.
 
-    `longer_s` is what the programs of its block take in addition. The result is RUNNER_TIMEOUT_FLOOR_S at least and
-    RUNNER_TIMEOUT_CEILING_S at most.
+    `longer_s` is how many seconds longer the programs of its block take. The result is RUNNER_TIMEOUT_FLOOR_S at least
+    and RUNNER_TIMEOUT_CEILING_S at most.
     """
     patient = ceil(4 * (estimate_sample_s(budget, latency_ms) + ROUNDS[budget].longest_s))
     return min(max(RUNNER_TIMEOUT_FLOOR_S, float(patient)) + 4 * longer_s, RUNNER_TIMEOUT_CEILING_S)
@@ -137,7 +138,7 @@ def runner_timeout_s(budget: Budget, latency_ms: float | None, *, longer_s: floa
 def block_timeout_s(
     budget: Budget, latency_ms: float | None, *, arms: int, longer_s: float = 0.0, is_tracing: bool = False
 ) -> float:
-    """Compute the seconds after which a block counts as hanging: BLOCK_TIMEOUT_FACTOR times its maximum of rounds.
+    """Compute the seconds after which a block counts as hanging: BLOCK_TIMEOUT_FACTOR times the maximum of rounds.
 
     `longer_s` is added to that: setup, and the seconds of sustained work. The result is BLOCK_TIMEOUT_FLOOR_S at least
     and BLOCK_TIMEOUT_CEILING_S at most.

@@ -12,8 +12,8 @@ _ANY = NodeOffer(id="")
 class NullPairs:
     """Decides which planned blocks get an A/A pair, by counting each node's blocks since its last pair.
 
-    A block that n nodes may take counts as 1/n on each; it gets a pair when one is due on any of them. An empty list of
-    nodes is the machine that measures by itself.
+    A block that n nodes may take counts as 1/n on each. It gets a pair if one is due on any of them, or if any of them
+    is in its first day. An empty list of nodes stands for the machine that measures by itself.
     """
 
     def __init__(self, fleet: Sequence[NodeOffer] | None) -> None:

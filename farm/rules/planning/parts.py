@@ -8,16 +8,16 @@ from pydantic import BaseModel
 
 from farm.contract.base import digest_json
 
-# the places of a cell's parts: what runs it, its session, and what it is given
+# the indexes of a cell's parts: what runs it, its session, and what it is given
 PROGRAM, SESSION, WORKLOAD = range(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Some fields of a CellSpec. A part is equal to itself alone; parts with equal fields have equal digests."""
+    """Some fields of a CellSpec. Parts are compared by identity; those with equal fields have equal digests."""
 
     fields: Mapping[str, Any]
-    # the values that the matrix has for it, by axis
+    # the matrix's values for it in words, by axis
     words: dict[str, str]
     digest: str
 

@@ -1,4 +1,4 @@
-"""Plans which blocks measure a matrix on a fleet, and why points of it cannot run. Nothing is started here."""
+"""Plans the blocks that measure a matrix on a fleet, and says why points cannot run. It starts nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,9 +47,9 @@ def plan(
     """Plan the blocks that measure the matrix, and list the points that cannot run with their reasons.
 
     Several models are measured in the same blocks and compared along the axis `model`, with the first as the baseline.
-    `fleet`: the nodes; None where this `machine` measures by itself. `idle_reasons`: why each online node measures
-    nothing, for an empty fleet. `known`: what the package index says of releases. `with_null_pair`: add an A/A twin of
-    the baseline to one in eight blocks of a node, and to each on its first day.
+    `fleet` are the nodes; None means that `machine` measures by itself. `idle_reasons` say for an empty fleet why each
+    online node measures nothing. `known` is what the package index knows about releases. `with_null_pair` adds an A/A
+    twin of the baseline to one in eight blocks of a node, and to each block on its first day.
     """
     models = [model] if isinstance(model, ModelFacts) else model
     first, *others = models
@@ -130,7 +130,7 @@ def _resolve_points(points: Sequence[Point], request: Request, *, first_number: 
 
 
 def _place_on_axis(cell: ResolvedPoint, model: ModelFacts, place: int) -> ResolvedPoint:
-    """Give the cell its place on the axis of the models that are measured together."""
+    """Add the axis `model` to the positions and labels of a cell, and its model to the digests."""
     return cell._replace(
         positions={**cell.positions, "model": place},
         labels={**cell.labels, "model": model.name},
@@ -166,7 +166,7 @@ def _plan_blocks(
 
 @dataclass(frozen=True, slots=True)
 class _CommonNodes:
-    """The nodes that may take every one of some cells, and their common limits; no nodes where there is no fleet."""
+    """The nodes that may take all of some cells, and the limits that they share; no nodes without a fleet."""
 
     model: ModelFacts
     nodes: Sequence[NodeOffer]
@@ -235,7 +235,7 @@ def _find_common_nodes(cells: Sequence[ResolvedPoint]) -> frozenset[str] | None:
 def _group_cells(
     cells: Sequence[ResolvedPoint], matrix: Matrix, model: ModelFacts, *, max_arms: int
 ) -> list[list[ResolvedPoint]]:
-    """Divide the cells into blocks of so many arms that none takes too long."""
+    """Divide the cells into blocks with as many arms as fit into MAX_BLOCK_S."""
     arm_s = estimates.estimate_arm_s(matrix.budget, model.latency_ms, is_tracing=matrix.is_tracing_rounds)
     specs = {(cell.spec.workload.scenario, cell.spec.workload.concurrency): cell.spec for cell in cells}.values()
     sustained_s = max(scenarios.of_cell(spec).sustained_s for spec in specs)
@@ -324,7 +324,7 @@ def _sum_extra_launch_s(specs: Sequence[CellSpec], matrix: Matrix, model: ModelF
 
 
 def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: int | None = None) -> float:
-    """Return the smallest change, as a fraction, that so many rounds can show; by default the budget's maximum.
+    """Return the smallest change, as a fraction, that `rounds` can show; by default the budget's maximum of rounds.
 
     `noise` is the standard deviation of single rounds.
     """
@@ -334,8 +334,10 @@ def smallest_detectable(budget: Budget, *, noise: float, margin: float, rounds: 
 
 
 def describe_plan(plan: Plan) -> str:
-    """Say in one sentence how many comparisons a plan makes, how long they take and which changes they can show; empty
-    where it compares nothing."""
+    """Say in one sentence how many comparisons a plan makes, how long it takes and which changes it can show.
+
+    Empty if it compares nothing.
+    """
     blocks = [block for block in plan.blocks if block.comparisons]
     if not blocks:
         return ""
@@ -365,7 +367,7 @@ def _list_tags(arms: Sequence[Arm]) -> tuple[str, ...]:
 
 
 def _find_problem(planned: Sequence[PlannedBlock], refused: Sequence[RefusedPoint]) -> str | None:
-    """Return the reason why the matrix is mistaken as a whole: a release does not exist, or no node takes anything."""
+    """Return the reason why the matrix as a whole is a mistake: an unknown release, or no node that takes any cell."""
     codes = [ReasonCode.UNKNOWN_RUNTIME] if planned else [ReasonCode.UNKNOWN_RUNTIME, ReasonCode.NO_NODE]
     texts = (point.reason.text for code in codes for point in refused if point.reason.code == code)
     return next(texts, None)

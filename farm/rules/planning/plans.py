@@ -11,12 +11,13 @@ from farm.contract.cells import Budget, CellSpec, Loads, SpelledRuntime
 from farm.contract.reasons import Reason, WayOut
 from farm.rules.runtimes.provider import Provider
 
-# a block ends within so many times what was planned for it
+# a block ends within this many times its planned duration
 PROMISE_FACTOR = 2.0
-# from the first look on, its rounds leave this share of that time to further traces
+# from the first look on, rounds leave this share of that duration to further traces
 TRACES_SHARE = 0.25
 # the largest share of a block's rounds that are measured again because a sample stayed disturbed
 MAX_REPLACED_SHARE = 0.5
+# the most rounds that a node measures, replacements included
 MAX_ORDERED_ROUNDS = 96
 
 
@@ -39,7 +40,7 @@ class NodeOffer(Message):
     max_arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] = MAX_ARMS
     # standard deviation of ln(new / old) over rounds of its own A/A pairs; None until it is known
     noise: Annotated[float, Field(gt=0)] | None = None
-    # the smallest change that its A/A history lets be called, and the same of further metrics
+    # the margin by its A/A history: smaller changes count as equal; then the margins of further metrics, by name
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     margins: dict[str, float] = Field(default_factory=dict)
     # providers that it has not proven: those that it may try, and those that its owner can be asked for
@@ -142,7 +143,7 @@ class PlannedBlock(Message):
     wish: Wish | None = Field(default=None, description="what a change that was wished for costs")
 
     def max_duration_s(self, rounds: int) -> float | None:
-        """Return the seconds that so many rounds may take at most, without `sustained_s`.
+        """Return the seconds that `rounds` rounds may take at most, without `sustained_s`.
 
         Where disturbed rounds are not replaced, this is the block's timeout. It is None for plans that are too old.
         """
@@ -185,7 +186,7 @@ class Plan(Message):
     excluded: int = 0
     # of all blocks one after another, on one node
     minutes: float = 0.0
-    # why the matrix itself cannot be meant, in one sentence; nothing should be started then
+    # why the matrix as a whole must be a mistake, in one sentence; nothing should be started then
     problem: str | None = None
 
 

@@ -1,6 +1,6 @@
 """Refuses cells whose runtime, provider, variant or session cannot work, before anything is measured.
 
-Each rule returns the reason with a way out in one sentence, or None where it has nothing against the cell.
+Each rule returns the reason with a way out in one sentence, or None where it does not refuse the cell.
 `first_refusals` says in which order they are applied.
 """
 
@@ -16,7 +16,7 @@ from farm.rules.runtimes.engine import unsupported
 from farm.rules.runtimes.models import ModelFacts
 from farm.rules.runtimes.order import release_order
 
-# a session config entry, which takes no hold because the sandbox's filter cannot tell the caller's threads from others
+# This session config entry has no effect: the sandbox's filter cannot tell the caller's threads from others.
 AFFINITIES = "session.intra_op_thread_affinities"
 # the first release whose Python package has a method for policies, by PyPI's wheels of November 2026
 POLICY_FROM = "1.23.0"
@@ -77,9 +77,9 @@ def refuse_unknown_runtime(spec: CellSpec, context: RuleContext) -> Reason | Non
 
 
 def refuse_missing_provider(spec: CellSpec, context: RuleContext) -> Reason | None:
-    """Refuse a provider that nobody knows, or that the runtime's package does not carry.
+    """Refuse a provider that is unknown, or that the runtime's package does not include.
 
-    One that comes in no package is let through where some node has proven it.
+    A provider that no package includes is accepted if a node has proven it.
     """
     entry = providers.provider_of(spec.provider)
     is_from_owner = not entry.distributions and entry.name in context.proven_providers
@@ -105,7 +105,7 @@ def refuse_missing_provider(spec: CellSpec, context: RuleContext) -> Reason | No
 
 
 def refuse_outside_browsers(spec: CellSpec, context: RuleContext) -> Reason | None:
-    """Refuse a runtime of browsers where this machine measures by itself, without a farm's nodes."""
+    """Refuse a runtime of browsers if this machine measures by itself, without a farm's nodes."""
     if context.has_fleet or not engines.engine_of(spec.runtime).is_browser:
         return None
     text = (
@@ -121,7 +121,7 @@ def refuse_by_engine(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_policy(spec: CellSpec, _: RuleContext) -> Reason | None:
-    """Refuse a policy by which ONNX Runtime would choose a device, where it cannot follow that policy."""
+    """Refuse a policy for the choice of a device that ONNX Runtime cannot follow in this cell."""
     policy = spec.session.policy
     if policy == NO_POLICY:
         return None
@@ -250,7 +250,7 @@ def refuse_simulation(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_pinning(spec: CellSpec, _: RuleContext) -> Reason | None:
-    """Refuse to pin threads, which cannot be done here: ONNX Runtime would continue, and be measured unpinned."""
+    """Refuse pinned threads. The sandbox does not allow pinning, and ONNX Runtime would go on with unpinned threads."""
     if AFFINITIES not in spec.session.config:
         return None
     return unsupported(

@@ -38,7 +38,7 @@ class ResolvedPoint(NamedTuple):
     # its values in words, by axis
     labels: dict[str, str]
     spec: CellSpec
-    # of its program, session and workload; equal for cells whose specs have equal digests
+    # the digests of its program, session and workload; equal for cells whose specs have equal digests
     digests: Digests
     # None where the cell can run
     reason: Reason | None
@@ -46,7 +46,7 @@ class ResolvedPoint(NamedTuple):
     nodes: frozenset[str] | None = None
     # whether the matrix itself says which hardware
     is_hardware_declared: bool = False
-    # the node that first tries the cell's provider, which no node has proven; None where nobody has to
+    # the node that first tries the cell's provider, which no node has proven; None where no node has to
     trial: str | None = None
 
 
@@ -55,7 +55,7 @@ class Request:
     """What all points of a plan share."""
 
     model: ModelFacts
-    # None where one machine measures by itself, `machine`
+    # the nodes; None where the single `machine` measures
     fleet: Sequence[NodeOffer] | None = None
     seed: int = 0
     known: releases.Known = releases.NOTHING_MORE
@@ -196,7 +196,7 @@ class Resolver:
         return changed
 
     def _complete_program(self, program: Part, spec: CellSpec, nodes: frozenset[str]) -> Part:
-        """Complete the recipe with the hardware's defaults and with the data that quantisation ranges are read from."""
+        """Complete the recipe with the hardware's defaults and with the data that calibrate the quantisation."""
         if (completed := self._parts.get((program, nodes))) is None:
             request, model, recipe = self._request, self._request.model, spec.recipe
             tags = {tag for node in request.fleet or () if node.id in nodes for tag in node.tags}
@@ -267,7 +267,7 @@ def _make_workload(point: Point, request: Request) -> dict[str, Any]:
     """Make the workload: batch, sizes of dimensions, seed, and how inputs are filled.
 
     The batch is the one asked for, or that of the given inputs, or the model's own, or 1. Other dimensions that come
-    first in an input follow the batch asked for. A dimension that nobody sized has the size that inspection chose.
+    first in an input follow the batch asked for. Dimensions without a size asked for keep that of the inspection.
     """
     values, model = point.values, request.model
     default_sizes = {name: size for name, size in model.sizes.items() if name != model.batch}

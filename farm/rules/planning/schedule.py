@@ -13,12 +13,12 @@ class Queued:
 
     # its number, which the caller chooses
     block: int
-    # whether the farm itself queued it, so that it comes after all others where people come first
+    # whether the farm itself queued it: it then waits for all other blocks on machines with `people_first`
     of_farm: bool
     planned_s: float
     # the machines with a node that may take it
     devices: Collection[str]
-    # the ratio of its time to the planned time; None: that of its machine
+    # the ratio of its time to the planned time; None stands for that of its machine
     pace: float | None = None
 
 

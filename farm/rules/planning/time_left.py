@@ -12,11 +12,11 @@ from farm.rules.comparing.look_levels import LOOKS
 from farm.rules.planning.estimates import ROUNDS
 from farm.rules.planning.plans import PROMISE_FACTOR, TRACES_SHARE, PlannedBlock, max_rounds_to_order
 
-# the pace is that of so many latest rounds
+# the pace is the mean of this many latest rounds
 PACE_ROUNDS = 5
-# rounds that take so many times as long as usual show that the machine is busy
+# rounds that take this many times as long as usual show that the machine is busy
 BUSY_FACTOR = 1.5
-# durations from here on are written in minutes, shorter ones in steps of so many seconds
+# durations from here on are written in minutes, shorter ones in steps of STEP_S seconds
 MINUTES_FROM_S = 90.0
 STEP_S = 5.0
 
@@ -25,7 +25,8 @@ STEP_S = 5.0
 class BlockProgress:
     """A block, and how much of it is measured.
 
-    Figures that an old plan lacks are 0. `begun_s` and `promised_s` are counted from the block's first check on.
+    Figures that an old plan lacks are 0. `begun_s`, `promised_s` and `limit_s` are counted from the block's first check
+    on.
     """
 
     # planned seconds: of the block, of its checks and first traces, and of a single round
@@ -36,11 +37,11 @@ class BlockProgress:
     rounds: int
     # the numbers of rounds after which it may be decided, the maximum last
     ends: Sequence[int]
-    # the maximum of rounds where disturbed ones are measured again
+    # the maximum of rounds if disturbed ones are measured again; 0 if they are not
     replaced: int = 0
-    # it ends by then, unless some of the minimum rounds are missing
+    # the block ends by then, unless it has fewer than the minimum of rounds
     promised_s: float = inf
-    # the minimum of rounds, which end by `limit_s`
+    # the minimum of rounds, which end by `limit_s` in any case
     min_rounds: int = 0
     limit_s: float = inf
     # seconds of what follows the rounds
@@ -57,7 +58,7 @@ class BlockProgress:
 
     @classmethod
     def from_plan(cls, block: PlannedBlock, *, rounds: int = 0) -> BlockProgress:
-        """Return the progress of a planned block that has measured so many rounds."""
+        """Return the progress of a planned block of which `rounds` rounds are measured."""
         return cls(
             planned_s=60.0 * block.minutes,
             once_s=block.once_s or 0.0,
@@ -73,7 +74,7 @@ class BlockProgress:
 
     @property
     def pace_s(self) -> float | None:
-        """Mean seconds of the latest rounds; the current one counts once it takes longer than that. None before any."""
+        """Mean seconds of the latest rounds, and of the current one once it takes longer; None before any round."""
         latest = self.rounds_s[-PACE_ROUNDS:]
         if not latest:
             return None
@@ -82,12 +83,12 @@ class BlockProgress:
 
     @property
     def slowdown(self) -> float | None:
-        """The time of its rounds as a ratio to the planned time; None while that is not known."""
+        """The time of the block's rounds as a ratio to the planned time; None while it is not known."""
         return pace_s / self.round_s if (pace_s := self.pace_s) is not None and self.round_s > 0 else None
 
     @property
     def launch_slowdown(self) -> float | None:
-        """The slowdown of its rounds, or of its checks and first traces before any round; None while not known."""
+        """The slowdown of the rounds, or before any round that of checks and first traces; None while not known."""
         planned_s = self.checked * self.once_s
         return self.checked_s / planned_s if self.slowdown is None and planned_s > 0 else self.slowdown
 
@@ -95,8 +96,8 @@ class BlockProgress:
     def expected_rounds(self) -> float:
         """How many rounds the block will probably have in all.
 
-        Half of the blocks that one look leaves undecided are decided at the next, which gives the usual number of a
-        budget. Beyond the maximum, it is expected to have as many more as it has had there.
+        Each look is assumed to decide half of the blocks that are still undecided, which gives the usual number of a
+        budget. Beyond the maximum, as many more rounds are expected as were measured there, up to `replaced`.
         """
         *looks, most = [end for end in self.ends if end > self.rounds] or [self.rounds]
         if self.rounds > self.ends[-1]:
@@ -112,8 +113,10 @@ class BlockProgress:
         return max(promised_s - begun_s, min(least_s, self.limit_s - begun_s))
 
     def is_slowed(self, *, usual: float = 1.0) -> bool:
-        """Whether a round takes at least BUSY_FACTOR times as long as usual. `usual`: the slowdown that is usual
-        here."""
+        """Whether rounds, or the current one, take at least BUSY_FACTOR times as long as usual.
+
+        `usual` is the slowdown that is usual on this machine.
+        """
         return max(self.slowdown or 0.0, self._current_slowdown) >= BUSY_FACTOR * max(1.0, usual)
 
     @property
@@ -130,8 +133,7 @@ class BlockProgress:
 
 
 def list_decision_rounds(budget: Budget, *, minimum: int, maximum: int) -> list[int]:
-    """List the numbers of rounds after which a block may be decided: the interim looks from `minimum` on, and the
-    maximum."""
+    """List the numbers of rounds after which a block may be decided: the looks from `minimum` on, and the maximum."""
     looks = (ROUNDS[budget].per_pair * look for look in LOOKS)
     return [*(look for look in looks if minimum <= look < maximum), maximum]
 
@@ -139,7 +141,7 @@ def list_decision_rounds(budget: Budget, *, minimum: int, maximum: int) -> list[
 def seconds_left(blocks: Sequence[BlockProgress], *, at_once: int = 1) -> float | None:
     """Estimate the seconds until these blocks are measured, `at_once` of them at a time; None while that is unknown.
 
-    It is also None where nothing is missing, or only further traces, since those have no pace.
+    It is also None if nothing is missing, or only further traces, since traces have no pace.
     """
     slowdowns = [slowdown for block in blocks if (slowdown := block.launch_slowdown) is not None]
     slowdown = max(slowdowns, default=1.0)
@@ -160,7 +162,8 @@ def describe_time_left(
     """Describe the remaining time: `time left: about 3 min`, with a note where the machine is busy.
 
     While other work comes first: `about 20 s once it begins`, or `begins in about 12 min, about 20 s of measuring`.
-    `begins_s`: the seconds until then. `least_s`: the minimum of these seconds, used where `begins_s` is unknown.
+    `begins_s` is how many seconds it is until then, and `least_s` the minimum of these seconds, used if `begins_s` is
+    None.
     """
     if is_measuring:
         return f"time left: {format_about(seconds)}{', longer while this machine is busy' if is_slowed else ''}"
@@ -178,11 +181,10 @@ def format_about(seconds: float) -> str:
 
 
 def block_seconds_left(progress: BlockProgress, *, slowdown: float) -> float | None:
-    """Estimate the seconds until a block's rounds and what follows them are done; None while that is unknown, and 0
-    where nothing is left.
+    """Estimate the seconds until a block's rounds and the sustained work after them are done.
 
-    Rounds beyond the promised time are not counted. `slowdown`: assumed of the block before its first round, as a ratio
-    to the planned time.
+    None while that is unknown, and 0 if nothing is left. Rounds beyond the promised time are not counted. `slowdown` is
+    the ratio to the planned time that is assumed before the block's first round.
     """
     missing = max(0.0, progress.expected_rounds - progress.rounds)
     if missing == 0:
@@ -193,7 +195,7 @@ def block_seconds_left(progress: BlockProgress, *, slowdown: float) -> float | N
         # the current round is measured to its end
         return max(pace - done_s, min(pace * missing - done_s, progress.room_s)) + progress.after_s
     begun_s = progress.begun_s or 0.0
-    # without a round yet: as planned, until so much should have been done and is not
+    # before the first round the plan holds, until that round is late
     due_s = progress.once_s + (progress.rounds + 1) * progress.round_s
     slowed = max(slowdown, begun_s / due_s) if due_s > 0 else slowdown
     left_s = slowed * progress.planned_s - begun_s
@@ -206,7 +208,7 @@ def block_seconds_left(progress: BlockProgress, *, slowdown: float) -> float | N
 
 
 def _estimate_by_current_round(progress: BlockProgress) -> float:
-    """Estimate the seconds left at the pace of the current round; 0 where it takes no longer than planned."""
+    """Estimate the seconds left at the pace of the current round; 0 while that takes no longer than planned."""
     if not 0 < progress.round_s < progress.since_s:
         return 0.0
     begun_s = progress.begun_s or 0.0

@@ -23,9 +23,9 @@ from farm.rules.wording import titles
 Change = tuple[str, Value | None]
 Changes = Callable[[CellSpec, Request], Iterator[Change]]
 
-# a way out is searched for so many different reasons; nobody reads more of them
+# ways out are searched for at most this many different reasons; nobody would read more
 MAX_REASONS = 32
-# how many other nodes are tried by name where the named one takes nothing
+# how many other nodes are tried by name if the named one cannot take the cell
 MAX_NODES = 8
 
 
@@ -108,10 +108,10 @@ class WayOutFinder:
         self._ways: dict[tuple[str, str], WayOut | None] = {}
 
     def find(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
-        """Return the change of the matrix by which a point like this refused one can be measured, or the request to the
-        owner of a node.
+        """Return the first change of the matrix that lets the refused point run, or the request to the owner of a node.
 
-        None where no change helps, or where MAX_REASONS different reasons were searched already.
+        A change to a point that is measured already does not count. None if no change helps, or once MAX_REASONS
+        different reasons were searched.
         """
         assert cell.reason is not None
         key = (cell.reason.text, request.model.bundle_sha256)
@@ -122,7 +122,7 @@ class WayOutFinder:
     def _find_first(self, cell: ResolvedPoint, point: Point, request: Request) -> WayOut | None:
         if (ask := _propose_asking_owner(cell, request)) is not None:
             return ask
-        # a point of `include` is no product of axes, so that a value of an axis does not reach it
+        # values of axes do not apply to the points of `include`
         assert cell.reason is not None
         ways = () if self._matrix.include else WAYS.get(cell.reason.code, ())
         is_unknown = cell.reason.code == ReasonCode.UNKNOWN_RUNTIME
@@ -140,7 +140,6 @@ class WayOutFinder:
         return None
 
     def _has_release_for(self, resolved: ResolvedPoint, point: Point) -> bool:
-        """Whether the matrix measures the point with another release of the package."""
         key = _key_without_release(resolved, point)
         return any(_key_without_release(cell, other) == key for cell, other in self._cells)
 
@@ -156,7 +155,7 @@ class WayOutFinder:
     def _describe_change(
         self, axis: str, value: Value | None, old: Value | None, *, before: CellSpec, after: CellSpec
     ) -> WayOut:
-        """Describe the change: it replaces a value that is always refused, and keeps one that other points use."""
+        """Describe the change: it replaces the old value, unless points that run use that value too."""
         read_value, declared = MATRIX_AXES[axis].value_in, self._matrix.axes.get(axis, ())
         is_in_use = any(point.values.get(axis) == old for _, point in self._cells)
         value = read_value(after) if value is None and is_in_use else value
@@ -184,7 +183,7 @@ def apply_way_out(matrix: Matrix, way: WayOut) -> Matrix:
 
 
 def _change_matrix(matrix: Matrix, way: WayOut) -> dict[str, Any]:
-    """Return the matrix with the change; rules that exclude a value that is gone are removed with it."""
+    """Return the plain matrix with the change, without rules that exclude a value which it no longer has."""
     plain: dict[str, Any] = matrix.as_plain()
     declared = plain["matrix"]
     declared.pop(way.axis, None)

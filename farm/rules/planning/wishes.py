@@ -52,7 +52,7 @@ def make_wish(change: float, budget: Budget, block: BlockConditions) -> Wish:
 
 
 def _list_sufficient_rounds(change: float, budget: Budget, block: BlockConditions) -> Iterator[tuple[Budget, int]]:
-    # a glance compares nothing: its wish is that of the shortest budget that does
+    # a glance compares nothing, so that the shortest budget that compares takes its place
     first = _BUDGETS.index(budget) if budget in _BUDGETS else 0
     for longer in _BUDGETS[first:]:
         rounds = ROUNDS[longer]

@@ -14,7 +14,7 @@ from farm.rules.runtimes.nearest import describe_nearest_word
 
 
 def refuse_batch(spec: CellSpec, context: RuleContext) -> Reason | None:
-    """Refuse a batch that was asked for where the model has none, or where model or given inputs have another one."""
+    """Refuse a batch that was asked for if the model has none, or if the model or given inputs fix another one."""
     model, asked = context.model, context.asked_batch
     if asked is None:
         return None
@@ -34,7 +34,7 @@ def refuse_batch(spec: CellSpec, context: RuleContext) -> Reason | None:
 
 
 def refuse_shapes(spec: CellSpec, context: RuleContext) -> Reason | None:
-    """Refuse a size for a dimension that the model lacks, that is its batch, or that has another size already."""
+    """Refuse a size for a dimension that the model lacks, that is its batch, or whose size is already fixed."""
     for name, size in spec.workload.shapes.items():
         problem = _find_shape_problem(name, size, context)
         if problem is not None:
@@ -106,7 +106,7 @@ def _find_input_problem(name: str, text: str, model: ModelFacts) -> str | None:
 
 
 def refuse_without_inputs(spec: CellSpec, context: RuleContext) -> Reason | None:
-    """Refuse a model that ran with no tried inputs at inspection, unless the matrix gives sizes or inputs."""
+    """Refuse a model that ran with none of the inputs tried at inspection, unless the matrix gives sizes or inputs."""
     model = context.model
     if not model.inputs_problem or model.inputs_sha256 is not None or context.asked_sizes or context.asked_inputs:
         return None

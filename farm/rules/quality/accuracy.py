@@ -1,8 +1,8 @@
-"""Computes accuracy on labelled data with intervals, and tests whether a variant lost some on the same samples.
+"""Computes accuracy on labelled data with intervals, and tests whether a variant changed it on the same samples.
 
 Sources. Interval of a share: Wilson (JASA 22, 1927). Paired difference of shares: Newcombe's method 10 (Statistics in
-Medicine 17, 1998). Test: McNemar's, exact. Difference of mean errors: paired t. scipy.stats computes the same and costs
-every web process 50 MB, so that only scipy.special is used.
+Medicine 17, 1998). Test: McNemar's, exact. Difference of mean errors: paired t. scipy.stats would compute the same, but
+take 50 MB of every web process, so that only scipy.special is used.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Estimate:
     value: float
     ci_low: float
     ci_high: float
-    # how many samples it is of
+    # how many samples it is estimated from
     n: int
 
 
@@ -114,7 +114,10 @@ def compare_errors(old: Errors, new: Errors) -> Difference:
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the indices of the (cost, accuracy) points that no cheaper point equals or beats, the cheapest first."""
+    """Return the indices of the (cost, accuracy) points that no cheaper point equals or beats, cheapest first.
+
+    Of equal points only the first stays.
+    """
     front: list[int] = []
     best_accuracy = -np.inf
     for index in sorted(range(len(points)), key=lambda index: (points[index][0], -points[index][1])):
@@ -128,7 +131,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
 def find_undominated(points: Sequence[tuple[float, ...]]) -> list[int]:
     """Return the indices of the points that no other point dominates, in order; of equal points all stay.
 
-    Every coordinate is a cost: give what should be high with its sign turned. A point dominates another where none of
+    Every coordinate is a cost: negate the values that should be high. A point dominates another where none of
     its costs is higher and at least one is lower.
     """
     return [

@@ -1,8 +1,8 @@
 """Finds where two runs of one graph diverge, by bisecting the graph with as few comparisons as possible.
 
-To compare a tensor costs a run of both sides. A tensor that agrees clears everything it is computed from; one that
-differs narrows the search to what it is computed from. The result is a tensor that differs although nothing above it
-was found to differ, after about log2(nodes) comparisons.
+Comparing a tensor takes a run of both sides. If the tensor agrees, everything that it is computed from is cleared. If
+it differs, the search narrows to what it is computed from. The result, after about log2(nodes) comparisons, is a tensor
+that differs although no tensor above it was found to differ.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class Graph:
         return FirstDifference(first, self.nodes[self._maker[first]], tuple(compared))
 
     def nodes_around(self, tensor: str, steps: int) -> tuple[GraphNode, ...]:
-        """Return the node that makes a tensor and those at most so many steps above or below it, in order of execution.
+        """Return the node that makes a tensor and those at most `steps` above or below it, in order of execution.
 
         Nodes below are included because a runtime decides how to compute a node by what reads its output. Raises
         KeyError where no node makes the tensor.
@@ -82,7 +82,7 @@ class Graph:
         return tuple(self.nodes[place] for place in sorted(above | below))
 
     def outputs_of_part(self, part: Sequence[GraphNode]) -> tuple[str, ...]:
-        """Return the tensors that the nodes of a part make and that are read outside it or nowhere, in their order."""
+        """Return the tensors that a part makes and that are read outside it or nowhere, in the order of its nodes."""
         nodes = set(part)
         read_outside = {name for node in self.nodes if node not in nodes for name in node.inputs}
         read_inside = {name for node in part for name in node.inputs}

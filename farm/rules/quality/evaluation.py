@@ -1,7 +1,7 @@
-"""Reads and writes recipes of accuracy, and the judged samples that nodes send, as text.
+"""Converts recipes of accuracy, and the judged samples that nodes send, from and to text.
 
 A recipe is written `[STEP+]METRIC[@OUTPUT]`: `top1`, `cosine`, `softmax+mse`, `threshold=0.3+top1@scores`. A step alone
-means `top1` after it. Judged samples are sent as `b1:` and the bits of right (1) and wrong (0), or as `f4:` and
+is followed by `top1`. Judged samples are sent as `b1:` and the bits of right (1) and wrong (0), or as `f4:` and
 little-endian float32 figures, both compressed by zlib and encoded as base64.
 """
 
@@ -22,6 +22,7 @@ STEPS: tuple[str, ...] = get_args(Step)
 _MAX_TEXT = 300
 # figures take four bytes each
 _MAX_UNPACKED = 4 * MAX_SAMPLES
+# the mean of figures, which travel as float32, may be beyond the limits of its metric by this much
 _ROUNDED = 1e-5
 
 # whether each sample is right, or a float64 figure of each
@@ -70,7 +71,7 @@ def unpack_samples(report: AccuracyReport) -> Judged:
     """
     kind, _, packed = report.samples.partition(":")
     entry = METRICS.get(report.recipe.metric)
-    # a metric whose package is not installed here may have samples of either kind
+    # samples of a metric whose package is not installed here may be of either kind
     kinds = ["b1", "f4"]
     if entry is not None:
         kinds = ["b1"] if entry.is_yes_or_no else ["f4"]
@@ -84,7 +85,6 @@ def unpack_samples(report: AccuracyReport) -> Judged:
     figures = np.frombuffer(raw, "<f4").astype(np.float64)
     if not bool(np.isfinite(figures).all()):
         raise SamplesProblem(f"Figures of {report.recipe.metric} are finite numbers; these are not.")
-    # figures are rounded because they travel as float32
     if entry is not None and not entry.least - _ROUNDED <= figures.mean() <= entry.most + _ROUNDED:
         raise SamplesProblem(f"{entry.title} is from {entry.least} to {entry.most} and not {figures.mean():g}.")
     return figures

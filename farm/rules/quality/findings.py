@@ -1,4 +1,4 @@
-"""What the inspection of a model can find: why each finding matters, and what to do about it."""
+"""Lists what the inspection of a model can find, why each finding matters, and what to do about it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Weight = Literal["note", "advice", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A finding's title, why it matters and the fix. What was found in a model is stored with the model."""
+    """A kind of finding: its title, why it matters and the fix. The findings of a model are stored with the model."""
 
     id: str
     weight: Weight

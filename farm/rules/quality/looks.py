@@ -1,7 +1,7 @@
 """The interface between the agent and the workshop in the search for the first divergent node.
 
 The agent runs the candidate. The workshop runs the confined processes that cut a model into parts. Neither imports the
-other: who starts a search hands it to the agent.
+other: the code that starts a search passes the workshop's function to the agent.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Sides:
     def find_failing_outputs(self, look: Look, *, are_intermediate: bool = True) -> list[OutputParity]:
         """Run the candidate and return the outputs that fail the preset.
 
-        Of intermediate tensors the agreement on the largest value is not judged, since it only matters for the outputs
+        For intermediate tensors the agreement on the largest value is not judged, since it matters only for the outputs
         of a whole model.
         """
         is_relaxed = are_intermediate and self.preset.min_agreement
@@ -72,8 +72,8 @@ class Divergence:
     main: str
     inputs: Path
     reference: Path
-    # of the output of the whole model, of the tensor, and of the output of the part, which is None where no part that
-    # was tried shows the difference
+    # the parities of the whole model's output, of the tensor, and of the part's output; the last is None if no part
+    # that was tried shows the difference
     parity: OutputParity
     tensor_parity: OutputParity
     part_parity: OutputParity | None
@@ -104,5 +104,7 @@ class Search(Protocol):
         sides: Sides,
         variant_dir: Path | None = None,
     ) -> Divergence | None:
-        """Return None when the candidate's outputs agree. Raises ReasonedError, CandidateError and whatever the sides
-        raise."""
+        """Return where the sides diverge; None if the candidate's outputs agree.
+
+        Raises ReasonedError, CandidateError, and any exception of the sides.
+        """

@@ -15,13 +15,13 @@ from farm.contract.reports import OutputParity
 
 Verdict = Literal["pass", "fail", "not_measured"]
 
-# so wide that only what is not finite, or has another shape, is beyond it
+# so wide that only values that are not finite exceed it
 _NO_TOLERANCE = 1e30
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """The limits that an output must keep. Shares and cosines are 0–1."""
+    """The limits that an output must keep. Shares and cosines are 0–1. `bound` is the tolerance as text."""
 
     name: str
     atol: float = 0.0
@@ -30,7 +30,7 @@ class Preset:
     min_cosine: float | None = None
     # the share of the same choices, as of the largest score; None where it is not judged
     min_agreement: float | None = None
-    # by how much 8-bit integers, which stand for steps of a scale, may be off
+    # the largest allowed difference of 8-bit integers, which stand for steps of a scale
     max_step: int = 0
 
     @property
@@ -59,8 +59,9 @@ INT8 = Preset("int8", min_cosine=0.99, min_agreement=0.99, max_step=1)
 INT4 = Preset("int4", min_cosine=0.95, min_agreement=0.9, max_step=1)
 # one optimisation level against another of the same variant
 LEVELS = Preset("optimisation levels", atol=1e-4)
+# a figure below its limit is written with fewer decimals than this
 MAX_PLACES: Final = 16
-# one model against another, where nobody says how close they should be
+# one model against another, without a given tolerance
 ANY = Preset("any", atol=_NO_TOLERANCE)
 _WIDTH = (FP32, STEPS, LEVELS, FP16, BF16, INT8, INT4)
 _UPLOADED = {"fp16": FP16, "bf16": BF16, "int8": STEPS, "int8 QDQ": STEPS, "int4": STEPS}
@@ -116,9 +117,9 @@ def judge(
 ) -> Judgement:
     """Judge all outputs against the reference.
 
-    `by_output` has the presets of outputs, by name, for which `preset` does not hold. `missing` are outputs of the
-    reference that were not computed; any fails. Without a reference the verdict is `not_measured`, as it is where no
-    output fails and one is NaN everywhere on both sides.
+    `by_output` has the presets of outputs, by name, that replace `preset`. `missing` are outputs of the reference that
+    were not computed; a single one makes the verdict `fail`. Without a reference the verdict is `not_measured`. It also
+    is if no output fails, but one is NaN everywhere on both sides.
     """
     compared = [output for output in outputs if output.reference_shape is not None]
     if missing:
@@ -155,9 +156,9 @@ def judge_models(
 ) -> Judgement:
     """Judge a model's outputs against those of another model, by the presets that the user gave for outputs.
 
-    An output that differs and has none is not judged, because only the team knows how close a retrained or pruned model
-    should be. Another shape fails in any case, as do values that are not finite where the other's are. `is_labelled`
-    says that labelled data judge the difference.
+    An output that differs and has no preset is not judged, because only the team knows how close a retrained or pruned
+    model should be. Another shape always fails, as do values that are not finite where the other model's are.
+    `is_labelled` says that labelled data judge the difference.
     """
     judgement = _judge_model_outputs(outputs, by_output, is_labelled=is_labelled)
     renamed = [f"{out.reference_name!r} is now called {out.name!r}" for out in outputs if out.reference_name]
@@ -192,7 +193,6 @@ def _judge_model_outputs(
 
 
 def judge_random_model(operators: str) -> Judgement:
-    """Return `not_measured` for a model that draws random numbers; `operators` names those that do in the sentence."""
     return _make_unjudged(f": the model draws random numbers ({operators}).")
 
 
@@ -209,7 +209,7 @@ def _find_fault_between_models(output: OutputParity, preset: Preset | None) -> s
 
 
 def _find_fault(output: OutputParity, preset: Preset) -> str | None:
-    """Say what is wrong with one output, without a full stop; None where it is right."""
+    """Say what is wrong with an output, without a full stop; None if it is right."""
     if output.reference_shape is not None and output.shape != output.reference_shape:
         return f"Output {output.name!r} has the shape {list(output.shape)}, not {list(output.reference_shape)}"
     if output.dtype in ("int8", "uint8") and output.max_abs is not None and output.max_abs <= preset.max_step:

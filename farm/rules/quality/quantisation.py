@@ -1,4 +1,4 @@
-"""Finds the operators that a quantised variant still runs in floating point, by its trace and not by its graph."""
+"""Finds the operators that a quantised variant still runs in floating point, from its trace, not from its graph."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from farm.rules.cells import recipes
 
-# a layer whose signal-to-noise ratio is lower is worth leaving in floating point
+# a layer with a lower signal-to-noise ratio may be left in floating point
 WEAK_DB = 20.0
 MAX_NAMED_LAYERS = 3
 MIN_SAMPLES, GOOD_SAMPLES = 100, 500
@@ -32,7 +32,7 @@ def advise(
 
     `options` are those of the recipe. `samples` is the number of calibration samples, None where it is not known.
     `layers` are ordered from the lowest ratio. `instruction_sets` are those of a processor that measured the variant.
-    Empty where nothing is to be suggested.
+    Empty without suggestions.
     """
     return [
         *_advise_by_samples(precision, options, samples),
